@@ -1,0 +1,110 @@
+"""The bars that spate holds itself to, measured in one run."""
+import dataclasses
+
+from harness import workloads
+
+
+@dataclasses.dataclass(frozen=True)
+class Verdict:
+    what: str
+    bar: str
+    measured: str  # "" when the run did not contain it
+    met: bool | None
+
+
+def ours(results, workload):
+    """The contestant that stands for spate, or None."""
+    names = results.contestants(workload) if workload in results.workloads() else []
+    return next((n for n in names if n in ("spate", "spate_epoll")), None)
+
+
+def peers(results, workload):
+    return [n for n in results.contestants(workload)
+            if not n.startswith("spate") and n != "floor"]
+
+
+def at_most(what, value, limit, where=""):
+    text = "" if value is None else f"{value:.3g}" + (f" ({where})" if where else "")
+    return Verdict(what, f"≤ {limit:g}", text, None if value is None else value <= limit)
+
+
+def case_where(results, workload, **wanted):
+    for key in results.cases(workload):
+        if all(dict(key).get(k) == v for k, v in wanted.items()):
+            return key
+    return None
+
+
+def title(key):
+    return " ".join(f"{k}={v}" for k, v in key)
+
+
+def worst_against_peers(results, workload, metric, keys):
+    """The worst cost ratio of ours to any peer in any of the cases, and where that was."""
+    me, worst, where = ours(results, workload), None, ""
+    for key in keys:
+        for peer in peers(results, workload):
+            ratio = results.cost_ratio(workload, key, metric, me, peer) if me else None
+            if ratio is not None and (worst is None or ratio > worst):
+                worst, where = ratio, f"{title(key)} against {peer}"
+    return worst, where
+
+
+def fd_bars(results):
+    me = ours(results, "fd")
+    key = case_where(results, "fd", pairs=9900, active=100, timeouts=0)
+    idle = case_where(results, "fd", pairs=9900, active=100, timeouts=1)
+
+    def whole(over, under):
+        return results.cost_ratio("fd", key, "whole_us", over, under) if me else None
+
+    yield at_most("fd 9900 pairs, 100 active, whole iteration: spate / floor",
+                  whole(me, "floor"), 1.25)
+    ahead = whole("libev", me)
+    yield Verdict("the same: libev / spate", "≥ 8", "" if ahead is None else f"{ahead:.3g}",
+                  None if ahead is None else ahead >= 8)
+    yield at_most("the same: with idle timeouts / without",
+                  results.across("fd", "whole_us", me, idle, key) if me else None, 1.15)
+    worst, where = worst_against_peers(results, "fd", "processing_us", results.cases("fd"))
+    yield at_most("fd event processing, worst size: spate / best peer", worst, 1, where)
+
+
+def watchers_bars(results):
+    me = ours(results, "watchers")
+    for kind, size in (("io", 56), ("timer", 64)):
+        key = (("kind", kind),)
+        for metric in ("create_ns", "invoke_ns", "destroy_ns"):
+            ratio = results.cost_ratio("watchers", key, metric, me, "libev") if me else None
+            yield at_most(f"watchers {kind} {metric[:-3]}: spate / libev", ratio, 1)
+        yield at_most(f"sizeof {kind}, bytes",
+                      results.median("watchers", key, "object_bytes", me) if me else None, size)
+
+
+def timers_bars(results):
+    me = ours(results, "timers")
+    key = (("pending", 1000000),)
+
+    def ratio(metric, reference):
+        return results.cost_ratio("timers", key, metric, me, reference) if me else None
+
+    yield at_most("timers restart, random of 1 M: spate / floor", ratio("restart_ns", "floor"), 1.5)
+    yield at_most("timers stop and start, random of 1 M: spate / libev",
+                  ratio("stop_start_ns", "libev"), round(1 / 3, 3))
+    worst, where = worst_against_peers(results, "timers", "expire_ns", results.cases("timers"))
+    yield at_most("timers expiry, worst size: spate / best peer", worst, 1, where)
+
+
+def post_bars(results):
+    programs = list(dict.fromkeys(dict(key)["program"] for key in results.cases("post")))
+    for program in programs:
+        keys = [key for key in results.cases("post") if dict(key)["program"] == program]
+        worst, where = worst_against_peers(results, "post", "posts_per_s", keys)
+        yield at_most(f"post program {program}, worst column: time of spate / best other", worst, 1,
+                      where)
+
+
+def verdicts(results):
+    bars = {"fd": fd_bars, "watchers": watchers_bars, "timers": timers_bars, "post": post_bars}
+    assert bars.keys() == workloads.ALL.keys()
+    return [verdict for name, function in bars.items() if name in results.workloads()
+            for verdict in function(results)]

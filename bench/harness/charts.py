@@ -1,0 +1,123 @@
+"""Charts of the results as data: addresses; those of fd in the layout of the published ones."""
+import base64
+import io
+
+from harness import bars
+
+try:
+    import matplotlib
+    matplotlib.use("svg")
+    from matplotlib import pyplot, ticker
+except ImportError:
+    pyplot = None
+
+COLOURS = {
+    "spate": "#d62728", "spate_epoll": "#d62728", "spate_uring": "#ff9896",
+    "spate_poll": "#e377c2", "spate_select": "#f7b6d2", "floor": "#000000", "libev": "#1f77b4",
+    "libev_libevent": "#aec7e8", "libevent": "#2ca02c", "libevent_changelist": "#98df8a",
+    "libuv": "#9467bd", "asio": "#ff7f0e", "glib": "#8c564b", "mutex": "#7f7f7f",
+    "lockfree": "#bcbd22", "concurrentqueue": "#17becf",
+}
+
+
+def available():
+    return pyplot is not None
+
+
+def draw(results, workload):
+    """Yields (alternative text, data: address)."""
+    if not available():
+        return
+    painters = {"fd": fd_charts, "watchers": watchers_chart, "timers": timers_chart,
+                "post": post_chart}
+    yield from painters[workload](results)
+
+
+def finished(figure, alt):
+    handles = {}
+    for axes in figure.axes:
+        for handle, label in zip(*axes.get_legend_handles_labels()):
+            handles.setdefault(label, handle)
+    figure.legend(handles.values(), handles.keys(), loc="lower center", ncol=7, frameon=False)
+    figure.tight_layout(rect=(0, 0.06, 1, 1))
+    picture = io.BytesIO()
+    figure.savefig(picture, format="svg")
+    pyplot.close(figure)
+    return alt, "data:image/svg+xml;base64," + base64.b64encode(picture.getvalue()).decode()
+
+
+def plot_lines(axes, results, workload, metric, x, fixed):
+    """One line a contestant over the parameter `x`, in the cases whose parameters are `fixed`."""
+    keys = [key for key in results.cases(workload)
+            if all(dict(key).get(k) == v for k, v in fixed.items())]
+    for name in results.contestants(workload):
+        points = [(dict(key)[x], results.median(workload, key, metric, name)) for key in keys]
+        points = sorted(point for point in points if point[1] is not None)
+        if points:
+            axes.plot(*zip(*points), marker="o", markersize=3, label=name,
+                      color=COLOURS.get(name), linestyle="--" if name == "floor" else "-",
+                      linewidth=2.2 if name in ("spate", "spate_epoll") else 1.2)
+    axes.set_title(f"{metric} " + " ".join(f"{k}={v}" for k, v in fixed.items()), fontsize=9)
+    axes.set_xlabel(x, fontsize=8)
+    axes.grid(True, which="major", alpha=0.3)
+    return keys
+
+
+def logarithmic(axes, both=False):
+    axes.set_xscale("log")
+    if both:
+        axes.set_yscale("log")
+    axes.xaxis.set_major_formatter(ticker.FuncFormatter(lambda v, _: f"{v:,.0f}"))
+
+
+def fd_charts(results):
+    """As published: whole iteration left, processing right; 100 active above, 1000 below."""
+    for timeouts in (0, 1):
+        figure, grid = pyplot.subplots(2, 2, figsize=(11, 8))
+        for row, active in zip(grid, (100, 1000)):
+            for axes, metric in zip(row, ("whole_us", "processing_us")):
+                plot_lines(axes, results, "fd", metric, "pairs",
+                           {"active": active, "timeouts": timeouts})
+                logarithmic(axes, both=metric == "whole_us")
+                axes.set_ylabel("µs", fontsize=8)
+        yield finished(figure, "fd, idle timeouts" if timeouts else "fd, no timeouts")
+
+
+def watchers_chart(results):
+    metrics = ("create_ns", "invoke_ns", "destroy_ns", "bytes")
+    figure, grid = pyplot.subplots(2, 4, figsize=(13, 6))
+    for row, kind in zip(grid, ("io", "timer")):
+        for axes, metric in zip(row, metrics):
+            key = (("kind", kind),)
+            names = [n for n in results.contestants("watchers")
+                     if results.median("watchers", key, metric, n)]
+            values = [results.median("watchers", key, metric, n) for n in names]
+            axes.barh(names, values, color=[COLOURS.get(n) for n in names])
+            axes.set_xscale("log")
+            axes.set_xlim(left=1)
+            axes.invert_yaxis()
+            axes.set_title(f"{metric} {bars.title(key)}", fontsize=9)
+    yield finished(figure, "watchers")
+
+
+def timers_chart(results):
+    figure, grid = pyplot.subplots(2, 2, figsize=(11, 8))
+    for axes, metric in zip(grid.flat, ("start_ns", "restart_ns", "stop_start_ns", "expire_ns")):
+        plot_lines(axes, results, "timers", metric, "pending", {})
+        logarithmic(axes, both=True)
+        axes.set_ylabel("ns", fontsize=8)
+    yield finished(figure, "timers")
+
+
+def post_chart(results):
+    columns = list(dict.fromkeys((dict(k)["program"], dict(k)["cores"])
+                                 for k in results.cases("post")))
+    figure, grid = pyplot.subplots(2, (len(columns) + 1) // 2, figsize=(14, 8), squeeze=False)
+    for axes, (program, cores) in zip(grid.flat, columns):
+        plot_lines(axes, results, "post", "posts_per_s", "producers",
+                   {"program": program, "cores": cores})
+        axes.set_yscale("log")
+        axes.set_xticks(sorted({dict(k)["producers"] for k in results.cases("post")}))
+    for axes in list(grid.flat)[len(columns):]:
+        axes.axis("off")
+    yield finished(figure, "post, tasks a second")

@@ -1,0 +1,98 @@
+"""Instructions (callgrind, user space) and system calls (strace) per operation.
+
+Each is the difference between two run lengths over the difference of operations, so that start-up
+is cancelled. Neither depends on noise; results are kept by the hash of binary and arguments.
+"""
+import concurrent.futures
+import hashlib
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import tempfile
+
+from harness import build, runner
+
+CACHE = build.BINARY_DIR / "counts"
+
+
+def missing_tools():
+    return [tool for tool in ("valgrind", "strace") if shutil.which(tool) is None]
+
+
+def count_instructions(command):
+    """User-space instructions of a run, and what it printed."""
+    done = subprocess.run(["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null",
+                           *command], text=True, capture_output=True, timeout=600, check=False)
+    collected = re.search(r"Collected : (\d+)", done.stderr)
+    if done.returncode != 0 or collected is None:
+        raise runner.Refused(f"callgrind {' '.join(command)}: {done.stderr[-400:]}")
+    return int(collected.group(1)), runner.parse(done.stdout)
+
+
+def count_system_calls(command):
+    with tempfile.TemporaryDirectory() as directory:
+        log = pathlib.Path(directory, "strace")
+        done = subprocess.run(["strace", "-f", "-c", "-o", str(log), *command], text=True,
+                              capture_output=True, timeout=600, check=False)
+        if done.returncode != 0:
+            raise runner.Refused(f"strace {' '.join(command)}: {done.stderr[-400:]}")
+        return total_calls(log.read_text()), runner.parse(done.stdout)
+
+
+def total_calls(table):
+    """The sum of the column `calls` of strace -c: after % time, seconds and usecs/call."""
+    total = 0
+    for line in table.splitlines():
+        words = line.split()
+        if len(words) >= 5 and re.fullmatch(r"[\d.,]+", words[0]) and words[-1] != "total":
+            total += int(words[3])
+    return total
+
+
+def cached(kind, contestant, params):
+    """(value, operations) of one run, from the cache or by running it."""
+    command = contestant.command(params)
+    digest = hashlib.sha256(pathlib.Path(contestant.binary).read_bytes())
+    digest.update(json.dumps([kind, command[1:]]).encode())
+    entry = CACHE / (digest.hexdigest()[:32] + ".json")
+    if entry.exists():
+        return json.loads(entry.read_text())
+    count = count_instructions if kind == "instructions" else count_system_calls
+    value, output = count(command)
+    CACHE.mkdir(parents=True, exist_ok=True)
+    partial = entry.with_suffix(f".{os.getpid()}")
+    partial.write_text(json.dumps([value, output.ops]))
+    partial.replace(entry)
+    return value, output.ops
+
+
+def per_operation(kind, contestant, spec):
+    short_value, short_ops = cached(kind, contestant, spec.shorter)
+    long_value, long_ops = cached(kind, contestant, spec.longer)
+    if spec.ops not in short_ops or spec.ops not in long_ops:
+        return None  # this contestant does not do such operations
+    return (long_value - short_value) / (long_ops[spec.ops] - short_ops[spec.ops])
+
+
+def measure(workload, contestants, sink, progress=None):
+    """Calls sink(row) for each count; the runs share the cores, since noise does not matter."""
+    tools = {"instructions": "valgrind", "syscalls": "strace"}
+    kinds = [kind for kind, tool in tools.items() if shutil.which(tool)]
+    jobs = [(kind, c, spec) for c in contestants for spec in workload.counts for kind in kinds
+            if kind in spec.kinds]
+
+    def job(kind, contestant, spec):
+        value = per_operation(kind, contestant, spec)
+        if progress:
+            progress(f"{workload.name} {kind} per {spec.name}: {contestant.name}")
+        return value
+
+    with concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        for (kind, c, spec), value in zip(jobs, pool.map(lambda j: job(*j), jobs)):
+            if value is not None:
+                sink({"workload": workload.name, "params": {"op": spec.name},
+                      "contestant": c.name, "version": "", "metric": f"{kind}_per_op",
+                      "unit": f"{kind}/op", "value": value, "repeat": 0})

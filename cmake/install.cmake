@@ -1,0 +1,36 @@
+# Headers, both libraries, the CMake package and spate.pc. All paths are relative to the place where
+# the files lie, so that an installed tree may be moved.
+include(CMakePackageConfigHelpers)
+
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/spate DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
+        FILES_MATCHING PATTERN "*.h")
+install(TARGETS spate_static spate_shared EXPORT spate_targets
+        ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
+        LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+
+set(spate_package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/spate)
+install(EXPORT spate_targets NAMESPACE spate:: FILE spateTargets.cmake
+        DESTINATION ${spate_package_dir})
+configure_package_config_file(cmake/spateConfig.cmake.in spateConfig.cmake
+                              INSTALL_DESTINATION ${spate_package_dir})
+# Before 1.0 a new minor version may break its users.
+write_basic_package_version_file(spateConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/spateConfig.cmake ${PROJECT_BINARY_DIR}/spateConfigVersion.cmake
+        DESTINATION ${spate_package_dir})
+
+set(spate_pc_dir ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+if(IS_ABSOLUTE ${CMAKE_INSTALL_LIBDIR})
+  set(spate_pc_prefix ${CMAKE_INSTALL_PREFIX})
+else()
+  file(RELATIVE_PATH up ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
+  string(REGEX REPLACE "/$" "" up "${up}")
+  set(spate_pc_prefix "\${pcfiledir}/${up}")
+endif()
+cmake_path(APPEND spate_pc_libdir "\${prefix}" ${CMAKE_INSTALL_LIBDIR})
+cmake_path(APPEND spate_pc_includedir "\${prefix}" ${CMAKE_INSTALL_INCLUDEDIR})
+set(spate_pc_cflags "-I\${includedir}")
+if(SPATE_HARDENED)
+  string(APPEND spate_pc_cflags " -DSPATE_HARDENED=1")
+endif()
+configure_file(cmake/spate.pc.in spate.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/spate.pc DESTINATION ${spate_pc_dir})

@@ -1,0 +1,48 @@
+# What the library is made of, and how it is compiled. Used for the library proper and for
+# spate_testing, the same sources with the fault seam of src/sys.
+
+# The library's sources: all of src/ but its tests and what only tests use.
+function(spate_sources result)
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/*.cc)
+  list(FILTER sources EXCLUDE REGEX "_test\\.cc$")
+  list(FILTER sources EXCLUDE REGEX "/src/(.*/)?testing/")
+  if(NOT sources)
+    message(FATAL_ERROR "No source file found in ${PROJECT_SOURCE_DIR}/src.")
+  endif()
+  set(${result} ${sources} PARENT_SCOPE)
+endfunction()
+
+# What a user of the library needs to compile and link.
+function(spate_interface target)
+  target_compile_features(${target} PUBLIC cxx_std_23)
+  target_include_directories(${target} PUBLIC
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
+    $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+  if(SPATE_HARDENED)
+    target_compile_definitions(${target} PUBLIC SPATE_HARDENED=1)
+  endif()
+  set(THREADS_PREFER_PTHREAD_FLAG ON)
+  find_package(Threads REQUIRED)
+  target_link_libraries(${target} PUBLIC Threads::Threads)
+endfunction()
+
+# How spate's own code, library or test, is compiled.
+function(spate_own_code target)
+  spate_warnings(${target})
+  set_target_properties(${target} PROPERTIES CXX_EXTENSIONS OFF)
+  target_compile_options(${target} PRIVATE
+    $<$<COMPILE_LANGUAGE:CXX>:-fno-exceptions> $<$<COMPILE_LANGUAGE:CXX>:-fno-rtti>)
+  # -iquote and not -I: src/sys/ must never be found for the C library's <sys/...>.
+  target_compile_options(${target} PRIVATE
+    "SHELL:-iquote ${PROJECT_SOURCE_DIR}/src" "SHELL:-iquote ${PROJECT_SOURCE_DIR}")
+endfunction()
+
+# A target that compiles the library's sources.
+function(spate_configure target)
+  spate_interface(${target})
+  spate_own_code(${target})
+  target_compile_options(${target} PRIVATE -fvisibility=hidden -fvisibility-inlines-hidden)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    target_compile_options(${target} PRIVATE -fno-semantic-interposition)
+  endif()
+endfunction()

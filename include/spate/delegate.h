@@ -1,0 +1,82 @@
+// Delegate: what a watcher calls, in two words. It owns nothing, so it never allocates and copying
+// it is free.
+//
+// Made from any callable that is trivially copyable and no larger than a pointer:
+//   Timer timer{loop, [](Timer& t) { ... }};               a captureless lambda or a function
+//   Timer timer{loop, [this] { on_tick(); }};              a lambda with one pointer or reference
+//   captured Timer timer{loop, bind<&Session::on_tick>(this)};      a method
+// The callable may take (Watcher&, Events), (Watcher&), (Events) or nothing. Whatever it points to
+// must outlive the watcher. It must not throw: between it and the caller of Loop::run() there are
+// frames that cannot unwind.
+#pragma once
+
+#include <cstring>
+#include <functional>
+#include <new>
+#include <type_traits>
+
+#include "spate/node.h"
+
+namespace spate {
+
+template <class F>
+concept FitsDelegate = std::is_trivially_copyable_v<F> && std::is_trivially_destructible_v<F> &&
+                       sizeof(F) <= sizeof(void*) && alignof(F) <= alignof(void*);
+
+template <class W>
+class Delegate {
+ public:
+  template <class F>
+    requires(!std::is_same_v<std::remove_cvref_t<F>, Delegate>)
+  Delegate(F callable) : thunk_(&call<F>) {
+    static_assert(FitsDelegate<F>,
+                  "a delegate owns nothing: capture one pointer or reference, or use spate::bind");
+    std::memcpy(&context_, &callable, sizeof(F));
+  }
+
+  Node::Callback thunk() const { return thunk_; }
+  void* context() const { return context_; }
+
+ private:
+  template <class F>
+  static void call(void* context, Node& node, Events events) {
+    alignas(void*) std::byte storage[sizeof(void*)];
+    std::memcpy(storage, &context, sizeof(context));
+    F& callable = *std::launder(reinterpret_cast<F*>(storage));
+    W& watcher = W::from(node);
+    if constexpr (std::is_invocable_v<F&, W&, Events>) {
+      std::invoke(callable, watcher, events);
+    } else if constexpr (std::is_invocable_v<F&, W&>) {
+      std::invoke(callable, watcher);
+    } else if constexpr (std::is_invocable_v<F&, Events>) {
+      std::invoke(callable, events);
+    } else {
+      static_assert(std::is_invocable_v<F&>,
+                    "the callable takes (Watcher&, Events), (Watcher&), (Events) or nothing");
+      std::invoke(callable);
+    }
+  }
+
+  Node::Callback thunk_;
+  void* context_ = nullptr;
+};
+
+// A method bound to an object: as small as the pointer to the object.
+template <auto Method, class T>
+struct Bound {
+  T* object;
+
+  template <class... Args>
+    requires std::is_invocable_v<decltype(Method), T&, Args...>
+  void operator()(Args&&... args) const {
+    std::invoke(Method, *object, static_cast<Args&&>(args)...);
+  }
+};
+
+// `object` must outlive the watcher that is given the result.
+template <auto Method, class T>
+constexpr Bound<Method, T> bind(T* object) {
+  return {object};
+}
+
+}  // namespace spate

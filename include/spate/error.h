@@ -1,0 +1,27 @@
+// The few errors that are spate's own. Everything else is the system's errno in
+// std::system_category().
+#pragma once
+
+#include <system_error>
+#include <type_traits>
+
+#include "spate/export.h"
+
+namespace spate {
+
+enum class Error {
+  loop_forked =
+      1,  // This process is a fork of the one that made the loop: call Loop::after_fork() first.
+  unknown_backend = 2,  // No backend of that name; Loop::backends() lists them.
+  fd_out_of_range =
+      3,             // The select backend cannot hold this descriptor (FD_SETSIZE, 1,024 on Linux).
+  not_pollable = 4,  // This backend has no descriptor of its own to wait on (Loop::poll_fd()).
+};
+
+SPATE_EXPORT const std::error_category& error_category();
+SPATE_EXPORT std::error_code make_error_code(Error error);
+
+}  // namespace spate
+
+template <>
+struct std::is_error_code_enum<spate::Error> : std::true_type {};

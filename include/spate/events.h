@@ -1,0 +1,50 @@
+// Events: what happened to a watcher, or what it asks for, as a set of bits.
+//
+// The values below `custom` are libev's (ev.h 4.33), so that a layer which speaks libev converts by
+// a cast. `urgent` and `closed` are ours: libev has no name for them.
+#pragma once
+
+#include <cstdint>
+
+namespace spate {
+
+enum class Events : std::uint32_t {
+  none = 0,
+  read =
+      0x1,  // Reading will not block; also set on error and hang-up, so that read() can tell which.
+  write = 0x2,    // Writing will not block; also set on error and hang-up.
+  urgent = 0x4,   // Out-of-band data (POLLPRI).
+  closed = 0x8,   // The peer shut down its sending side (POLLRDHUP), seen without reading up to it.
+  timer = 0x100,  // A Timer expired; for once(): the timeout came first.
+  periodic = 0x200,    //
+  signal = 0x400,      //
+  child = 0x800,       //
+  stat = 0x1000,       //
+  idle = 0x2000,       //
+  prepare = 0x4000,    //
+  check = 0x8000,      //
+  fork = 0x20000,      //
+  cleanup = 0x40000,   //
+  async = 0x80000,     //
+  custom = 0x1000000,  // Never set by the loop; for feed().
+  error =
+      0x80000000u,  // The watcher was stopped because the kernel refused it; Io::error() says why.
+};
+
+constexpr Events operator|(Events a, Events b) {
+  return static_cast<Events>(static_cast<std::uint32_t>(a) | static_cast<std::uint32_t>(b));
+}
+constexpr Events operator&(Events a, Events b) {
+  return static_cast<Events>(static_cast<std::uint32_t>(a) & static_cast<std::uint32_t>(b));
+}
+constexpr Events operator~(Events a) { return static_cast<Events>(~static_cast<std::uint32_t>(a)); }
+constexpr Events& operator|=(Events& a, Events b) { return a = a | b; }
+constexpr Events& operator&=(Events& a, Events b) { return a = a & b; }
+
+// True if any bit is set: `if (any(events & Events::read))`.
+constexpr bool any(Events events) { return events != Events::none; }
+
+// What an Io may ask for.
+inline constexpr Events kIoEvents = Events::read | Events::write | Events::urgent | Events::closed;
+
+}  // namespace spate

@@ -1,0 +1,79 @@
+// Io: calls back while a file descriptor is ready for reading, writing, or both. Level-triggered:
+// as long as the condition holds, it is reported in every turn.
+//
+// The descriptor stays the caller's: Io neither opens nor closes nor changes it. Several Ios may
+// watch one descriptor. Start and stop only note the wish; the kernel is told once, just before the
+// loop waits, and only if the sum of the wishes has changed. So stopping and starting in one turn
+// costs no kernel call. Order with close(): stop first, then close. When the same Io is to watch
+// another descriptor, even one that got the same number, say so with set().
+//
+// If the kernel refuses the descriptor (closed, or of a kind that has no readiness), the Io is
+// stopped and called back with Events::error; error() says why. Regular files on epoll are treated
+// as always ready.
+#pragma once
+
+#include "spate/watcher.h"
+
+namespace spate {
+
+class Io : public Watcher<Io, FdNode> {
+ public:
+  // `fd` may be -1 as long as set() comes before start(). `events`: any of read, write, urgent,
+  // closed.
+  Io(Loop& loop, int fd, Events events, Delegate<Io> callback) : Watcher(loop, callback) {
+    set(fd, events);
+  }
+  Io(Loop& loop, Delegate<Io> callback) : Io(loop, -1, Events::none, callback) {}
+  ~Io() { stop(); }
+
+  int fd() const { return node_.fd; }
+  Events events() const { return static_cast<Events>(node_.events & ~kFdIsNew); }
+
+  // Aims at a descriptor, or at the same number that now stands for another file. Not while active.
+  void set(int fd, Events events) {
+    SPATE_ASSERT(!is_active() && !any(events & ~kIoEvents));
+    node_.fd = fd;
+    node_.events = static_cast<std::uint32_t>(events) | kFdIsNew;
+  }
+  // Asks the same descriptor for other events; also while active. False when memory runs out; it is
+  // then stopped.
+  bool modify(Events events) {
+    SPATE_ASSERT(!any(events & ~kIoEvents));
+    const bool was_active = is_active();
+    if (was_active) loop_->stop(node_);
+    node_.events = (node_.events & kFdIsNew) | static_cast<std::uint32_t>(events);
+    return !was_active || loop_->start(node_);
+  }
+
+  // Needs a descriptor and at least one event. False when memory runs out (never after
+  // Loop::reserve()).
+  bool start() {
+    SPATE_ASSERT(node_.fd >= 0 && any(events()));
+    return loop_->start(node_);
+  }
+  // Starts and tells the kernel at once, so that its refusal is this call's result instead of a
+  // later callback. Errors: EBADF, EPERM (no readiness: a regular file), ENOMEM, ENOSPC,
+  // Error::fd_out_of_range, Error::loop_forked.
+  std::error_code start_now() {
+    SPATE_ASSERT(node_.fd >= 0 && any(events()));
+    return loop_->start_now(node_);
+  }
+  void stop() {
+    stop_in_loop([this] { loop_->stop(node_); });
+  }
+  // Stops when the caller is about to close the descriptor, and saves the kernel call that would
+  // take it out. The caller must close it before the loop waits again, and no other Io may be
+  // watching it.
+  void stop_closing() {
+    stop_in_loop([this] { loop_->stop_closing(node_); });
+  }
+
+  // After Events::error: the kernel's reason.
+  std::error_code error() const {
+    return {static_cast<int>(node_.head.extra), std::system_category()};
+  }
+};
+
+static_assert(sizeof(Io) <= 56);
+
+}  // namespace spate

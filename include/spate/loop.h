@@ -1,0 +1,241 @@
+// Loop: waits for events and calls the watchers that asked for them.
+//
+// Ownership: create() hands out a unique_ptr; the loop owns its backend and no watcher. It must not
+// be destroyed from inside one of its callbacks. Watchers that are still active when it dies are
+// stopped. Threads: one thread at a time runs a loop, and only that thread touches it and its
+// watchers, with two exceptions that any thread may use at any time: post() and Async::send().
+// While no thread runs the loop, any one thread may use it. Breaking this rule is asserted. Several
+// loops live side by side, in one thread or in many. Inside a callback: everything, nested run()
+// included, except destroying the loop.
+//
+// One turn of run(), in this order (libev's, with its quirks mended):
+//   fork hooks - prepare hooks - tell the kernel what changed - wait - read the clock once - queue
+//   what is due: io, timers, signals, children, async, posts - idle hooks if that is nothing -
+//   check hooks - call what is queued, highest priority first, first come first served within one.
+// All that is queued when the calling begins is called in this turn. What the callbacks themselves
+// feed is called too, until LoopOptions::budget of those are spent; the rest waits for the next
+// turn, which then does not block. So no class of events can starve another.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <expected>
+#include <functional>
+#include <memory>
+#include <string_view>
+#include <system_error>
+#include <vector>
+
+#include "spate/error.h"
+#include "spate/events.h"
+#include "spate/export.h"
+#include "spate/metrics.h"
+#include "spate/node.h"
+#include "spate/time.h"
+
+namespace spate {
+
+class Backend;
+class Dispatcher;
+struct AsyncNode;
+struct ChildNode;
+struct PeriodicNode;
+struct SignalNode;
+struct StatNode;
+
+// A call that a queue owns until it is made.
+using Task = std::move_only_function<void()>;
+using OnceCallback = std::move_only_function<void(Events)>;
+
+enum class Run {
+  until_done,  // Until stop(), or until nothing is left that keeps the loop alive.
+  once,        // One turn; waits for an event if none is there.
+  no_wait,     // One turn; calls what is ready and never blocks.
+};
+
+// The hooks of a turn; each is a list of nodes called in the order they were started.
+enum class Hook { prepare, check, idle, fork, cleanup };
+inline constexpr int kHookKinds = 5;
+
+struct LoopOptions {
+  // "epoll", "poll", "select", or "auto", which takes the first of that list that can be had.
+  std::string_view backend = "auto";
+  // How many of the events that callbacks feed to a turn are still called in it. 1 ... 2^31.
+  std::uint32_t budget = 256;
+  // Takes the place of the default dispatch, for layers and bindings. Must outlive the loop.
+  Dispatcher* dispatcher = nullptr;
+};
+
+// Which backend a loop runs on, and why it is not the one that was tried first (empty when it is).
+struct BackendInfo {
+  std::string_view name;
+  std::string_view reason;
+};
+
+class SPATE_EXPORT Loop {
+ public:
+  using Created = std::expected<std::unique_ptr<Loop>, std::error_code>;
+
+  // Errors: Error::unknown_backend; EMFILE, ENFILE, ENOMEM from the kernel. Any thread.
+  static Created create(const LoopOptions& options = {});
+  // With a backend and a clock of the caller's; for tests. `clock` must outlive the loop.
+  // options.backend is not read.
+  static Created create(std::unique_ptr<Backend> backend, Clock& clock,
+                        const LoopOptions& options = {});
+  // The names that LoopOptions::backend takes, best first. Any thread.
+  static std::vector<std::string_view> backends();
+
+  Loop(const Loop&) = delete;
+  Loop& operator=(const Loop&) = delete;
+  virtual ~Loop();
+
+  // ---- running
+
+  // True if something is left to wait for. May be nested inside a callback: the inner run also
+  // calls what the outer one has queued. Errors: Error::loop_forked; what the backend's wait
+  // reports (the loop stays usable, nothing is lost).
+  std::expected<bool, std::error_code> run(Run mode = Run::until_done);
+  // Makes the innermost run() return once the callbacks already queued have been called. Without
+  // effect outside run().
+  void stop();
+  // The same for all nested runs.
+  void stop_all();
+
+  // Keeps the loop alive without a watcher, and back. An active watcher whose owner calls unref()
+  // once does not keep run() from returning; ref() before stopping it.
+  void ref();
+  void unref();
+
+  // ---- time
+
+  // The monotonic time as read at the start of this turn; what timers count from. Free.
+  Nanos now() const { return now_; }
+  // Reads the clock again: before starting timers after a long computation inside one callback.
+  void update_now();
+  WallTime wall_now();
+  // Between the two, loop time stands still: the timers of a process that was stopped do not all
+  // expire at once.
+  void suspend();
+  void resume();
+
+  // ---- from other threads
+
+  // Calls `task` on the loop's thread, in its next turn. Every task is called exactly once, one
+  // thread's in its own order; the kernel is entered only if the loop sleeps. Any thread, also
+  // inside a callback; not in a signal handler. False, and the task destroyed, when memory runs
+  // out. Tasks still queued when the loop dies are destroyed unrun.
+  bool post(Task task);
+  // Makes the loop turn once more if it sleeps, without calling anything. Any thread;
+  // async-signal-safe.
+  void wake() noexcept;
+
+  // ---- helpers
+
+  // Calls `callback` once: with what became ready on `fd`, or with Events::timer after `timeout`,
+  // whichever is first. `fd` -1: only the timeout. `timeout` kForever: only the fd. Keeps the loop
+  // alive until then; cannot be cancelled except by destroying the loop. Errors: ENOMEM; EINVAL for
+  // a call that could never end or asks for no event.
+  std::error_code once(int fd, Events events, Nanos timeout, OnceCallback callback);
+
+  // ---- embedding in another loop
+
+  // A descriptor that is readable when run(Run::no_wait) has something to do. The loop's own: not
+  // to be closed, read or kept beyond it; another one after after_fork(). Errors:
+  // Error::not_pollable with backends other than epoll.
+  std::expected<int, std::error_code> poll_fd() const;
+  // To be called before the outer loop waits: tells the kernel what changed and returns how long
+  // the outer loop may wait on poll_fd(): zero, a duration, or kForever. From here until the next
+  // run, post() wakes through poll_fd().
+  Nanos prepare_to_wait();
+
+  // ---- fork
+
+  // In the child of a fork, before anything else is done with a loop that the child goes on to use.
+  // Until then run() and immediate starts answer Error::loop_forked, and the parent's kernel
+  // objects are not touched. Fork hooks run at the start of the next turn. Children watched in the
+  // parent are not the child's: their watchers are stopped. Errors: EMFILE, ENFILE, ENOMEM; the
+  // loop can then be told again.
+  std::error_code after_fork();
+
+  // ---- looking in
+
+  // What keeps the loop alive: active watchers, plus ref(), minus unref().
+  std::int64_t active_count() const;
+  std::size_t pending_count() const;
+  int depth() const;  // How many run() calls are nested just now.
+  std::uint64_t iteration() const;
+  BackendInfo backend_info() const;
+  Metrics metrics() const;
+  // Callback times cost two clock readings a callback, so they are measured on request.
+  void measure_callbacks(bool on);
+  // Makes room for so many descriptors (by number) and timers, so that starting them cannot run out
+  // of memory.
+  bool reserve(std::size_t fds, std::size_t timers);
+
+  // ---- nodes: for the watchers and for layers that bring their own structs
+
+  // start() does nothing to an active node, stop() only forgets what is queued for an inactive one.
+  // Neither enters the kernel. False when memory runs out; the node is then inactive.
+  bool start(FdNode& node);
+  void stop(FdNode& node);
+  // Starts and tells the kernel at once. On an error the node is inactive. Errors: EBADF, EPERM
+  // (the file has no readiness, as regular files on epoll), ENOSPC, ENOMEM, Error::fd_out_of_range,
+  // Error::loop_forked.
+  std::error_code start_now(FdNode& node);
+  // Stops, and promises that `node.fd` is closed before the loop waits again: saves the kernel
+  // call. Other nodes of the same descriptor must have been stopped.
+  void stop_closing(FdNode& node);
+
+  bool start(TimerNode& node);
+  void stop(TimerNode& node);
+  // Moves the deadline, of an inactive node too, which it starts. To a later one this is a store.
+  bool restart(TimerNode& node, std::int64_t deadline);
+
+  bool start(Hook hook, Node& node);
+  void stop(Hook hook, Node& node);
+
+  bool start(AsyncNode& node);
+  void stop(AsyncNode& node);
+  void send(AsyncNode& node) noexcept;  // Any thread; async-signal-safe.
+  bool start(PeriodicNode& node);
+  void stop(PeriodicNode& node);
+  std::error_code start(SignalNode& node);
+  void stop(SignalNode& node);
+  std::error_code start(ChildNode& node);
+  void stop(ChildNode& node);
+  std::error_code start(StatNode& node);
+  void stop(StatNode& node);
+  void refresh(StatNode& node);
+
+  bool feed(Node& node, Events events);
+  Events clear_pending(Node& node);
+
+  // For a Dispatcher: the next due event, its node already marked as no longer pending; false when
+  // the turn is over.
+  bool take(Due& due);
+
+ protected:
+  Loop() = default;
+
+  Nanos now_{0};
+};
+
+// How a layer takes delivery in place of the default, which is: queue the node of what happened,
+// and call its callback when its turn comes. Called on the loop's thread. Nothing here may destroy
+// the loop.
+class SPATE_EXPORT Dispatcher {
+ public:
+  virtual ~Dispatcher() = default;
+  // A started node became ready. The default feeds it.
+  virtual void ready(Loop& loop, FdNode& node, Events events);
+  // A timer expired; it is inactive. The default restarts it if it repeats, and feeds it.
+  virtual void expired(Loop& loop, TimerNode& node);
+  // Calls what is due: while (loop.take(due)) ...  Leaving some for the next turn is allowed.
+  virtual void run_pending(Loop& loop);
+  // Just before and just after the wait that may block (a binding gives up its interpreter lock
+  // here).
+  virtual void before_wait(Loop& loop);
+  virtual void after_wait(Loop& loop);
+};
+
+}  // namespace spate

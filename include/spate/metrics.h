@@ -1,0 +1,39 @@
+// Metrics: what a loop has done so far. Plain numbers, taken by Loop::metrics() on the loop's
+// thread.
+//
+// Counting costs an increment where the thing happens anyway. Callback times are zero until
+// Loop::measure_callbacks(true), because they cost two clock readings a callback.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "spate/time.h"
+
+namespace spate {
+
+// How often the loop itself entered the kernel.
+struct KernelCalls {
+  std::uint64_t wait = 0;        // epoll_wait, epoll_pwait2, poll, select
+  std::uint64_t modify = 0;      // epoll_ctl
+  std::uint64_t wake_write = 0;  // by other threads, to wake this loop
+};
+
+struct Metrics {
+  std::uint64_t turns = 0;
+  std::uint64_t events = 0;   // Callbacks called, posted tasks included.
+  std::uint64_t posts = 0;    // Posted tasks called.
+  std::uint64_t wakeups = 0;  // Waits that ended because another thread or a signal asked for it.
+  std::uint64_t stale_events =
+      0;             // Kernel events dropped: they belonged to an earlier life of their descriptor.
+  Nanos blocked{0};  // Time inside waits that were allowed to block.
+  Nanos busy{0};     // Time outside of them, since the first turn.
+  Nanos longest_callback{0};
+  Nanos last_callback{0};
+  KernelCalls kernel_calls;
+  std::size_t active_timers = 0;
+  std::size_t active_fds = 0;  // Descriptors with at least one active Io.
+  std::size_t pending = 0;     // Events queued and not yet called.
+};
+
+}  // namespace spate

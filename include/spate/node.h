@@ -1,0 +1,80 @@
+// The intrusive nodes below the watchers: what the loop's tables point to.
+//
+// A program that uses Io, Timer and the rest never needs this header. It is for layers that keep
+// their own structs and cannot afford an allocation beside each: drop-in libraries, language
+// bindings. Such a layer overlays a node on its struct, starts it with Loop::start() and takes
+// delivery through a Dispatcher (loop.h).
+//
+// Ownership: the layer's. Between start and stop the node must not move, and the fields marked
+// "core" are the loop's. Thread: the loop's. All nodes are standard-layout, and zero-filled memory
+// is a valid inactive node.
+//
+// The order of the fields is chosen so that the nodes can lie inside libev's structs (active at 0,
+// pending at 4, priority at 8, a hole at 12, the user's two words at 16 and 24, then the kind's
+// own) and so that FdNode at offset 40 with TimerNode at offset 88 falls into the private fields of
+// libevent's 128-byte struct event. Core touches `context` and `callback` only in the default
+// dispatch, and `repeat` only in the default expiry.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "spate/events.h"
+
+namespace spate {
+
+struct Node {
+  using Callback = void (*)(void* context, Node& node, Events events);
+
+  std::uint32_t active;   // core: 0 when stopped.
+  std::uint32_t pending;  // core: 0 when not queued, else 1 + its place in the pending queue.
+  std::int32_t priority;  // -2 ... +2, higher first; anything beyond is clamped. Not to change
+                          // while pending.
+  std::uint32_t
+      extra;  // core: what the kind needs (timers: place and order; fds: the errno of a refusal).
+  void* context;      // The layer's; handed to `callback`.
+  Callback callback;  // The layer's; called by the default dispatch.
+};
+
+inline constexpr int kPriorityMin = -2;
+inline constexpr int kPriorityMax = 2;
+inline constexpr int kPriorityLevels = kPriorityMax - kPriorityMin + 1;
+
+// A node with this priority is never queued: its callback runs while the loop is still collecting
+// events. For the internals of a layer that only translate (a wake-up descriptor, a merged timer);
+// it must not call user code.
+inline constexpr std::int32_t kDirect = INT32_MIN;
+
+// Readiness of a file descriptor. Any number of nodes may share one descriptor.
+struct FdNode {
+  Node head;
+  FdNode* next;          // core: the next node of the same descriptor.
+  int fd;                // Not to change while active.
+  std::uint32_t events;  // Events::read | write | urgent | closed, or'ed with kFdIsNew. Not to
+                         // change while active.
+};
+
+// To be or'ed into `events` whenever `fd` was set, even to the same number: the descriptor may be
+// another file now, so that the kernel has to be told again. start() clears it. (libev's
+// EV__IOFDSET.)
+inline constexpr std::uint32_t kFdIsNew = 0x80;
+
+// A deadline on the loop's monotonic time.
+struct TimerNode {
+  Node head;
+  std::int64_t deadline;  // Nanoseconds, as Loop::now(). Set before start(); changed by
+                          // Loop::restart() only.
+  std::int64_t repeat;    // Nanoseconds; 0 is one-shot. Read by the default expiry only.
+};
+
+static_assert(sizeof(Node) == 32 && sizeof(FdNode) == 48 && sizeof(TimerNode) == 48);
+static_assert(offsetof(FdNode, next) == 32 && offsetof(FdNode, fd) == 40 &&
+              offsetof(TimerNode, deadline) == 32);
+
+// One due event, as a Dispatcher takes it from the loop.
+struct Due {
+  Node* node;
+  Events events;
+};
+
+}  // namespace spate

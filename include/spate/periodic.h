@@ -1,0 +1,69 @@
+// Periodic: calls back at times of the wall clock: once at a time, at every multiple of an
+// interval, or whenever a function of the caller's says.
+//
+// Never before the wall clock shows the time. When the clock is set forward past several times, the
+// callback comes once; when it is set back, the same times come again. The loop notices a jump at
+// once, also while it sleeps. "Every day at three" is a job for reschedule_with(): days differ in
+// length where summer time is kept.
+#pragma once
+
+#include "spate/watcher.h"
+
+namespace spate {
+
+struct PeriodicNode {
+  using Reschedule = WallTime (*)(void* context, WallTime now);
+
+  Node head;
+  TimerNode timer;  // core: direct; runs on the monotonic clock and is set anew whenever the wall
+                    // clock jumps.
+  std::int64_t at;  // core: the next time, wall-clock nanoseconds since the epoch.
+  std::int64_t offset;    // Once: the time. With an interval: the phase.
+  std::int64_t interval;  // Nanoseconds; 0 is once.
+  Reschedule reschedule;  // If set, decides alone.
+  void* reschedule_context;
+};
+
+class Periodic : public Watcher<Periodic, PeriodicNode> {
+ public:
+  Periodic(Loop& loop, Delegate<Periodic> callback) : Watcher(loop, callback) {}
+  ~Periodic() { stop(); }
+
+  // Once, when the wall clock shows `at` or later. Starts, anew if active; so do the other two.
+  // False: out of memory.
+  bool start_at(WallTime at) {
+    return start_with(at.time_since_epoch().count(), 0, nullptr, nullptr);
+  }
+  // Whenever (time - offset) is a multiple of `interval`, which must be positive.
+  bool start_every(Nanos interval, Nanos offset = Nanos{0}) {
+    SPATE_ASSERT(interval > Nanos{0});
+    return start_with(offset.count(), interval.count(), nullptr, nullptr);
+  }
+  // `next(context, now)` returns the next time, later than `now`; a time that is not later stops
+  // the watcher, for that is the only sense it makes. It is called at the start, after each
+  // callback's event is queued and after each clock jump; it must not start, stop or destroy
+  // watchers.
+  bool reschedule_with(PeriodicNode::Reschedule next, void* context = nullptr) {
+    SPATE_ASSERT(next != nullptr);
+    return start_with(0, 0, next, context);
+  }
+  void stop() {
+    stop_in_loop([this] { loop_->stop(node_); });
+  }
+
+  // The next time it will be called back; meaningful while active.
+  WallTime at() const { return WallTime{Nanos{node_.at}}; }
+
+ private:
+  bool start_with(std::int64_t offset, std::int64_t interval, PeriodicNode::Reschedule next,
+                  void* context) {
+    stop();
+    node_.offset = offset;
+    node_.interval = interval;
+    node_.reschedule = next;
+    node_.reschedule_context = context;
+    return loop_->start(node_);
+  }
+};
+
+}  // namespace spate

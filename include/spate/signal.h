@@ -1,0 +1,39 @@
+// Signal: calls back, on the loop's thread, after the process received a signal.
+//
+// Any number of watchers in any loops may share a signal; each is called. Signals that come before
+// the callback runs are merged. While at least one watcher is active, a handler of spate's (with
+// SA_RESTART) has the signal; when the last one stops, the disposition that was found is put back,
+// unless somebody else changed it meanwhile. No signal is touched that nobody watches. An active
+// watcher keeps its loop alive.
+#pragma once
+
+#include "spate/watcher.h"
+
+namespace spate {
+
+struct SignalNode {
+  Node head;
+  SignalNode* next;  // core: the next node of the same signal in this loop.
+  int signum;        // Not to change while active.
+};
+
+class Signal : public Watcher<Signal, SignalNode> {
+ public:
+  Signal(Loop& loop, Delegate<Signal> callback) : Watcher(loop, callback) {}
+  ~Signal() { stop(); }
+
+  // `signum`: 1 ... 64, as in <signal.h>. Starts, anew if active. Errors: EINVAL for a signal that
+  // cannot be caught, ENOSPC when more than 16 loops watch it, ENOMEM, EMFILE.
+  std::error_code start(int signum) {
+    stop();
+    node_.signum = signum;
+    return loop_->start(node_);
+  }
+  void stop() {
+    stop_in_loop([this] { loop_->stop(node_); });
+  }
+
+  int signum() const { return node_.signum; }
+};
+
+}  // namespace spate

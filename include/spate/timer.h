@@ -1,0 +1,68 @@
+// Timer: calls back after a time, once or repeatedly, on the monotonic clock.
+//
+// Never early, counted from Loop::now() (the start of this turn; Loop::update_now() refreshes it).
+// Timers that are due together are called earliest deadline first, equal deadlines in the order of
+// arming (exact as long as fewer than two million armings lie between the two). A one-shot timer is
+// inactive when its callback is called. A repeating one keeps its phase: it does not drift, and
+// after a stall it skips what it missed instead of firing in a burst.
+//
+// restart() to a later deadline is a store, whatever the number of timers: "reset the idle timeout
+// on every message" costs nothing worth saving. start(), stop() and an earlier deadline are
+// constant time as well, but for timers due within about a millisecond (a small heap).
+#pragma once
+
+#include "spate/watcher.h"
+
+namespace spate {
+
+class Timer : public Watcher<Timer, TimerNode> {
+ public:
+  Timer(Loop& loop, Delegate<Timer> callback) : Watcher(loop, callback) {}
+  ~Timer() { stop(); }
+
+  // Arms, or arms anew if it is active, to expire once `delay` from Loop::now(). Negative counts as
+  // zero; zero expires in the next turn. False when memory runs out (never after Loop::reserve());
+  // it is then inactive.
+  bool start(Nanos delay) { return start(delay, Nanos{0}); }
+  // First after `delay`, then every `repeat` (zero: once).
+  bool start(Nanos delay, Nanos repeat) {
+    set_repeat(repeat);
+    return loop_->restart(node_, deadline_after(delay));
+  }
+  void stop() {
+    stop_in_loop([this] { loop_->stop(node_); });
+  }
+  // Arms anew to expire `delay` from now, keeping repeat(). Forgets an expiry that is queued but
+  // not yet called.
+  bool restart(Nanos delay) {
+    if (is_pending()) clear_pending();
+    return loop_->restart(node_, deadline_after(delay));
+  }
+  // libev's ev_timer_again: restart(repeat()), or stop() if it does not repeat.
+  bool again() {
+    if (node_.repeat == 0) return stop(), true;
+    return restart(repeat());
+  }
+
+  Nanos repeat() const { return Nanos{node_.repeat}; }
+  // Takes effect at the next expiry or again(). Negative counts as zero.
+  void set_repeat(Nanos repeat) { node_.repeat = repeat.count() > 0 ? repeat.count() : 0; }
+
+  // In loop time; meaningful while active.
+  Nanos deadline() const { return Nanos{node_.deadline}; }
+  // Until it expires; zero when that is overdue or it is inactive.
+  Nanos remaining() const {
+    return is_active() && deadline() > loop_->now() ? deadline() - loop_->now() : Nanos{0};
+  }
+
+ private:
+  // Saturates, so that any duration may be asked for.
+  std::int64_t deadline_after(Nanos delay) const {
+    const Nanos bounded = delay < Nanos{0} ? Nanos{0} : delay > kForever ? kForever : delay;
+    return (loop_->now() + bounded).count();
+  }
+};
+
+static_assert(sizeof(Timer) <= 64);
+
+}  // namespace spate

@@ -1,0 +1,58 @@
+// Backend: tells which descriptors are ready, and knows nothing else. Timers, signals, priorities
+// and callbacks are written once, in core. README.md beside this file is the contract in full.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <system_error>
+#include <vector>
+
+#include "spate/events.h"
+#include "spate/metrics.h"
+#include "spate/time.h"
+
+namespace spate {
+
+struct Ready {
+  int fd;
+  std::uint32_t generation;  // Of the registration that the event belongs to.
+  Events events;             // With Events::error if the descriptor is in error or hung up.
+  int error;                 // Not 0: the kernel no longer knows this descriptor; an errno.
+};
+
+class Backend {
+ public:
+  virtual ~Backend() = default;
+
+  virtual std::string_view name() const = 0;
+
+  // Changes what is reported of `fd` from `before` to `after`. Called just before wait(), at most
+  // once a descriptor; `before` equal to `after` means that the number may stand for another file
+  // now. Events of this registration carry `generation` from here on. Removing never fails.
+  virtual std::error_code modify(int fd, Events before, Events after, std::uint32_t generation) = 0;
+
+  // `fd` is about to be closed: what modify() to nothing does, unless closing does it anyway.
+  virtual void closing(int fd, Events before) { modify(fd, before, Events::none, 0); }
+
+  // Waits until something is ready, `timeout` at most (zero: not at all; kForever: without end),
+  // and appends what is. Early and empty is allowed, and being interrupted is no error.
+  virtual std::error_code wait(Nanos timeout, std::vector<Ready>& ready) = 0;
+
+  // Starts over with no descriptors, in the child of a fork or when the kernel's set is beyond
+  // repair.
+  virtual std::error_code reopen() = 0;
+
+  // A descriptor that is readable when wait() would return something, or -1.
+  virtual int poll_fd() const { return -1; }
+
+  const KernelCalls& kernel_calls() const { return calls_; }
+
+ protected:
+  KernelCalls calls_;
+};
+
+// What a backend reports when the descriptor is in error or hung up: the caller's read or write
+// will tell.
+inline constexpr Events kHungUp = Events::read | Events::write | Events::closed | Events::error;
+
+}  // namespace spate

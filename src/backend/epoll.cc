@@ -1,0 +1,112 @@
+// epoll, level-triggered. Deadlines to the nanosecond with epoll_pwait2, where the kernel has it.
+#include <cerrno>
+
+#include "backend/registry.h"
+#include "sys/epoll.h"
+
+namespace spate {
+
+namespace {
+
+std::uint32_t to_epoll(Events events) {
+  std::uint32_t mask = 0;
+  if (any(events & Events::read)) mask |= EPOLLIN;
+  if (any(events & Events::write)) mask |= EPOLLOUT;
+  if (any(events & Events::urgent)) mask |= EPOLLPRI;
+  if (any(events & Events::closed)) mask |= EPOLLRDHUP;
+  return mask;
+}
+
+Events from_epoll(std::uint32_t mask) {
+  Events events = Events::none;
+  if (mask & EPOLLIN) events |= Events::read;
+  if (mask & EPOLLOUT) events |= Events::write;
+  if (mask & EPOLLPRI) events |= Events::urgent;
+  if (mask & EPOLLRDHUP) events |= Events::closed;
+  if (mask & (EPOLLERR | EPOLLHUP)) events |= kHungUp;
+  return events;
+}
+
+class Epoll final : public Backend {
+ public:
+  std::string_view name() const override { return "epoll"; }
+  int poll_fd() const override { return epoll_.get(); }
+
+  std::error_code modify(int fd, Events before, Events after, std::uint32_t generation) override {
+    if (!any(after)) {
+      control(EPOLL_CTL_DEL, fd, after,
+              generation);  // Closing the file has done it already, often enough.
+      return {};
+    }
+    const bool known = any(before);
+    long result = control(known ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, fd, after, generation);
+    // The number was closed and reopened, or is in the set through a duplicate: it is the other
+    // case after all.
+    if (known && result == -ENOENT) result = control(EPOLL_CTL_ADD, fd, after, generation);
+    if (!known && result == -EEXIST) result = control(EPOLL_CTL_MOD, fd, after, generation);
+    return sys::error_code(result);
+  }
+
+  void closing(int, Events) override {}  // The kernel forgets a closed file by itself.
+
+  std::error_code wait(Nanos timeout, std::vector<Ready>& ready) override {
+    const long count = wait_for(timeout);
+    if (count == -EINTR) return {};
+    if (count < 0) return sys::error_code(count);
+    for (long i = 0; i < count; ++i) {
+      const epoll_event& event = buffer_[static_cast<std::size_t>(i)];
+      ready.push_back({.fd = static_cast<int>(event.data.u64 & 0xffffffffu),
+                       .generation = static_cast<std::uint32_t>(event.data.u64 >> 32),
+                       .events = from_epoll(event.events),
+                       .error = 0});
+    }
+    if (static_cast<std::size_t>(count) == buffer_.size() && count < kMaxBatch)
+      buffer_.resize(buffer_.size() * 2);
+    return {};
+  }
+
+  std::error_code reopen() override {
+    const long fd = sys::epoll_create();
+    if (fd < 0) return sys::error_code(fd);
+    epoll_ = sys::Descriptor(fd);
+    return {};
+  }
+
+ private:
+  static constexpr std::size_t kFirstBatch = 256;
+  static constexpr long kMaxBatch = 8192;
+
+  long control(int operation, int fd, Events events, std::uint32_t generation) {
+    ++calls_.modify;
+    const std::uint64_t cookie = std::uint64_t{generation} << 32 | static_cast<std::uint32_t>(fd);
+    return sys::epoll_ctl(epoll_.get(), operation, fd, to_epoll(events), cookie);
+  }
+
+  long wait_for(Nanos timeout) {
+    ++calls_.wait;
+    const int capacity = static_cast<int>(buffer_.size());
+    if (timeout <= Nanos{0}) return sys::epoll_wait(epoll_.get(), buffer_.data(), capacity, 0);
+    if (timeout >= kForever) return sys::epoll_wait(epoll_.get(), buffer_.data(), capacity, -1);
+    if (precise_) {
+      const long count = sys::epoll_wait_precise(epoll_.get(), buffer_.data(), capacity, timeout);
+      if (count != -ENOSYS && count != -EPERM) return count;
+      precise_ = false;  // An older kernel, or a sandbox that has not heard of the call.
+    }
+    return sys::epoll_wait(epoll_.get(), buffer_.data(), capacity, rounded_up(timeout));
+  }
+
+  static int rounded_up(Nanos timeout) {
+    const std::int64_t ms = (timeout.count() + 999'999) / 1'000'000;
+    return ms > INT32_MAX ? INT32_MAX : static_cast<int>(ms);
+  }
+
+  sys::Descriptor epoll_;
+  std::vector<epoll_event> buffer_ = std::vector<epoll_event>(kFirstBatch);
+  bool precise_ = true;
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> make_epoll() { return std::make_unique<Epoll>(); }
+
+}  // namespace spate

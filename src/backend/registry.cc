@@ -1,0 +1,42 @@
+#include "backend/registry.h"
+
+#include "spate/error.h"
+
+namespace spate {
+
+namespace {
+
+struct Entry {
+  std::string_view name;
+  std::unique_ptr<Backend> (*make)();
+};
+
+constexpr Entry kEntries[] = {
+    {"epoll", make_epoll},
+    {"poll", make_poll},
+    {"select", make_select},
+};
+
+}  // namespace
+
+std::vector<std::string_view> backend_names() {
+  std::vector<std::string_view> names;
+  for (const Entry& entry : kEntries) names.push_back(entry.name);
+  return names;
+}
+
+std::expected<OpenedBackend, std::error_code> open_backend(std::string_view name) {
+  std::error_code error = Error::unknown_backend;
+  std::string reason;
+  for (const Entry& entry : kEntries) {
+    if (name != "auto" && name != entry.name) continue;
+    std::unique_ptr<Backend> backend = entry.make();
+    error = backend->reopen();
+    if (!error) return OpenedBackend{std::move(backend), std::move(reason)};
+    reason +=
+        std::string(reason.empty() ? "" : "; ") + std::string(entry.name) + ": " + error.message();
+  }
+  return std::unexpected(error);
+}
+
+}  // namespace spate

@@ -1,0 +1,97 @@
+// select: three bit sets, and no descriptor from FD_SETSIZE on.
+#include <cerrno>
+
+#include "backend/registry.h"
+#include "spate/error.h"
+#include "sys/poll.h"
+
+namespace spate {
+
+namespace {
+
+class Select final : public Backend {
+ public:
+  std::string_view name() const override { return "select"; }
+
+  // Events::closed cannot be asked of select: it is given with read, which a half-closed peer makes
+  // ready too.
+  std::error_code modify(int fd, Events, Events after, std::uint32_t generation) override {
+    if (fd >= FD_SETSIZE)
+      return any(after) ? make_error_code(Error::fd_out_of_range) : std::error_code();
+    if (any(after) && !sys::is_open(fd)) return {EBADF, std::system_category()};
+    wanted_[fd] = after;
+    generations_[fd] = generation;
+    if (any(after) && fd >= end_) end_ = fd + 1;
+    while (end_ > 0 && !any(wanted_[end_ - 1])) --end_;
+    return {};
+  }
+
+  std::error_code wait(Nanos timeout, std::vector<Ready>& ready) override {
+    ++calls_.wait;
+    fill_sets();
+    const long count = sys::select(end_, &read_, &write_, &except_, timeout);
+    if (count == -EINTR) return {};
+    if (count == -EBADF) return report_closed(ready);
+    if (count < 0) return sys::error_code(count);
+    for (int fd = 0; count > 0 && fd < end_; ++fd) {
+      const Events events = events_of(fd);
+      if (any(events)) ready.push_back({fd, generations_[fd], events, 0});
+    }
+    return {};
+  }
+
+  std::error_code reopen() override {
+    for (Events& wanted : wanted_) wanted = Events::none;
+    end_ = 0;
+    return {};
+  }
+
+ private:
+  void fill_sets() {
+    FD_ZERO(&read_);
+    FD_ZERO(&write_);
+    FD_ZERO(&except_);
+    for (int fd = 0; fd < end_; ++fd) {
+      if (any(wanted_[fd] & (Events::read | Events::closed))) FD_SET(fd, &read_);
+      if (any(wanted_[fd] & Events::write)) FD_SET(fd, &write_);
+      if (any(wanted_[fd] & Events::urgent)) FD_SET(fd, &except_);
+    }
+  }
+
+  Events events_of(int fd) const {
+    Events events = Events::none;
+    if (FD_ISSET(fd, &read_)) events |= wanted_[fd] & (Events::read | closed_now(fd));
+    if (FD_ISSET(fd, &write_)) events |= Events::write;
+    if (FD_ISSET(fd, &except_)) events |= Events::urgent;
+    return events;
+  }
+
+  // Readable may mean data as well: one poll tells which, for the few that ask.
+  Events closed_now(int fd) const {
+    if (!any(wanted_[fd] & Events::closed)) return Events::none;
+    pollfd entry{.fd = fd, .events = POLLRDHUP, .revents = 0};
+    return sys::poll(&entry, 1, Nanos{0}) > 0 ? Events::closed : Events::none;
+  }
+
+  // select does not say which descriptor is bad.
+  std::error_code report_closed(std::vector<Ready>& ready) const {
+    for (int fd = 0; fd < end_; ++fd) {
+      if (any(wanted_[fd]) && !sys::is_open(fd))
+        ready.push_back({fd, generations_[fd], Events::none, EBADF});
+    }
+    return {};
+  }
+
+  Events wanted_[FD_SETSIZE] = {};
+  std::uint32_t generations_[FD_SETSIZE] = {};
+  int end_ = 0;  // One beyond the highest descriptor wanted.
+  fd_set read_;
+  fd_set write_;
+  fd_set except_;
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> make_select() { return std::make_unique<Select>(); }
+
+}  // namespace spate

@@ -1,0 +1,114 @@
+#include "core/children.h"
+
+#include <cerrno>
+
+#include "core/loop_core.h"
+#include "sys/process.h"
+#include "sys/signal.h"
+
+namespace spate {
+
+Children::Children(LoopCore& loop) : loop_(loop) {
+  child_signal_.signum = SIGCHLD;
+  child_signal_.head.priority = kDirect;
+  child_signal_.head.context = this;
+  child_signal_.head.callback = [](void* context, Node&, Events) {
+    static_cast<Children*>(context)->look_at_all();
+  };
+}
+
+std::error_code Children::start(ChildNode& node) {
+  if (node.pid < 1) return {EINVAL, std::system_category()};
+  if (const long result = sys::check_child(node.pid); result < 0) return sys::error_code(result);
+  // A process descriptor tells of the end only.
+  const long pidfd = node.trace ? -ENOSYS : sys::pidfd_open(node.pid);
+  if (pidfd == -EMFILE || pidfd == -ENFILE || pidfd == -ENOMEM) return sys::error_code(pidfd);
+  node.exit = {};
+  node.exit.fd = pidfd < 0 ? -1 : static_cast<int>(pidfd);
+  if (needs_signal(node)) {
+    if (const std::error_code error = watch_signal()) return error;
+  } else {
+    node.exit.events = static_cast<std::uint32_t>(Events::read) | kFdIsNew;
+    node.exit.head.priority = kDirect;
+    node.exit.head.context = this;
+    node.exit.head.callback = [](void* context, Node& head, Events) {
+      const auto* exit = reinterpret_cast<FdNode*>(&head);
+      const auto* child = reinterpret_cast<const ChildNode*>(reinterpret_cast<const char*>(exit) -
+                                                             offsetof(ChildNode, exit));
+      static_cast<Children*>(context)->look_at(child->pid, false);
+    };
+    if (!loop_.start_fd(node.exit)) {
+      const sys::Descriptor closes(node.exit.fd);
+      return {ENOMEM, std::system_category()};
+    }
+  }
+  node.next = first_;
+  first_ = &node;
+  node.head.active = 1;
+  return {};
+}
+
+void Children::stop(ChildNode& node) {
+  ChildNode** link = &first_;
+  while (*link != &node) link = &(*link)->next;
+  *link = node.next;
+  node.head.active = 0;
+  if (needs_signal(node)) return unwatch_signal();
+  if (node.exit.head.active != 0) loop_.stop_fd_closing(node.exit);
+  const sys::Descriptor closes(node.exit.fd);
+}
+
+void Children::stop_all() {
+  while (first_ != nullptr) stop(*first_);
+}
+
+// The child may have ended before the handler was there: look once without being asked.
+std::error_code Children::watch_signal() {
+  if (signal_users_ == 0) {
+    if (const std::error_code error = loop_.signals().start(child_signal_)) return error;
+  }
+  ++signal_users_;
+  loop_.signals().raise(SIGCHLD);
+  return {};
+}
+
+void Children::unwatch_signal() {
+  if (--signal_users_ == 0) loop_.signals().stop(child_signal_);
+}
+
+void Children::look_at_all() {
+  for (ChildNode* node = first_; node != nullptr;) {
+    ChildNode* next = node->next;
+    // Several watchers of one process stand anywhere in the list: the report to the first may have
+    // taken the next out.
+    const int pid = node->pid;
+    const bool trace = node->trace;
+    if (needs_signal(*node)) {
+      look_at(pid, trace);
+      if (next != nullptr && next->head.active == 0) next = first_;
+    }
+    node = next;
+  }
+}
+
+void Children::look_at(int pid, bool trace) {
+  int status = 0;
+  const long result = sys::wait_child(pid, trace, status);
+  if (result != 0 && result != -EINTR) report(pid, result, status);
+}
+
+void Children::report(int pid, long result, int status) {
+  const bool lost = result < 0;  // Somebody else has waited for it.
+  const bool lives_on = !lost && ((status & 0xff) == 0x7f || status == 0xffff);
+  for (ChildNode* node = first_; node != nullptr;) {
+    ChildNode* next = node->next;
+    if (node->pid == pid && (!lives_on || node->trace)) {
+      node->status = lost ? 0 : status;
+      if (!lives_on) loop_.stop(*node);
+      loop_.deliver(node->head, lost ? Events::child | Events::error : Events::child);
+    }
+    node = next;
+  }
+}
+
+}  // namespace spate

@@ -1,0 +1,39 @@
+// Children: the child processes that one loop waits for, each by its own process descriptor, or all
+// by SIGCHLD where there are none.
+#pragma once
+
+#include <system_error>
+
+#include "spate/child.h"
+#include "spate/signal.h"
+
+namespace spate {
+
+class LoopCore;
+
+class Children {
+ public:
+  explicit Children(LoopCore& loop);
+  Children(const Children&) = delete;
+  Children& operator=(const Children&) = delete;
+
+  std::error_code start(ChildNode& node);
+  void stop(ChildNode& node);
+  void stop_all();
+
+ private:
+  static bool needs_signal(const ChildNode& node) { return node.exit.fd < 0; }
+
+  std::error_code watch_signal();
+  void unwatch_signal();
+  void look_at(int pid, bool trace);
+  void look_at_all();
+  void report(int pid, long result, int status);
+
+  LoopCore& loop_;
+  ChildNode* first_ = nullptr;
+  SignalNode child_signal_{};
+  int signal_users_ = 0;
+};
+
+}  // namespace spate

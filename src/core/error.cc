@@ -1,0 +1,36 @@
+#include "spate/error.h"
+
+#include <string>
+
+namespace spate {
+
+namespace {
+
+class Category final : public std::error_category {
+ public:
+  const char* name() const noexcept override { return "spate"; }
+  std::string message(int value) const override {
+    switch (static_cast<Error>(value)) {
+      case Error::loop_forked:
+        return "the loop belongs to the parent process: call after_fork() first";
+      case Error::unknown_backend:
+        return "no backend of that name";
+      case Error::fd_out_of_range:
+        return "the descriptor is beyond what select can hold";
+      case Error::not_pollable:
+        return "this backend has no descriptor to wait on";
+    }
+    return "unknown error";
+  }
+};
+
+}  // namespace
+
+const std::error_category& error_category() {
+  static const Category category;
+  return category;
+}
+
+std::error_code make_error_code(Error error) { return {static_cast<int>(error), error_category()}; }
+
+}  // namespace spate

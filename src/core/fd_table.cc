@@ -1,0 +1,200 @@
+#include "core/fd_table.h"
+
+#include <cerrno>
+
+#include "sys/descriptor.h"
+
+namespace spate {
+
+namespace {
+
+Events events_of(std::uint8_t mask) { return static_cast<Events>(mask); }
+Events wanted_by(const FdNode& node) { return static_cast<Events>(node.events) & kIoEvents; }
+
+}  // namespace
+
+// A number beyond the table is looked at before memory is spent on it: it may be anything.
+std::error_code FdTable::grow(int fd) {
+  if (fd < 0 || !sys::is_open(fd)) return {EBADF, std::system_category()};
+  if (!resize(static_cast<std::size_t>(fd) + 1)) return {ENOMEM, std::system_category()};
+  return {};
+}
+
+bool FdTable::resize(std::size_t size) {
+  return slots_.reserve(size) && dirty_.reserve(slots_.capacity()) &&
+         always_ready_.reserve(slots_.capacity()) && slots_.grow_with_zeros(slots_.capacity());
+}
+
+void FdTable::start(FdNode& node) {
+  Slot& slot = slots_[static_cast<std::size_t>(node.fd)];
+  if ((node.events & kFdIsNew) != 0 || (slot.head == nullptr && slot.last != &node))
+    slot.flags |= kRenewed;
+  node.events &= ~kFdIsNew;
+  node.next = nullptr;
+  (slot.head == nullptr ? slot.head : slot.last->next) = &node;
+  slot.last = &node;
+  slot.wanted |= static_cast<std::uint8_t>(wanted_by(node));
+  node.head.active = 1;
+  mark_dirty(node.fd, slot);
+}
+
+void FdTable::stop(FdNode& node) {
+  Slot& slot = slots_[static_cast<std::size_t>(node.fd)];
+  node.head.active = 0;
+  mark_dirty(node.fd, slot);
+  if (slot.head == &node && node.next == nullptr) {
+    slot.head = nullptr;  // And it remains the last.
+    slot.wanted = 0;
+    return;
+  }
+  unlink(slot, node);
+  slot.flags |= kShared;
+}
+
+void FdTable::unlink(Slot& slot, FdNode& node) {
+  FdNode* previous = nullptr;
+  for (FdNode* at = slot.head; at != &node; at = at->next) previous = at;
+  (previous == nullptr ? slot.head : previous->next) = node.next;
+  if (slot.last == &node) slot.last = previous;
+}
+
+// What several watchers want together; worked out when it is needed, not at each stop.
+void FdTable::update_wanted(Slot& slot) {
+  if ((slot.flags & kShared) == 0) return;
+  slot.flags &= static_cast<std::uint8_t>(~kShared);
+  Events wanted = Events::none;
+  for (const FdNode* node = slot.head; node != nullptr; node = node->next)
+    wanted |= wanted_by(*node);
+  slot.wanted = static_cast<std::uint8_t>(wanted);
+}
+
+void FdTable::forget(Backend& backend, int fd) {
+  Slot& slot = slots_[static_cast<std::size_t>(fd)];
+  if (slot.has != 0) backend.closing(fd, events_of(slot.has));
+  slot.has = 0;
+  ++slot.generation;
+  if (slot.flags & kAlwaysReady) set_always_ready(fd, slot, false);
+}
+
+void FdTable::reconcile(Backend& backend, Sink& sink) {
+  // By index: a refusal may have its layer start another descriptor.
+  for (std::size_t i = 0; i < dirty_.size(); ++i) {
+    const int fd = dirty_[i];
+    Slot& slot = slots_[static_cast<std::size_t>(fd)];
+    slot.flags &= static_cast<std::uint8_t>(~kDirty);
+    update_wanted(slot);
+    if (slot.wanted == slot.has && (slot.flags & kRenewed) == 0) continue;
+    const std::error_code error = apply(backend, fd, slot);
+    if (error.value() == EPERM && error.category() == std::system_category()) {
+      set_always_ready(fd, slot, true);
+    } else if (error) {
+      refuse(slot, error.category() == std::system_category() ? error.value() : ERANGE, sink);
+    }
+  }
+  dirty_.clear();
+}
+
+std::error_code FdTable::reconcile_now(Backend& backend, int fd) {
+  Slot& slot = slots_[static_cast<std::size_t>(fd)];
+  update_wanted(slot);
+  if (slot.wanted == slot.has && (slot.flags & kRenewed) == 0) return {};
+  return apply(backend, fd, slot);
+}
+
+std::error_code FdTable::apply(Backend& backend, int fd, Slot& slot) {
+  const bool renewed = (slot.flags & kRenewed) != 0;
+  slot.flags &= static_cast<std::uint8_t>(~kRenewed);
+  if (slot.flags & kAlwaysReady) {
+    if (slot.wanted != 0 && !renewed) return {EPERM, std::system_category()};
+    set_always_ready(fd, slot, false);
+  }
+  if (slot.wanted == 0 && slot.has == 0) return {};
+  if (slot.has == 0 || slot.wanted == 0 || renewed) ++slot.generation;
+  const std::error_code error =
+      backend.modify(fd, events_of(slot.has), events_of(slot.wanted), slot.generation);
+  slot.has = error ? std::uint8_t{0} : slot.wanted;
+  return error;
+}
+
+bool FdTable::deliver(const Ready& ready, Sink& sink) {
+  const auto number = static_cast<std::size_t>(ready.fd);
+  if (number >= slots_.size()) return false;
+  Slot& slot = slots_[number];
+  if (slot.has == 0 || slot.generation != ready.generation) return false;
+  if (ready.error != 0) {
+    refuse(slot, ready.error, sink);
+    mark_dirty(ready.fd, slot);  // The backend is to drop it as well.
+    return true;
+  }
+  for (FdNode* node = slot.head; node != nullptr;) {
+    FdNode* next = node->next;
+    Events events = wanted_by(*node) & ready.events;
+    // An error that nobody asked about would be reported for ever: whoever is there has to look.
+    if (!any(events) && any(ready.events & Events::error)) events = wanted_by(*node);
+    if (any(events)) sink.on_ready(*node, events);
+    node = next;
+  }
+  return true;
+}
+
+void FdTable::deliver_always_ready(Sink& sink) {
+  for (const int fd : always_ready_) {
+    for (FdNode* node = slots_[static_cast<std::size_t>(fd)].head; node != nullptr;
+         node = node->next) {
+      const Events events = wanted_by(*node) & (Events::read | Events::write);
+      if (any(events)) sink.on_ready(*node, events);
+    }
+  }
+}
+
+void FdTable::set_always_ready(int fd, Slot& slot, bool on) {
+  if (((slot.flags & kAlwaysReady) != 0) == on) return;
+  slot.flags = static_cast<std::uint8_t>(slot.flags ^ kAlwaysReady);
+  if (on) {
+    always_ready_.push(fd);  // Has room, as the dirty list.
+    return;
+  }
+  for (int& entry : always_ready_) {
+    if (entry == fd) entry = always_ready_.back();
+  }
+  always_ready_.pop();
+}
+
+// The kernel does not know the descriptor: its watchers end here. What they asked for must not
+// linger as a wish.
+void FdTable::refuse(Slot& slot, int error, Sink& sink) {
+  FdNode* node = slot.head;
+  slot.head = nullptr;
+  slot.last = nullptr;
+  slot.wanted = 0;
+  while (node != nullptr) {
+    FdNode* next = node->next;
+    node->head.active = 0;
+    sink.on_refused(*node, error);
+    node = next;
+  }
+}
+
+void FdTable::register_all_again() {
+  for (std::size_t fd = 0; fd < slots_.size(); ++fd) {
+    Slot& slot = slots_[fd];
+    slot.has = 0;
+    ++slot.generation;
+    if (slot.head != nullptr) mark_dirty(static_cast<int>(fd), slot);
+  }
+}
+
+void FdTable::stop_all() {
+  for (Slot& slot : slots_) {
+    for (FdNode* node = slot.head; node != nullptr; node = node->next) node->head.active = 0;
+    slot.head = nullptr;
+  }
+}
+
+std::size_t FdTable::active_fds() const {
+  std::size_t count = 0;
+  for (const Slot& slot : slots_) count += slot.head != nullptr;
+  return count;
+}
+
+}  // namespace spate

@@ -1,0 +1,95 @@
+// FdTable: who watches which descriptor, and what the kernel has been told about it.
+//
+// For each descriptor it holds the mask that the watchers want and the mask that the kernel has.
+// Starting and stopping change the former and put the descriptor on a list; reconcile(), just
+// before the loop waits, enters the kernel for those whose two masks differ. The generation of a
+// descriptor changes with each registration and comes back with each event, so that an event of an
+// earlier life of the number is recognised.
+#pragma once
+
+#include <cstdint>
+#include <system_error>
+#include <vector>
+
+#include "backend/backend.h"
+#include "core/array.h"
+#include "spate/node.h"
+
+namespace spate {
+
+class FdTable {
+ public:
+  // Told what the table finds; calls no user code.
+  class Sink {
+   public:
+    virtual void on_ready(FdNode& node, Events events) = 0;
+    virtual void on_refused(FdNode& node, int error) = 0;  // The node has been stopped.
+
+   protected:
+    ~Sink() = default;
+  };
+
+  // Makes room for a descriptor. Errors: ENOMEM, EBADF for a number that no open file has.
+  std::error_code ensure(int fd) {
+    return static_cast<std::size_t>(fd) < slots_.size() ? std::error_code() : grow(fd);
+  }
+  // Both need a slot: ensure() first. The node must be inactive, or active.
+  void start(FdNode& node);
+  void stop(FdNode& node);
+  // The descriptor is about to be closed: the kernel will forget it by itself.
+  void forget(Backend& backend, int fd);
+
+  // Tells the backend what changed since the last time; a refused descriptor loses its watchers.
+  void reconcile(Backend& backend, Sink& sink);
+  // The same for one descriptor, now; nobody loses anything. Errors: the backend's, EPERM included.
+  std::error_code reconcile_now(Backend& backend, int fd);
+
+  // Hands an event on to the watchers it concerns. False if it is of an earlier life of its
+  // descriptor.
+  bool deliver(const Ready& ready, Sink& sink);
+  // Descriptors of a kind without readiness, which count as always ready.
+  bool has_always_ready() const { return !always_ready_.empty(); }
+  void deliver_always_ready(Sink& sink);
+
+  // The backend starts over: everything has to be told again.
+  void register_all_again();
+  void stop_all();
+  std::size_t active_fds() const;
+  bool reserve(std::size_t fds) { return fds <= slots_.size() || resize(fds); }
+
+ private:
+  enum Flag : std::uint8_t {
+    kDirty = 1,        // On the list of those to reconcile.
+    kRenewed = 2,      // May be another file than the one the kernel was told about.
+    kAlwaysReady = 4,  // The backend said EPERM: a regular file.
+    kShared = 8,       // One of several watchers has left: `wanted` is to be worked out anew.
+  };
+  struct Slot {
+    FdNode* head;  // The watchers in the order of starting.
+    FdNode* last;  // The newest of them; without any, the last that left: if it comes back, it is
+                   // the same file.
+    std::uint32_t generation;
+    std::uint8_t wanted;
+    std::uint8_t has;
+    std::uint8_t flags;
+  };
+
+  std::error_code grow(int fd);
+  bool resize(std::size_t size);
+  void mark_dirty(int fd, Slot& slot) {
+    if (slot.flags & kDirty) return;
+    slot.flags |= kDirty;
+    dirty_.push(fd);  // Has room: it grows with the slots, and nobody is on it twice.
+  }
+  static void unlink(Slot& slot, FdNode& node);
+  static void update_wanted(Slot& slot);
+  std::error_code apply(Backend& backend, int fd, Slot& slot);
+  void set_always_ready(int fd, Slot& slot, bool on);
+  void refuse(Slot& slot, int error, Sink& sink);
+
+  Array<Slot> slots_;
+  Array<int> dirty_;
+  Array<int> always_ready_;
+};
+
+}  // namespace spate

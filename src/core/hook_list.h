@@ -1,0 +1,71 @@
+// HookList: nodes of one kind that are called together, in the order they were started.
+#pragma once
+
+#include "core/array.h"
+#include "core/pending_queue.h"
+#include "spate/node.h"
+
+namespace spate {
+
+class HookList {
+ public:
+  bool empty() const { return count_ == 0; }
+
+  // False when memory runs out.
+  bool add(Node& node) {
+    if (nodes_.size() == nodes_.capacity()) close_gaps();
+    if (!nodes_.push(&node)) return false;
+    node.active = static_cast<std::uint32_t>(nodes_.size());
+    ++count_;
+    return true;
+  }
+  // Leaves a gap, so that the order stays.
+  void remove(Node& node) {
+    nodes_[node.active - 1] = nullptr;
+    node.active = 0;
+    --count_;
+  }
+
+  // Queues all of them, or those of one priority.
+  void feed_all(PendingQueue& pending, Events events) {
+    close_gaps();
+    for (Node* node : nodes_) pending.feed(*node, events);
+  }
+  void feed_of_priority(PendingQueue& pending, Events events, int priority) {
+    close_gaps();
+    for (Node* node : nodes_) {
+      if (node->priority == priority) pending.feed(*node, events);
+    }
+  }
+  int highest_priority() const {
+    int highest = kPriorityMin;
+    for (const Node* node : nodes_) {
+      if (node != nullptr && node->priority > highest) highest = node->priority;
+    }
+    return highest;
+  }
+  void remove_all() {
+    for (Node* node : nodes_) {
+      if (node != nullptr) node->active = 0;
+    }
+    nodes_.clear();
+    count_ = 0;
+  }
+
+ private:
+  void close_gaps() {
+    if (count_ == nodes_.size()) return;
+    std::size_t kept = 0;
+    for (Node* node : nodes_) {
+      if (node == nullptr) continue;
+      nodes_[kept++] = node;
+      node->active = static_cast<std::uint32_t>(kept);
+    }
+    nodes_.shrink_to(kept);
+  }
+
+  Array<Node*> nodes_;
+  std::size_t count_ = 0;
+};
+
+}  // namespace spate

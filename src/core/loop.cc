@@ -1,0 +1,185 @@
+// Loop's face: each function hands over to LoopCore, which every Loop is.
+#include "spate/loop.h"
+
+#include <cerrno>
+#include <new>
+
+#include "core/loop_core.h"
+
+namespace spate {
+
+namespace {
+
+LoopCore& core(Loop& loop) { return static_cast<LoopCore&>(loop); }
+const LoopCore& core(const Loop& loop) { return static_cast<const LoopCore&>(loop); }
+
+Loop::Created assemble(OpenedBackend backend, Clock& clock, const LoopOptions& options) {
+  std::unique_ptr<LoopCore> loop(new (std::nothrow) LoopCore(std::move(backend), clock, options));
+  if (loop == nullptr) return std::unexpected(std::error_code(ENOMEM, std::system_category()));
+  if (const std::error_code error = loop->open()) return std::unexpected(error);
+  return loop;
+}
+
+}  // namespace
+
+Loop::Created Loop::create(const LoopOptions& options) {
+  std::expected<OpenedBackend, std::error_code> backend = open_backend(options.backend);
+  if (!backend) return std::unexpected(backend.error());
+  return assemble(std::move(*backend), system_clock(), options);
+}
+
+Loop::Created Loop::create(std::unique_ptr<Backend> backend, Clock& clock,
+                           const LoopOptions& options) {
+  if (const std::error_code error = backend->reopen()) return std::unexpected(error);
+  return assemble({std::move(backend), {}}, clock, options);
+}
+
+std::vector<std::string_view> Loop::backends() { return backend_names(); }
+
+Loop::~Loop() = default;
+
+std::expected<bool, std::error_code> Loop::run(Run mode) { return core(*this).run(mode); }
+void Loop::stop() { core(*this).leave(false); }
+void Loop::stop_all() { core(*this).leave(true); }
+void Loop::ref() { core(*this).ref(); }
+void Loop::unref() { core(*this).unref(); }
+
+void Loop::update_now() { core(*this).update_now(); }
+WallTime Loop::wall_now() { return core(*this).wall_now(); }
+void Loop::suspend() { core(*this).suspend(); }
+void Loop::resume() { core(*this).resume(); }
+
+bool Loop::post(Task task) {
+  LoopCore& loop = core(*this);
+  const PostQueue::Pushed pushed = loop.posts_.push(std::move(task));
+  if (pushed == PostQueue::Pushed::into_empty) loop.wakeup_.wake();
+  return pushed != PostQueue::Pushed::out_of_memory;
+}
+
+void Loop::wake() noexcept { core(*this).wakeup_.wake(); }
+
+std::error_code Loop::once(int fd, Events events, Nanos timeout, OnceCallback callback) {
+  return core(*this).onces_.add(fd, events, timeout, std::move(callback));
+}
+
+std::expected<int, std::error_code> Loop::poll_fd() const {
+  const int fd = core(*this).backend_->poll_fd();
+  if (fd < 0) return std::unexpected(make_error_code(Error::not_pollable));
+  return fd;
+}
+
+Nanos Loop::prepare_to_wait() { return core(*this).prepare_to_wait(); }
+std::error_code Loop::after_fork() { return core(*this).after_fork(); }
+
+std::int64_t Loop::active_count() const { return core(*this).refs_; }
+std::size_t Loop::pending_count() const { return core(*this).pending_.size(); }
+int Loop::depth() const { return core(*this).depth_; }
+std::uint64_t Loop::iteration() const { return core(*this).metrics_.turns; }
+BackendInfo Loop::backend_info() const {
+  return {core(*this).backend_->name(), core(*this).backend_reason_};
+}
+Metrics Loop::metrics() const { return core(*this).metrics(); }
+void Loop::measure_callbacks(bool on) { core(*this).measuring_ = on; }
+
+bool Loop::reserve(std::size_t fds, std::size_t timers) {
+  return core(*this).fds_.reserve(fds) && core(*this).timers_.reserve(timers);
+}
+
+bool Loop::start(FdNode& node) { return core(*this).start_fd(node); }
+void Loop::stop(FdNode& node) { core(*this).stop_fd(node); }
+std::error_code Loop::start_now(FdNode& node) { return core(*this).start_fd_now(node); }
+void Loop::stop_closing(FdNode& node) { core(*this).stop_fd_closing(node); }
+bool Loop::start(TimerNode& node) { return core(*this).start_timer(node); }
+void Loop::stop(TimerNode& node) { core(*this).stop_timer(node); }
+bool Loop::restart(TimerNode& node, std::int64_t deadline) {
+  return core(*this).restart_timer(node, deadline);
+}
+bool Loop::start(Hook hook, Node& node) { return core(*this).start_hook(hook, node); }
+void Loop::stop(Hook hook, Node& node) { core(*this).stop_hook(hook, node); }
+bool Loop::start(AsyncNode& node) { return core(*this).start_async(node); }
+void Loop::stop(AsyncNode& node) { core(*this).stop_async(node); }
+void Loop::send(AsyncNode& node) noexcept { core(*this).send(node); }
+
+bool Loop::start(PeriodicNode& node) {
+  LoopCore& loop = core(*this);
+  loop.check_thread();
+  if (node.head.active != 0) return true;
+  if (!loop.periodics_.start(node)) return false;
+  ref();
+  return true;
+}
+
+void Loop::stop(PeriodicNode& node) {
+  LoopCore& loop = core(*this);
+  loop.check_thread();
+  if (node.head.active == 0) return;
+  loop.periodics_.stop(node);
+  unref();
+}
+
+std::error_code Loop::start(SignalNode& node) {
+  LoopCore& loop = core(*this);
+  loop.check_thread();
+  if (node.head.active != 0) return {};
+  const std::error_code error = loop.signals_.start(node);
+  if (!error) ref();
+  return error;
+}
+
+void Loop::stop(SignalNode& node) {
+  LoopCore& loop = core(*this);
+  loop.check_thread();
+  if (node.head.active == 0) return;
+  loop.signals_.stop(node);
+  unref();
+}
+
+std::error_code Loop::start(ChildNode& node) {
+  LoopCore& loop = core(*this);
+  loop.check_thread();
+  if (node.head.active != 0) return {};
+  const std::error_code error = loop.children_.start(node);
+  if (!error) ref();
+  return error;
+}
+
+void Loop::stop(ChildNode& node) {
+  LoopCore& loop = core(*this);
+  loop.check_thread();
+  if (node.head.active == 0) return;
+  loop.children_.stop(node);
+  unref();
+}
+
+std::error_code Loop::start(StatNode& node) {
+  LoopCore& loop = core(*this);
+  loop.check_thread();
+  if (node.head.active != 0) return {};
+  const std::error_code error = loop.paths_.start(node);
+  if (!error) ref();
+  return error;
+}
+
+void Loop::stop(StatNode& node) {
+  LoopCore& loop = core(*this);
+  loop.check_thread();
+  if (node.head.active == 0) return;
+  loop.paths_.stop(node);
+  unref();
+}
+
+void Loop::refresh(StatNode& node) { PathWatch::refresh(node); }
+
+bool Loop::feed(Node& node, Events events) { return core(*this).feed(node, events); }
+Events Loop::clear_pending(Node& node) { return core(*this).clear_pending(node); }
+bool Loop::take(Due& due) { return core(*this).take(due); }
+
+void Dispatcher::ready(Loop& loop, FdNode& node, Events events) { loop.feed(node.head, events); }
+
+void Dispatcher::expired(Loop& loop, TimerNode& node) { core(loop).default_expiry(node); }
+
+void Dispatcher::run_pending(Loop& loop) { core(loop).default_dispatch(); }
+void Dispatcher::before_wait(Loop&) {}
+void Dispatcher::after_wait(Loop&) {}
+
+}  // namespace spate

@@ -1,0 +1,438 @@
+#include "core/loop_core.h"
+
+#include <cerrno>
+
+#include "sys/process.h"
+
+namespace spate {
+
+LoopCore::LoopCore(OpenedBackend backend, Clock& clock, const LoopOptions& options)
+    : clock_(clock),
+      dispatcher_(options.dispatcher),
+      backend_(std::move(backend.backend)),
+      backend_reason_(std::move(backend.reason)),
+      budget_(options.budget > 0 ? options.budget : 1),
+      fork_generation_(sys::fork_generation()) {
+  wakeup_node_.head.priority = kDirect;
+  wakeup_node_.head.context = this;
+  wakeup_node_.head.callback = [](void* context, Node&, Events) {
+    static_cast<LoopCore*>(context)->read_wakeup();
+  };
+  post_node_.callback = &internal;
+  post_node_.context = static_cast<Internal*>(&post_runner_);
+  update_now();
+}
+
+std::error_code LoopCore::open() {
+  if (const std::error_code error = wakeup_.open()) return error;
+  if (const std::error_code error = fds_.ensure(wakeup_.fd())) return error;
+  wakeup_node_.fd = wakeup_.fd();
+  wakeup_node_.events = static_cast<std::uint32_t>(Events::read) | kFdIsNew;
+  return start_fd_now(wakeup_node_);
+}
+
+LoopCore::~LoopCore() {
+  SPATE_ASSERT(depth_ == 0);
+  call_hooks(Hook::cleanup, Events::cleanup);
+  stop_everything();
+}
+
+// Whoever outlives the loop finds itself stopped, and will not ask it for anything.
+void LoopCore::stop_everything() {
+  onces_.clear();
+  children_.stop_all();
+  paths_.stop_all();
+  periodics_.stop_all();
+  signals_.stop_all();
+  queue_asyncs();
+  for (HookList& list : hooks_) list.remove_all();
+  timers_.stop_all();
+  fds_.stop_all();
+  pending_.clear();
+}
+
+// ---- running
+
+std::expected<bool, std::error_code> LoopCore::run(Run mode) {
+  check_thread();
+  if (fork_generation_ != sys::fork_generation())
+    return std::unexpected(make_error_code(Error::loop_forked));
+  runner_ = sys::thread_identity();
+  ++depth_;
+  std::error_code error;
+  do {
+    error = turn(mode != Run::no_wait);
+  } while (!error && mode == Run::until_done && leave_ == Leave::no &&
+           (refs_ > 0 || has_something_queued()));
+  --depth_;
+  if (leave_ == Leave::one || depth_ == 0) leave_ = Leave::no;
+  if (error) return std::unexpected(error);
+  return refs_ > 0 || has_something_queued();
+}
+
+void LoopCore::leave(bool all) {
+  check_thread();
+  if (depth_ > 0 && leave_ != Leave::all) leave_ = all ? Leave::all : Leave::one;
+}
+
+std::error_code LoopCore::turn(bool may_block) {
+  ++metrics_.turns;
+  if (first_turn_ < Nanos{0}) first_turn_ = clock_.monotonic();
+  if (fork_hooks_due_) {
+    fork_hooks_due_ = false;
+    call_hooks(Hook::fork, Events::fork);
+  }
+  call_hooks(Hook::prepare, Events::prepare);
+  if (leave_ != Leave::no) return {};
+  if (rebuild_) {
+    if (const std::error_code error = rebuild_backend()) return error;
+  }
+  fds_.reconcile(*backend_, *this);
+  const std::error_code error = wait(may_block ? wait_time() : Nanos{0});
+  queue_ready();
+  queue_timers();
+  if (signals_.has_raised()) signals_.collect();
+  queue_asyncs();
+  if (!posts_.empty()) feed(post_node_, Events::custom);
+  queue_idle();
+  hooks(Hook::check).feed_all(pending_, Events::check);
+  call_pending();
+  return error;
+}
+
+std::error_code LoopCore::rebuild_backend() {
+  if (const std::error_code error = backend_->reopen()) return error;
+  fds_.register_all_again();
+  rebuild_ = false;
+  return {};
+}
+
+bool LoopCore::has_something_queued() const { return !pending_.empty() || !posts_.empty(); }
+
+// How long nothing can become due.
+Nanos LoopCore::wait_time() {
+  if (refs_ <= 0 || has_something_queued() || !hooks(Hook::idle).empty() || fds_.has_always_ready())
+    return Nanos{0};
+  const std::int64_t deadline = timers_.next_deadline();
+  if (deadline == INT64_MAX) return periodics_.longest_wait();
+  update_now();  // The callbacks may have taken their time.
+  if (deadline <= now_.count()) return Nanos{0};
+  const Nanos until{deadline - now_.count()};
+  return until < periodics_.longest_wait() ? until : periodics_.longest_wait();
+}
+
+std::error_code LoopCore::wait(Nanos timeout) {
+  if (dispatcher_ != nullptr) dispatcher_->before_wait(*this);
+  Nanos before{0};
+  if (timeout > Nanos{0}) {
+    wakeup_.announce_sleep();
+    if (posts_.has_incoming() || sent_.load() != nullptr || signals_.has_raised())
+      timeout = Nanos{0};
+    before = clock_.monotonic();
+  }
+  ready_.clear();
+  const std::error_code error = backend_->wait(timeout, ready_);
+  wakeup_.announce_awake();
+  update_now();
+  if (timeout > Nanos{0}) metrics_.blocked += now_ + suspended_ - before;
+  if (dispatcher_ != nullptr) dispatcher_->after_wait(*this);
+  return error;
+}
+
+// ---- what is due
+
+void LoopCore::queue_ready() {
+  bool stale = false;
+  for (const Ready& ready : ready_) {
+    if (fds_.deliver(ready, *this)) continue;
+    ++metrics_.stale_events;
+    stale = true;
+  }
+  // A file that lives on behind a closed number, through a duplicate, cannot be taken out of the
+  // kernel's set. Once may be a coincidence within one batch; twice running is such a file, and it
+  // would keep the loop from ever sleeping.
+  rebuild_ = rebuild_ || (stale && saw_stale_);
+  saw_stale_ = stale;
+  if (fds_.has_always_ready()) fds_.deliver_always_ready(*this);
+}
+
+void LoopCore::queue_timers() {
+  if (!periodics_.empty()) periodics_.check_clock();
+  while (TimerNode* node = timers_.pop_due(now_.count())) on_expired(*node);
+}
+
+void LoopCore::queue_asyncs() {
+  if (sent_.load(std::memory_order_relaxed) == nullptr) return;
+  for (AsyncNode* node = sent_.exchange(nullptr, std::memory_order_acquire); node != nullptr;) {
+    AsyncNode* next = node->next;
+    node->sent.store(0);  // From here on it can be sent anew, and its `next` belongs to the sender.
+    if (node->head.active != 0) deliver(node->head, Events::async);
+    node = next;
+  }
+}
+
+void LoopCore::queue_idle() {
+  HookList& idle = hooks(Hook::idle);
+  if (idle.empty()) return;
+  const int priority = idle.highest_priority();
+  if (!pending_.has_from(priority)) idle.feed_of_priority(pending_, Events::idle, priority);
+}
+
+void LoopCore::read_wakeup() {
+  ++metrics_.wakeups;
+  wakeup_.drain();
+}
+
+void LoopCore::deliver(Node& node, Events events) {
+  if (node.priority == kDirect) {
+    node.callback(node.context, node, events);
+  } else {
+    pending_.feed(node, events);
+  }
+}
+
+void LoopCore::on_ready(FdNode& node, Events events) {
+  if (dispatcher_ != nullptr && node.head.priority != kDirect && node.head.callback != &internal) {
+    dispatcher_->ready(*this, node, events);
+  } else {
+    deliver(node.head, events);
+  }
+}
+
+void LoopCore::on_refused(FdNode& node, int error) {
+  node.head.extra = static_cast<std::uint32_t>(error);
+  if (node.head.priority != kDirect) unref();
+  on_ready(node, Events::error | (static_cast<Events>(node.events) & kIoEvents));
+}
+
+void LoopCore::on_expired(TimerNode& node) {
+  const bool direct = node.head.priority == kDirect;
+  if (!direct) unref();
+  if (dispatcher_ != nullptr && !direct && node.head.callback != &internal) {
+    dispatcher_->expired(*this, node);
+  } else {
+    default_expiry(node);
+  }
+}
+
+// A timer that cannot be queued for want of memory is due again in the next turn; it never gets
+// lost.
+void LoopCore::default_expiry(TimerNode& node) {
+  if (node.repeat > 0) {
+    const std::int64_t missed = (now_.count() - node.deadline) / node.repeat;
+    node.deadline += (missed + 1) * node.repeat;
+    start_timer(node);  // Has room: it was there a moment ago.
+  }
+  if (node.head.priority == kDirect)
+    return node.head.callback(node.head.context, node.head, Events::timer);
+  if (!pending_.feed(node.head, Events::timer) && node.head.active == 0) {
+    node.deadline = now_.count();
+    start_timer(node);
+  }
+}
+
+// ---- calling
+
+void LoopCore::call_pending() {
+  pending_.begin_turn(budget_);
+  if (dispatcher_ != nullptr) {
+    dispatcher_->run_pending(*this);
+  } else {
+    default_dispatch();
+  }
+}
+
+void LoopCore::call_hooks(Hook hook, Events events) {
+  if (hooks(hook).empty()) return;
+  hooks(hook).feed_all(pending_, events);
+  call_pending();
+}
+
+void LoopCore::default_dispatch() {
+  Due due;
+  if (measuring_) {
+    while (pending_.take(due)) call_measured(due);
+  } else {
+    while (pending_.take(due)) call(due);
+  }
+}
+
+void LoopCore::call(const Due& due) {
+  ++metrics_.events;
+  due.node->callback(due.node->context, *due.node, due.events);
+}
+
+void LoopCore::call_measured(const Due& due) {
+  const Nanos before = clock_.monotonic();
+  call(due);
+  metrics_.last_callback = clock_.monotonic() - before;
+  if (metrics_.last_callback > metrics_.longest_callback)
+    metrics_.longest_callback = metrics_.last_callback;
+}
+
+bool LoopCore::take(Due& due) {
+  while (pending_.take(due)) {
+    if (due.node->callback != &internal) {
+      ++metrics_.events;
+      return true;
+    }
+    call(due);
+  }
+  return false;
+}
+
+void LoopCore::PostRunner::on_event(Events) {
+  const std::size_t count = loop_.posts_.run(kPostsPerTurn);
+  loop_.metrics_.posts += count;
+  loop_.metrics_.events += count;
+}
+
+// ---- starting and stopping
+
+bool LoopCore::start_fd(FdNode& node) {
+  check_thread();
+  if (node.head.active != 0) return true;
+  if (const std::error_code error = fds_.ensure(node.fd)) {
+    if (error.value() == ENOMEM) return false;
+    ref();
+    on_refused(node, error.value());
+    return true;
+  }
+  fds_.start(node);
+  if (node.head.priority != kDirect) ref();
+  return true;
+}
+
+void LoopCore::stop_fd(FdNode& node) {
+  check_thread();
+  if (node.head.active == 0) return;
+  fds_.stop(node);
+  if (node.head.priority != kDirect) unref();
+}
+
+std::error_code LoopCore::start_fd_now(FdNode& node) {
+  check_thread();
+  if (node.head.active != 0) return {};
+  if (fork_generation_ != sys::fork_generation()) return Error::loop_forked;
+  if (const std::error_code error = fds_.ensure(node.fd)) return error;
+  fds_.start(node);
+  const std::error_code error = fds_.reconcile_now(*backend_, node.fd);
+  if (error) {
+    fds_.stop(node);
+  } else if (node.head.priority != kDirect) {
+    ref();
+  }
+  return error;
+}
+
+void LoopCore::stop_fd_closing(FdNode& node) {
+  check_thread();
+  if (node.head.active == 0) return;
+  stop_fd(node);
+  fds_.forget(*backend_, node.fd);
+}
+
+bool LoopCore::start_timer(TimerNode& node) {
+  check_thread();
+  if (node.head.active != 0) return true;
+  if (!timers_.start(node)) return false;
+  if (node.head.priority != kDirect) ref();
+  return true;
+}
+
+void LoopCore::stop_timer(TimerNode& node) {
+  check_thread();
+  if (node.head.active == 0) return;
+  timers_.stop(node);
+  if (node.head.priority != kDirect) unref();
+}
+
+bool LoopCore::start_hook(Hook hook, Node& node) {
+  check_thread();
+  if (node.active != 0) return true;
+  if (!hooks(hook).add(node)) return false;
+  if (keeps_alive(hook)) ref();
+  return true;
+}
+
+void LoopCore::stop_hook(Hook hook, Node& node) {
+  check_thread();
+  if (node.active == 0) return;
+  hooks(hook).remove(node);
+  if (keeps_alive(hook)) unref();
+}
+
+bool LoopCore::start_async(AsyncNode& node) {
+  check_thread();
+  if (node.head.active != 0) return true;
+  node.head.active = 1;
+  ref();
+  return true;
+}
+
+// A node that was sent lies on the stack, which can only be emptied whole.
+void LoopCore::stop_async(AsyncNode& node) {
+  check_thread();
+  if (node.head.active == 0) return;
+  node.head.active = 0;
+  unref();
+  if (node.sent.load() != 0) queue_asyncs();
+}
+
+void LoopCore::send(AsyncNode& node) noexcept {
+  if (node.sent.exchange(1) != 0) return;
+  node.next = sent_.load(std::memory_order_relaxed);
+  while (!sent_.compare_exchange_weak(node.next, &node)) {
+  }
+  wakeup_.wake();
+}
+
+// ---- time, fork, embedding, looking in
+
+void LoopCore::suspend() {
+  if (suspended_at_ < Nanos{0}) suspended_at_ = clock_.monotonic();
+}
+
+void LoopCore::resume() {
+  if (suspended_at_ >= Nanos{0}) suspended_ += clock_.monotonic() - suspended_at_;
+  suspended_at_ = Nanos{-1};
+  update_now();
+}
+
+std::error_code LoopCore::after_fork() {
+  if (const std::error_code error = wakeup_.open()) return error;
+  if (const std::error_code error = backend_->reopen()) return error;
+  fork_generation_ = sys::fork_generation();
+  fds_.register_all_again();
+  fds_.stop(wakeup_node_);
+  if (const std::error_code error = open()) return error;
+  signals_.after_fork();
+  children_.stop_all();
+  paths_.after_fork();
+  periodics_.after_fork();
+  fork_hooks_due_ = true;
+  return {};
+}
+
+Nanos LoopCore::prepare_to_wait() {
+  check_thread();
+  fds_.reconcile(*backend_, *this);
+  const Nanos timeout = wait_time();
+  if (timeout == Nanos{0}) return timeout;
+  wakeup_.announce_sleep();
+  const bool due = posts_.has_incoming() || sent_.load() != nullptr || signals_.has_raised();
+  return due ? Nanos{0} : timeout;
+}
+
+Metrics LoopCore::metrics() const {
+  Metrics metrics = metrics_;
+  metrics.kernel_calls = backend_->kernel_calls();
+  metrics.kernel_calls.wake_write = wakeup_.writes();
+  metrics.active_timers = timers_.size();
+  metrics.active_fds = fds_.active_fds() - 1;  // Without the wake-up's own.
+  metrics.pending = pending_.size();
+  if (first_turn_ >= Nanos{0}) metrics.busy = clock_.monotonic() - first_turn_ - metrics.blocked;
+  return metrics;
+}
+
+}  // namespace spate

@@ -1,0 +1,165 @@
+// LoopCore: what a Loop is made of. One object for each kind of thing that can become due, one
+// queue they all feed, one place where user code is called.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "backend/registry.h"
+#include "core/children.h"
+#include "core/fd_table.h"
+#include "core/hook_list.h"
+#include "core/internal.h"
+#include "core/once.h"
+#include "core/path_watch.h"
+#include "core/pending_queue.h"
+#include "core/periodics.h"
+#include "core/post_queue.h"
+#include "core/signals.h"
+#include "core/timer_queue.h"
+#include "core/wakeup.h"
+#include "spate/assert.h"
+#include "spate/async.h"
+#include "spate/loop.h"
+#include "sys/process.h"
+
+namespace spate {
+
+class LoopCore final : public Loop, private FdTable::Sink {
+ public:
+  LoopCore(OpenedBackend backend, Clock& clock, const LoopOptions& options);
+  ~LoopCore() override;
+
+  // The second half of construction, which can fail.
+  std::error_code open();
+
+  // What Loop's functions of the same name do.
+  std::expected<bool, std::error_code> run(Run mode);
+  void leave(bool all);
+  Nanos prepare_to_wait();
+  std::error_code after_fork();
+  Metrics metrics() const;
+  void suspend();
+  void resume();
+
+  void update_now() { now_ = clock_.monotonic() - suspended_; }
+  WallTime wall_now() { return clock_.wall(); }
+
+  bool start_fd(FdNode& node);
+  void stop_fd(FdNode& node);
+  std::error_code start_fd_now(FdNode& node);
+  void stop_fd_closing(FdNode& node);
+  bool start_timer(TimerNode& node);
+  void stop_timer(TimerNode& node);
+  bool restart_timer(TimerNode& node, std::int64_t deadline) {
+    check_thread();
+    if (node.head.active != 0) return timers_.restart(node, deadline);
+    node.deadline = deadline;
+    return start_timer(node);
+  }
+  bool start_hook(Hook hook, Node& node);
+  void stop_hook(Hook hook, Node& node);
+  bool start_async(AsyncNode& node);
+  void stop_async(AsyncNode& node);
+  void send(AsyncNode& node) noexcept;
+
+  // Queues an event, or hands it to a direct node at once.
+  void deliver(Node& node, Events events);
+  Signals& signals() { return signals_; }
+
+  bool feed(Node& node, Events events) { return pending_.feed(node, events); }
+  Events clear_pending(Node& node) { return pending_.remove(node); }
+  bool take(Due& due);
+  void default_dispatch();
+  void default_expiry(TimerNode& node);
+
+  // What keeps run() going.
+  void ref() { ++refs_; }
+  void unref() { --refs_; }
+
+  // The callback of every node that is the loop's own: Dispatchers never see one.
+  static void internal(void* context, Node&, Events events) {
+    static_cast<Internal*>(context)->on_event(events);
+  }
+
+  // Only the thread that runs a loop may touch it.
+  void check_thread() const { SPATE_ASSERT(depth_ == 0 || runner_ == sys::thread_identity()); }
+
+ private:
+  friend class Loop;
+
+  // Calls posted tasks, a bounded number a turn.
+  class PostRunner final : public Internal {
+   public:
+    explicit PostRunner(LoopCore& loop) : loop_(loop) {}
+    void on_event(Events) override;
+
+   private:
+    LoopCore& loop_;
+  };
+
+  static constexpr std::size_t kPostsPerTurn = 1024;
+
+  static bool keeps_alive(Hook hook) { return hook != Hook::fork && hook != Hook::cleanup; }
+  HookList& hooks(Hook hook) { return hooks_[static_cast<int>(hook)]; }
+
+  std::error_code turn(bool may_block);
+  std::error_code rebuild_backend();
+  Nanos wait_time();
+  std::error_code wait(Nanos timeout);
+  void queue_ready();
+  void queue_timers();
+  void queue_asyncs();
+  void queue_idle();
+  void call_pending();
+  void call_hooks(Hook hook, Events events);
+  void call(const Due& due);
+  void call_measured(const Due& due);
+  bool has_something_queued() const;
+  void read_wakeup();
+  void stop_everything();
+
+  void on_ready(FdNode& node, Events events) override;
+  void on_refused(FdNode& node, int error) override;
+  void on_expired(TimerNode& node);
+
+  Clock& clock_;
+  Dispatcher* dispatcher_;
+  std::unique_ptr<Backend> backend_;
+  std::string backend_reason_;
+  std::uint32_t budget_;
+
+  PendingQueue pending_;
+  FdTable fds_;
+  TimerQueue timers_;
+  HookList hooks_[kHookKinds];
+  PostQueue posts_;
+  Wakeup wakeup_;
+  FdNode wakeup_node_{};
+  PostRunner post_runner_{*this};
+  Node post_node_{};
+  std::atomic<AsyncNode*> sent_{nullptr};
+  Signals signals_{*this, wakeup_};
+  Children children_{*this};
+  PathWatch paths_{*this};
+  Periodics periodics_{*this};
+  OnceList onces_{*this};
+
+  std::vector<Ready> ready_;
+  std::int64_t refs_ = 0;
+  int depth_ = 0;
+  enum class Leave { no, one, all } leave_ = Leave::no;
+  std::uintptr_t runner_ = 0;
+  std::uint32_t fork_generation_;
+  bool fork_hooks_due_ = false;
+  bool saw_stale_ = false;
+  bool rebuild_ = false;
+  bool measuring_ = false;
+  Nanos suspended_{0};  // How much loop time lags behind the clock.
+  Nanos suspended_at_{-1};
+  Nanos first_turn_{-1};
+  Metrics metrics_;
+};
+
+}  // namespace spate

@@ -1,0 +1,206 @@
+#include "core/path_watch.h"
+
+#include <cerrno>
+#include <climits>
+
+#include "core/loop_core.h"
+#include "sys/inotify.h"
+
+namespace spate {
+
+namespace {
+
+WallTime to_time(const timespec& spec) {
+  return WallTime{std::chrono::seconds{spec.tv_sec} + Nanos{spec.tv_nsec}};
+}
+
+FileStatus look(const std::string& path) {
+  struct stat status{};
+  if (sys::lstat(path.c_str(), status) < 0) return {};
+  return {
+      .device = status.st_dev,
+      .inode = status.st_ino,
+      .links = status.st_nlink == 0 ? 1 : status.st_nlink,  // Some file systems do not count them.
+      .special_device = status.st_rdev,
+      .size = status.st_size,
+      .mode = status.st_mode,
+      .uid = status.st_uid,
+      .gid = status.st_gid,
+      .accessed = to_time(status.st_atim),
+      .modified = to_time(status.st_mtim),
+      .changed = to_time(status.st_ctim)};
+}
+
+std::string parent_of(const std::string& path) {
+  const std::size_t slash = path.find_last_of('/');
+  if (slash == std::string::npos) return ".";
+  return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+}  // namespace
+
+PathWatch::PathWatch(LoopCore& loop) : loop_(loop) {
+  inotify_node_.head.priority = kDirect;
+  inotify_node_.head.context = this;
+  inotify_node_.head.callback = [](void* context, Node&, Events) {
+    static_cast<PathWatch*>(context)->on_inotify();
+  };
+}
+
+std::error_code PathWatch::start(StatNode& node) {
+  if (node.path.empty() || node.path.find('\0') != std::string::npos)
+    return {EINVAL, std::system_category()};
+  if (node.path.size() >= PATH_MAX) return {ENAMETOOLONG, std::system_category()};
+  node.poll = {};
+  node.poll.head.priority = kDirect;
+  node.poll.head.context = this;
+  node.poll.head.callback = [](void* context, Node& head, Events) {
+    auto* owner = reinterpret_cast<char*>(&head) - offsetof(StatNode, poll);
+    static_cast<PathWatch*>(context)->look_at(*reinterpret_cast<StatNode*>(owner));
+  };
+  node.poll.repeat = node.interval;
+  node.watch = -1;
+  add_watch(node);
+  refresh(node);
+  node.previous = node.current;
+  if (!poll_too(node)) {
+    drop_watch(node);
+    return {ENOMEM, std::system_category()};
+  }
+  node.next = first_;
+  first_ = &node;
+  node.head.active = 1;
+  return {};
+}
+
+void PathWatch::stop(StatNode& node) {
+  StatNode** link = &first_;
+  while (*link != &node) link = &(*link)->next;
+  *link = node.next;
+  node.head.active = 0;
+  if (node.poll.head.active != 0) loop_.stop_timer(node.poll);
+  drop_watch(node);
+  if (first_ == nullptr && inotify_.is_open()) {
+    loop_.stop_fd_closing(inotify_node_);
+    inotify_ = sys::Descriptor();
+  }
+}
+
+void PathWatch::stop_all() {
+  while (first_ != nullptr) stop(*first_);
+}
+
+void PathWatch::refresh(StatNode& node) { node.current = look(node.path); }
+
+// The parent's inotify is shared with it: the child needs its own.
+void PathWatch::after_fork() {
+  if (!inotify_.is_open()) return;
+  loop_.stop_fd_closing(inotify_node_);
+  inotify_ = sys::Descriptor();
+  for (StatNode* node = first_; node != nullptr; node = node->next) {
+    node->watch = -1;
+    add_watch(*node);
+    poll_too(*node);
+  }
+}
+
+// ---- inotify
+
+bool PathWatch::open_inotify() {
+  if (inotify_.is_open()) return true;
+  const long fd = sys::inotify_create();
+  if (fd < 0) return false;
+  sys::Descriptor inotify(fd);
+  inotify_node_.fd = inotify.get();
+  inotify_node_.events = static_cast<std::uint32_t>(Events::read) | kFdIsNew;
+  if (!loop_.start_fd(inotify_node_)) return false;
+  inotify_ = std::move(inotify);
+  return true;
+}
+
+void PathWatch::add_watch(StatNode& node) {
+  if (!open_inotify()) return;
+  if (!watch_path(node, node.path.c_str()) &&
+      (errno == ENOENT || errno == EACCES || errno == ENOTDIR)) {
+    watch_nearest_parent(node);
+  }
+}
+
+bool PathWatch::watch_path(StatNode& node, const char* path) {
+  const long watch = sys::inotify_add(inotify_.get(), path);
+  node.watch = watch < 0 ? -1 : static_cast<int>(watch);
+  if (watch < 0) errno = static_cast<int>(-watch);
+  return watch >= 0;
+}
+
+// What is missing today comes into being below the nearest directory that exists.
+void PathWatch::watch_nearest_parent(StatNode& node) {
+  std::string directory = parent_of(node.path);
+  while (!watch_path(node, directory.c_str()) && directory != "/" && directory != ".")
+    directory = parent_of(directory);
+}
+
+// The kernel counts one watch for all nodes of one file.
+void PathWatch::drop_watch(StatNode& node) {
+  const int watch = node.watch;
+  node.watch = -1;
+  if (watch < 0) return;
+  for (const StatNode* other = first_; other != nullptr; other = other->next) {
+    if (other != &node && other->watch == watch) return;
+  }
+  sys::inotify_remove(inotify_.get(), watch);
+}
+
+// Keeps the polling timer going exactly while inotify does not see everything. False when memory
+// runs out.
+bool PathWatch::poll_too(StatNode& node) {
+  const bool needed = node.watch < 0 || sys::is_remote(node.path.c_str());
+  if (needed == (node.poll.head.active != 0)) return true;
+  if (needed) return loop_.restart_timer(node.poll, (loop_.now() + Nanos{node.interval}).count());
+  loop_.stop_timer(node.poll);
+  return true;
+}
+
+void PathWatch::on_inotify() {
+  alignas(inotify_event) char buffer[4096];
+  for (;;) {
+    const long size = sys::read(inotify_.get(), buffer, sizeof(buffer));
+    if (size <= 0) return;
+    for (const char* at = buffer; at < buffer + size;) {
+      const auto* event = reinterpret_cast<const inotify_event*>(at);
+      on_watch_event(event->wd, (event->mask & IN_IGNORED) != 0);
+      at += sizeof(inotify_event) + event->len;
+    }
+    if (size < static_cast<long>(sizeof(buffer) / 2)) return;
+  }
+}
+
+// Watch -1 means that events were lost: anything may have changed.
+void PathWatch::on_watch_event(int watch, bool is_gone) {
+  for (StatNode* node = first_; node != nullptr;) {
+    StatNode* next = node->next;
+    if (watch < 0 || node->watch == watch) {
+      if (is_gone) node->watch = -1;
+      look_at(*node);
+    }
+    node = next;
+  }
+}
+
+// The watch is set again before the look, so that no change can fall between the two.
+void PathWatch::look_at(StatNode& node) {
+  const int before = node.watch;
+  const FileStatus first_look = look(node.path);
+  if (before < 0 || first_look.inode != node.current.inode || !first_look.exists()) {
+    drop_watch(node);
+    add_watch(node);
+  }
+  poll_too(node);
+  const FileStatus now = look(node.path);
+  if (now == node.current) return;
+  node.previous = node.current;
+  node.current = now;
+  loop_.deliver(node.head, Events::stat);
+}
+
+}  // namespace spate

@@ -1,0 +1,46 @@
+// PathWatch: the paths that one loop watches, by inotify where that sees everything, by looking now
+// and then elsewhere.
+#pragma once
+
+#include <string>
+#include <system_error>
+
+#include "spate/stat.h"
+#include "sys/descriptor.h"
+
+namespace spate {
+
+class LoopCore;
+
+class PathWatch {
+ public:
+  explicit PathWatch(LoopCore& loop);
+  PathWatch(const PathWatch&) = delete;
+  PathWatch& operator=(const PathWatch&) = delete;
+
+  std::error_code start(StatNode& node);
+  void stop(StatNode& node);
+  void stop_all();
+  void after_fork();
+  // Looks without reporting.
+  static void refresh(StatNode& node);
+
+ private:
+  bool open_inotify();
+  void add_watch(StatNode& node);
+  void drop_watch(StatNode& node);
+  bool watch_path(StatNode& node, const char* path);
+  void watch_nearest_parent(StatNode& node);
+  bool poll_too(StatNode& node);
+
+  void look_at(StatNode& node);
+  void on_inotify();
+  void on_watch_event(int watch, bool is_gone);
+
+  LoopCore& loop_;
+  StatNode* first_ = nullptr;
+  sys::Descriptor inotify_;
+  FdNode inotify_node_{};
+};
+
+}  // namespace spate

@@ -1,0 +1,149 @@
+#include "core/periodics.h"
+
+#include "core/loop_core.h"
+
+namespace spate {
+
+namespace {
+
+// More than the clock is slewed between two looks, less than anybody sets it by.
+constexpr Nanos kJump{50'000'000};
+
+}  // namespace
+
+Periodics::Periodics(LoopCore& loop) : loop_(loop) {
+  change_node_.head.priority = kDirect;
+  change_node_.head.context = this;
+  change_node_.head.callback = [](void* context, Node&, Events) {
+    static_cast<Periodics*>(context)->on_change();
+  };
+}
+
+PeriodicNode& Periodics::owner_of(Node& timer_head) {
+  return *reinterpret_cast<PeriodicNode*>(reinterpret_cast<char*>(&timer_head) -
+                                          offsetof(PeriodicNode, timer));
+}
+
+bool Periodics::start(PeriodicNode& node) {
+  if (!nodes_.push(&node)) return false;
+  node.head.active = static_cast<std::uint32_t>(nodes_.size());
+  node.timer = {};
+  node.timer.head.priority = kDirect;
+  node.timer.head.context = this;
+  node.timer.head.callback = [](void* context, Node& head, Events) {
+    static_cast<Periodics*>(context)->on_timer(owner_of(head));
+  };
+  node.timer.deadline = loop_.now().count();
+  if (!loop_.start_timer(node.timer)) {
+    stop(node);
+    return false;
+  }
+  if (nodes_.size() == 1) watch_for_changes();
+  const std::int64_t wall = loop_.wall_now().time_since_epoch().count();
+  node.at = node.reschedule == nullptr && node.interval == 0 ? node.offset : next_time(node, wall);
+  schedule(node, wall);
+  return true;
+}
+
+void Periodics::stop(PeriodicNode& node) {
+  if (node.timer.head.active != 0) loop_.stop_timer(node.timer);
+  PeriodicNode* last = nodes_.back();
+  nodes_[node.head.active - 1] = last;
+  last->head.active = node.head.active;
+  nodes_.pop();
+  node.head.active = 0;
+  if (nodes_.empty() && change_node_.head.active != 0) {
+    loop_.stop_fd_closing(change_node_);
+    change_timer_ = sys::Descriptor();
+  }
+}
+
+void Periodics::stop_all() {
+  while (!nodes_.empty()) stop(*nodes_.back());
+}
+
+// The first time after `now`. For one that is not repeated, its only time.
+std::int64_t Periodics::next_time(const PeriodicNode& node, std::int64_t now) {
+  if (node.reschedule != nullptr) {
+    return node.reschedule(node.reschedule_context, WallTime{Nanos{now}})
+        .time_since_epoch()
+        .count();
+  }
+  if (node.interval == 0) return node.offset;
+  std::int64_t since = (now - node.offset) % node.interval;
+  if (since < 0) since += node.interval;
+  return now + (node.interval - since);
+}
+
+// Sets the timer for the time that the node has.
+void Periodics::schedule(PeriodicNode& node, std::int64_t wall) {
+  const std::int64_t away = node.at > wall ? node.at - wall : 0;
+  loop_.restart_timer(node.timer,
+                      loop_.now().count() + (away < kForever.count() ? away : kForever.count()));
+}
+
+// The wall clock is early when it was set back, or was slewed: then the time has yet to come.
+void Periodics::on_timer(PeriodicNode& node) {
+  const std::int64_t wall = loop_.wall_now().time_since_epoch().count();
+  if (wall < node.at) return schedule(node, wall);
+  const std::int64_t next = next_time(node, wall);
+  if (next > wall) {
+    node.at = next;
+    schedule(node, wall);
+  } else {
+    loop_.stop(node);
+  }
+  loop_.deliver(node.head, Events::periodic);
+}
+
+void Periodics::check_clock() {
+  const Nanos distance = clock_distance();
+  const Nanos jumped = distance > distance_ ? distance - distance_ : distance_ - distance;
+  if (jumped < kJump) return;
+  distance_ = distance;
+  const std::int64_t wall = loop_.wall_now().time_since_epoch().count();
+  for (std::size_t i = nodes_.size(); i > 0; --i) reschedule(*nodes_[i - 1], wall);
+}
+
+// What a jump forward has passed is due now, once. After a jump back the times before come again.
+void Periodics::reschedule(PeriodicNode& node, std::int64_t wall) {
+  if (node.at > wall) {
+    const std::int64_t next = next_time(node, wall);
+    if (next > wall) node.at = next;
+  }
+  schedule(node, wall);
+}
+
+Nanos Periodics::clock_distance() const {
+  return loop_.wall_now().time_since_epoch() - loop_.now();
+}
+
+// Without the timer, for want of a descriptor, a jump is noticed at the next turn: see
+// longest_wait().
+void Periodics::watch_for_changes() {
+  distance_ = clock_distance();
+  const long fd = sys::create_clock_change_timer();
+  if (fd < 0) return;
+  sys::Descriptor timer(fd);
+  if (sys::arm_clock_change_timer(timer.get()) < 0) return;
+  change_node_.fd = timer.get();
+  change_node_.events = static_cast<std::uint32_t>(Events::read) | kFdIsNew;
+  if (!loop_.start_fd(change_node_)) return;
+  change_timer_ = std::move(timer);
+}
+
+// The clock was set: reading answers ECANCELED. The turn looks at the clock in any case.
+void Periodics::on_change() {
+  std::uint64_t count;
+  sys::read(change_timer_.get(), &count, sizeof(count));
+  sys::arm_clock_change_timer(change_timer_.get());
+}
+
+void Periodics::after_fork() {
+  if (nodes_.empty()) return;
+  if (change_node_.head.active != 0) loop_.stop_fd_closing(change_node_);
+  change_timer_ = sys::Descriptor();
+  watch_for_changes();
+}
+
+}  // namespace spate

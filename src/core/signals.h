@@ -1,0 +1,44 @@
+// Signals: the signals that one loop watches, over a table of the whole process that says which
+// loops watch which.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <system_error>
+
+#include "spate/signal.h"
+
+namespace spate {
+
+class LoopCore;
+class Wakeup;
+
+class Signals {
+ public:
+  Signals(LoopCore& loop, Wakeup& wakeup) : loop_(loop), wakeup_(wakeup) {}
+  Signals(const Signals&) = delete;
+  Signals& operator=(const Signals&) = delete;
+
+  std::error_code start(SignalNode& node);
+  void stop(SignalNode& node);
+  void stop_all();
+  void after_fork();
+
+  // Whether collect() has anything to do.
+  bool has_raised() const { return raised_.load() != 0; }
+  // Feeds the watchers of what was raised.
+  void collect();
+
+  // In a signal handler.
+  void raise(int signum) noexcept;
+
+  static constexpr int kMaxSignal = 64;
+
+ private:
+  LoopCore& loop_;
+  Wakeup& wakeup_;
+  std::atomic<std::uint64_t> raised_{0};  // Bit signum - 1.
+  SignalNode* watchers_[kMaxSignal + 1] = {};
+};
+
+}  // namespace spate

@@ -1,0 +1,84 @@
+// File descriptors: owning one, and the calls that any kind answers.
+//
+// Results in this folder are the kernel's own: zero or more, or a negated errno.
+#pragma once
+
+#include <fcntl.h>
+#include <sys/eventfd.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <system_error>
+#include <utility>
+
+#include "sys/fault.h"
+
+namespace spate::sys {
+
+inline std::error_code error_code(long result) {
+  return result < 0 ? std::error_code(static_cast<int>(-result), std::system_category())
+                    : std::error_code();
+}
+
+// The negated errno of a call that answered -1.
+template <class T>
+long result_of(T value) {
+  return value < 0 ? -static_cast<long>(errno) : static_cast<long>(value);
+}
+
+class Descriptor {
+ public:
+  Descriptor() = default;
+  explicit Descriptor(long fd) : fd_(static_cast<int>(fd)) {}
+  Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  Descriptor& operator=(Descriptor&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
+  ~Descriptor() {
+    if (fd_ >= 0) ::close(fd_);  // Linux closes it even when interrupted: never to be repeated.
+  }
+
+  int get() const { return fd_; }
+  bool is_open() const { return fd_ >= 0; }
+
+ private:
+  int fd_ = -1;
+};
+
+inline long read(int fd, void* data, std::size_t size) {
+  if (const int error = injected(Call::read)) return -error;
+  return result_of(::read(fd, data, size));
+}
+
+inline long write(int fd, const void* data, std::size_t size) {
+  if (const int error = injected(Call::write)) return -error;
+  return result_of(::write(fd, data, size));
+}
+
+// Whether the number stands for an open file at all.
+inline bool is_open(int fd) { return ::fcntl(fd, F_GETFD) >= 0; }
+
+inline long create_eventfd() {
+  if (const int error = injected(Call::eventfd)) return -error;
+  return result_of(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+}
+
+// A timer on the wall clock that never expires but becomes readable when somebody sets the clock.
+inline long create_clock_change_timer() {
+  if (const int error = injected(Call::timerfd_create)) return -error;
+  return result_of(::timerfd_create(CLOCK_REALTIME, TFD_CLOEXEC | TFD_NONBLOCK));
+}
+
+inline long arm_clock_change_timer(int fd) {
+  if (const int error = injected(Call::timerfd_settime)) return -error;
+  itimerspec never{};
+  never.it_value.tv_sec = INT64_MAX / 4'000'000'000;
+  return result_of(
+      ::timerfd_settime(fd, TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET, &never, nullptr));
+}
+
+}  // namespace spate::sys

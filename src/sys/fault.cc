@@ -1,0 +1,53 @@
+#include "sys/fault.h"
+
+#ifdef SPATE_FAULTS
+
+namespace spate::sys {
+
+std::atomic<FaultPlan*> installed_plan{nullptr};
+
+namespace {
+
+// splitmix64: a call's fate depends on its number and the seed only, whatever other calls lie
+// between.
+std::uint64_t mix(std::uint64_t x) {
+  x += 0x9e3779b97f4a7c15u;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+  return x ^ (x >> 31);
+}
+
+}  // namespace
+
+FaultPlan& FaultPlan::fail_nth(Call call, std::uint64_t nth, int error, std::uint64_t times) {
+  rules_.push_back({.call = call, .error = error, .first = nth, .last = nth + times - 1});
+  return *this;
+}
+
+FaultPlan& FaultPlan::fail_share(Call call, double share, int error, std::uint64_t seed) {
+  const double bounded = share < 0 ? 0 : share > 1 ? 1 : share;
+  const auto threshold = static_cast<std::uint64_t>(bounded * 18446744073709549568.0);
+  rules_.push_back({.call = call, .error = error, .threshold = threshold, .seed = seed});
+  return *this;
+}
+
+int FaultPlan::decide(Call call) {
+  const std::uint64_t number = ++calls_[index(call)];
+  for (const Rule& rule : rules_) {
+    if (rule.call != call) continue;
+    const bool by_number = number >= rule.first && number <= rule.last;
+    const bool by_chance = mix(rule.seed ^ mix(number)) < rule.threshold;
+    if (by_number || by_chance) {
+      ++failures_[index(call)];
+      return rule.error;
+    }
+  }
+  return 0;
+}
+
+FaultScope::FaultScope(FaultPlan& plan) { installed_plan.store(&plan, std::memory_order_release); }
+FaultScope::~FaultScope() { installed_plan.store(nullptr, std::memory_order_release); }
+
+}  // namespace spate::sys
+
+#endif

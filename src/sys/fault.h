@@ -1,0 +1,91 @@
+// The fault seam: every wrapper in this folder asks here first whether its call is to fail.
+//
+// In a release build injected() is the constant 0 and nothing of this remains. With SPATE_FAULTS,
+// as the tests build it, a FaultPlan that is installed decides. Plans may be consulted from several
+// threads; they are changed only before they are installed.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <vector>
+
+namespace spate::sys {
+
+// One name for each thing that the library asks of the system.
+enum class Call : std::uint8_t {
+  epoll_create,
+  epoll_ctl,
+  epoll_wait,
+  poll,
+  select,
+  eventfd,
+  read,
+  write,
+  timerfd_create,
+  timerfd_settime,
+  inotify_init,
+  inotify_add_watch,
+  lstat,
+  pidfd_open,
+  waitid,
+  sigaction,
+  allocate,
+};
+inline constexpr int kCalls = static_cast<int>(Call::allocate) + 1;
+
+#ifdef SPATE_FAULTS
+
+class FaultPlan {
+ public:
+  // The calls number `nth` (from 1) to `nth + times - 1` after installation fail with `error`.
+  FaultPlan& fail_nth(Call call, std::uint64_t nth, int error, std::uint64_t times = 1);
+  // Each call fails with probability `share` (0 ... 1), decided by `seed` and the call's number
+  // alone.
+  FaultPlan& fail_share(Call call, double share, int error, std::uint64_t seed);
+
+  // How often the call was made, and how often it was made to fail, since the plan was installed.
+  std::uint64_t calls(Call call) const { return calls_[index(call)].load(); }
+  std::uint64_t failures(Call call) const { return failures_[index(call)].load(); }
+
+  int decide(Call call);
+
+ private:
+  struct Rule {
+    Call call;
+    int error;
+    std::uint64_t first = 0;
+    std::uint64_t last = 0;
+    std::uint64_t threshold = 0;  // Of 2^64; 0 for a rule by number.
+    std::uint64_t seed = 0;
+  };
+  static std::size_t index(Call call) { return static_cast<std::size_t>(call); }
+
+  std::vector<Rule> rules_;
+  std::atomic<std::uint64_t> calls_[kCalls] = {};
+  std::atomic<std::uint64_t> failures_[kCalls] = {};
+};
+
+// Installs a plan for the whole process while it lives. One at a time.
+class FaultScope {
+ public:
+  explicit FaultScope(FaultPlan& plan);
+  ~FaultScope();
+  FaultScope(const FaultScope&) = delete;
+  FaultScope& operator=(const FaultScope&) = delete;
+};
+
+extern std::atomic<FaultPlan*> installed_plan;
+
+// The errno with which this call is to fail, or 0.
+inline int injected(Call call) {
+  FaultPlan* plan = installed_plan.load(std::memory_order_acquire);
+  return plan == nullptr ? 0 : plan->decide(call);
+}
+
+#else
+
+constexpr int injected(Call) { return 0; }
+
+#endif
+
+}  // namespace spate::sys

@@ -1,0 +1,28 @@
+// poll and select, with nanosecond timeouts; a timeout of kForever or more waits without end.
+#pragma once
+
+#include <poll.h>
+#include <sys/select.h>
+
+#include <cstddef>
+
+#include "spate/time.h"
+#include "sys/clock.h"
+#include "sys/descriptor.h"
+
+namespace spate::sys {
+
+inline long poll(pollfd* fds, std::size_t count, Nanos timeout) {
+  if (const int error = injected(Call::poll)) return -error;
+  const timespec spec = to_timespec(timeout);
+  return result_of(::ppoll(fds, count, timeout >= kForever ? nullptr : &spec, nullptr));
+}
+
+inline long select(int end, fd_set* read, fd_set* write, fd_set* except, Nanos timeout) {
+  if (const int error = injected(Call::select)) return -error;
+  const timespec spec = to_timespec(timeout);
+  return result_of(
+      ::pselect(end, read, write, except, timeout >= kForever ? nullptr : &spec, nullptr));
+}
+
+}  // namespace spate::sys

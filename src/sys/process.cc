@@ -1,0 +1,49 @@
+#include "sys/process.h"
+
+#include <pthread.h>
+
+namespace spate::sys {
+
+namespace {
+
+std::uint32_t generation = 0;
+
+[[maybe_unused]] const int registered = ::pthread_atfork(nullptr, nullptr, [] { ++generation; });
+
+// What waitpid() would have said.
+int status_of(const siginfo_t& info) {
+  switch (info.si_code) {
+    case CLD_EXITED:
+      return (info.si_status & 0xff) << 8;
+    case CLD_KILLED:
+      return info.si_status & 0x7f;
+    case CLD_DUMPED:
+      return (info.si_status & 0x7f) | 0x80;
+    case CLD_CONTINUED:
+      return 0xffff;
+    default:
+      return ((info.si_status & 0xff) << 8) | 0x7f;  // CLD_STOPPED, CLD_TRAPPED
+  }
+}
+
+}  // namespace
+
+std::uint32_t fork_generation() { return generation; }
+
+long wait_child(int pid, bool trace, int& status) {
+  if (const int error = injected(Call::waitid)) return -error;
+  siginfo_t info{};
+  const int wanted = WEXITED | WNOHANG | (trace ? WSTOPPED | WCONTINUED : 0);
+  if (::waitid(P_PID, static_cast<id_t>(pid), &info, wanted) < 0) return -errno;
+  if (info.si_pid == 0) return 0;
+  status = status_of(info);
+  return 1;
+}
+
+long check_child(int pid) {
+  if (const int error = injected(Call::waitid)) return -error;
+  siginfo_t info{};
+  return result_of(::waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT));
+}
+
+}  // namespace spate::sys

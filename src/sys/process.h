@@ -1,0 +1,36 @@
+// Processes and threads: who we are, whether we are a fork, and how children end.
+#pragma once
+
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include <cstdint>
+
+#include "sys/descriptor.h"
+
+namespace spate::sys {
+
+// How many forks lie between the process that loaded this library and this one. Counted by the C
+// library's fork(); a raw clone() is not seen.
+std::uint32_t fork_generation();
+
+// A number for the calling thread that no other living thread has.
+inline std::uintptr_t thread_identity() {
+  static thread_local char here;
+  return reinterpret_cast<std::uintptr_t>(&here);
+}
+
+// A descriptor that becomes readable when the process ends. -ENOSYS before Linux 5.3.
+inline long pidfd_open(int pid) {
+  if (const int error = injected(Call::pidfd_open)) return -error;
+  return result_of(::syscall(SYS_pidfd_open, pid, 0));
+}
+
+// Takes one change of exactly this child's state, without blocking. Returns 1 with waitpid()'s
+// status in `status`, 0 if there is nothing to report, -ECHILD if there is no such child.
+long wait_child(int pid, bool trace, int& status);
+
+// 0 if this is a child of ours that can be waited for, -ECHILD if not; takes nothing.
+long check_child(int pid);
+
+}  // namespace spate::sys

@@ -1,0 +1,110 @@
+// A clock and a backend that do what a test says, so that no test waits for time to pass.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "backend/backend.h"
+#include "spate/loop.h"
+
+namespace spate::testing {
+
+// Stands still unless told otherwise.
+class ScriptedClock final : public Clock {
+ public:
+  Nanos monotonic() override { return monotonic_; }
+  WallTime wall() override { return wall_; }
+
+  // Both clocks go on together, as time passes.
+  void advance(Nanos span) {
+    monotonic_ += span;
+    wall_ += span;
+  }
+  // Somebody sets the wall clock.
+  void jump_wall(Nanos span) { wall_ += span; }
+
+ private:
+  Nanos monotonic_{1'000'000'000};
+  WallTime wall_{std::chrono::seconds{1'700'000'000}};
+};
+
+// Knows what the loop asked for, reports what the test says, and lets time pass instead of waiting.
+class ScriptedBackend final : public Backend {
+ public:
+  struct Change {
+    int fd;
+    Events before;
+    Events after;
+  };
+
+  explicit ScriptedBackend(ScriptedClock& clock) : clock_(clock) {}
+
+  std::string_view name() const override { return "scripted"; }
+
+  std::error_code modify(int fd, Events before, Events after, std::uint32_t generation) override {
+    ++calls_.modify;
+    changes.push_back({fd, before, after});
+    if (any(after)) {
+      const auto refusal = refusals.find(fd);
+      if (refusal != refusals.end()) return refusal->second;
+      registered[fd] = {after, generation};
+    } else {
+      registered.erase(fd);
+    }
+    return {};
+  }
+
+  std::error_code wait(Nanos timeout, std::vector<Ready>& ready) override {
+    ++calls_.wait;
+    waits.push_back(timeout);
+    ready.insert(ready.end(), next_.begin(), next_.end());
+    const bool idle = next_.empty();
+    next_.clear();
+    if (idle && timeout >= kForever) return {EDEADLK, std::system_category()};  // Would never return.
+    if (idle && timeout > Nanos{0}) clock_.advance(timeout);
+    return wait_error;
+  }
+
+  std::error_code reopen() override {
+    ++reopened;
+    registered.clear();
+    return {};
+  }
+
+  // The next wait reports this descriptor, as it is registered now.
+  void report(int fd, Events events) { next_.push_back({fd, registered[fd].generation, events, 0}); }
+  // The next wait reports exactly this.
+  void report(const Ready& ready) { next_.push_back(ready); }
+
+  struct Registration {
+    Events events = Events::none;
+    std::uint32_t generation = 0;
+  };
+  std::map<int, Registration> registered;
+  std::map<int, std::error_code> refusals;  // What modify() answers for a descriptor.
+  std::vector<Change> changes;
+  std::vector<Nanos> waits;
+  std::error_code wait_error;
+  int reopened = 0;
+
+ private:
+  ScriptedClock& clock_;
+  std::vector<Ready> next_;
+};
+
+// A loop on both, with both at hand.
+struct ScriptedLoop {
+  ScriptedClock clock;
+  ScriptedBackend* backend;
+  std::unique_ptr<Loop> loop;
+
+  explicit ScriptedLoop(const LoopOptions& options = {}) {
+    auto owned = std::make_unique<ScriptedBackend>(clock);
+    backend = owned.get();
+    loop = std::move(*Loop::create(std::move(owned), clock, options));
+    backend->changes.clear();
+  }
+};
+
+}  // namespace spate::testing

@@ -1,0 +1,42 @@
+#!/usr/bin/env python3
+"""The test of check_headers.py: headers that compile alone, and some that do not."""
+
+import os
+import shutil
+import tempfile
+import unittest
+
+import check_headers
+
+
+def problems(text):
+    with tempfile.TemporaryDirectory() as include:
+        with open(os.path.join(include, "a.h"), "w", encoding="utf-8") as file:
+            file.write(text)
+        count, found = check_headers.check("g++", include)
+        assert count == 1
+        return found
+
+
+@unittest.skipUnless(shutil.which("g++"), "needs g++")
+class Headers(unittest.TestCase):
+    def test_a_header_with_all_it_needs_compiles(self):
+        text = "#pragma once\n#include <cstddef>\ninline std::size_t a = 1;\n"
+        self.assertEqual(problems(text), [])
+
+    def test_a_missing_include_is_found(self):
+        found = problems("#pragma once\ninline std::vector<int> a;\n")
+        self.assertEqual(len(found), 2)
+        self.assertIn("a.h", found[0])
+
+    def test_a_missing_guard_is_found(self):
+        self.assertEqual(len(problems("struct A {};\n")), 2)
+
+    def test_a_need_for_exceptions_is_found(self):
+        found = problems("#pragma once\ninline void f() { throw 1; }\n")
+        self.assertEqual(len(found), 1)
+        self.assertIn("without", found[0])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,177 @@
+#!/usr/bin/env python3
+"""Holds the dependency rule.   tools/check_layers.py [root of the tree]
+
+Reads the #include lines of every C and C++ file and prints one line per breach. The rule is the
+table LAYERS below; docs/design.md says why.
+"""
+
+import os
+import re
+import sys
+
+from source_tree import blank, files, finish, is_test, read, root_from
+
+# What each layer may include beside itself and the vocabulary. A layer is a directory of src/ with
+# the public headers that go with it: include/spate/*.h are core's, include/spate/net/ net's, ...
+LAYERS = {
+    "sys": set(),
+    "backend": {"sys"},
+    "core": {"backend", "sys"},
+    "net": {"core", "sys"},
+    "http": {"spate/net/stream.h"},
+    "coro": {"core", "net"},
+    "sim": {"core", "net", "backend", "sys"},
+}
+
+# Public headers that depend on nothing but one another, and that every layer may use.
+VOCABULARY = {f"spate/{name}.h" for name in ("assert", "error", "events", "metrics", "time")}
+
+# Built on the public headers only, besides their own files.
+OUTSIDE = ("compat", "bindings", "examples", "bench")
+
+# Only src/sys enters the kernel.
+KERNEL_HEADERS = re.compile(
+    r"(sys|linux|asm|arpa|net|netinet|netpacket|bits)/.*"
+    r"|(unistd|fcntl|signal|poll|time|pthread|sched|semaphore|netdb|ifaddrs|dirent|dlfcn|spawn"
+    r"|termios|pwd|grp|syslog|wait|ucontext|mqueue|aio|glob|resolv|syscall)\.h|csignal|ctime")
+CLOCKS = re.compile(
+    r"\b(?:steady|system|high_resolution|utc|tai)_clock::now\b|\bsleep_(?:for|until)\b"
+    r"|\b(?:clock_gettime|clock_nanosleep|gettimeofday|nanosleep|timespec_get)\s*\("
+    r"|(?:\bstd::|(?<![\w>])::)time\s*\(")
+SYSTEM_CALLS = re.compile(
+    r"(?<![\w>])::(?:read|write|readv|writev|close|open|pipe2?|dup[23]?|fcntl|ioctl|poll|ppoll"
+    r"|select|pselect|epoll_\w+|eventfd|timerfd_\w+|signalfd|inotify_\w+|socket|socketpair|bind"
+    r"|listen|accept4?|connect|shutdown|send|sendto|sendmsg|sendmmsg|recv|recvfrom|recvmsg|recvmmsg"
+    r"|[gs]etsockopt|getsockname|getpeername|fork|vfork|waitpid|waitid|kill|raise|sigaction"
+    r"|sigprocmask|pthread_\w+|mmap|munmap|syscall|getpid|gettid|stat|fstat|lstat)\s*\(")
+
+# The headers of the benchmarks' peers: a contestant is built on one of them.
+PEERS = {
+    "libevent": re.compile(r"event2/.*|event\.h|evhttp\.h|evdns\.h|evutil\.h"),
+    "libev": re.compile(r"ev\.h|ev\+\+\.h"),
+    "libuv": re.compile(r"uv\.h|uv/.*"),
+    "asio": re.compile(r"asio\.hpp|asio/.*"),
+    "boost": re.compile(r"boost/.*"),
+    "glib": re.compile(r"glib\.h|glib-.*|gio/.*"),
+    "concurrentqueue": re.compile(r"(concurrentqueue/)?(blocking)?concurrentqueue\.h"),
+    "muduo": re.compile(r"muduo/.*"),
+    "evpp": re.compile(r"evpp/.*"),
+    "spate": re.compile(r"spate/.*"),
+}
+
+INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"]+)[>"]')
+
+
+def public_layer(path):
+    """The layer of a public header, spate/..."""
+    parts = path.split("/")
+    return parts[1] if len(parts) > 2 else "core"
+
+
+def layer_of(name):
+    """The layer of a file of the tree, or None if it belongs to none."""
+    parts = name.split("/")
+    if name.startswith("include/"):
+        return public_layer("/".join(parts[1:]))
+    if parts[0] == "src":
+        return parts[1] if len(parts) > 2 else "core"
+    return parts[0] if parts[0] in OUTSIDE else None
+
+
+def resolve(name, path, quoted, tree):
+    """What an include means: (public, path), (src, layer), (own, None) or (system, path)."""
+    if path.startswith("spate/"):
+        return "public", path
+    if quoted:
+        beside = os.path.normpath(os.path.join(os.path.dirname(name), path))
+        for candidate in (beside, f"src/{path}", path, f"include/{path}"):
+            if candidate not in tree:
+                continue
+            if candidate.startswith("src/"):
+                return "src", layer_of(candidate)
+            if candidate.startswith("include/"):
+                return "public", candidate[len("include/"):]
+            return "own", None
+        if path.split("/")[0] in LAYERS:
+            return "src", path.split("/")[0]
+    return "system", path
+
+
+def may_include(layer, target):
+    """Whether a layer may include a public header, spate/..., or a layer's internal one."""
+    if target in VOCABULARY or target in LAYERS[layer]:
+        return True
+    other = public_layer(target) if target.startswith("spate/") else target
+    return other == layer or other in LAYERS[layer]
+
+
+def check_include(name, kind, target):
+    """What is wrong with one include of a project's or a system's header, or None."""
+    layer = layer_of(name)
+    is_public = name.startswith("include/")
+    if kind == "system":
+        if (layer in LAYERS or is_public) and layer != "sys" and KERNEL_HEADERS.fullmatch(target):
+            return f"<{target}> is for src/sys only"
+        return None
+    if kind == "own" and layer in LAYERS:
+        return "a file outside src and include"
+    if kind == "src" and is_public:
+        return f"a public header includes an internal one, of {target}"
+    if kind == "src" and layer in OUTSIDE:
+        return f"{layer} is built on the public headers only, and includes one of src/{target}"
+    if is_public and name[len("include/"):] in VOCABULARY and target not in VOCABULARY:
+        return f"the vocabulary depends on nothing else, and includes {target}"
+    if kind in ("src", "public") and layer in LAYERS and not may_include(layer, target):
+        return f"{layer} may not include {target}"
+    return None
+
+
+def peers_of(includes):
+    return sorted({peer for path in includes for peer, header in PEERS.items()
+                   if header.fullmatch(path)})
+
+
+def check_file(root, name, tree):
+    text = read(root, name)
+    if text is None:
+        return
+    layer = layer_of(name)
+    if name.startswith("src/") and layer not in LAYERS:
+        yield 1, f"src/{layer} is no layer that tools/check_layers.py knows"
+        return
+    included = []
+    for number, line in enumerate(blank(text, strings=False).split("\n"), 1):
+        include = INCLUDE.match(line)
+        if include:
+            path = include.group(2)
+            included.append(path)
+            kind, target = resolve(name, path, include.group(1) == '"', tree)
+            problem = check_include(name, kind, target)
+            if problem:
+                yield number, problem
+    peers = peers_of(included)
+    if name.startswith("bench/") and len(peers) > 1:
+        yield 1, f"a contestant is built on one library, not on {' and '.join(peers)}"
+    if layer in LAYERS and layer != "sys":
+        for number, line in enumerate(blank(text).split("\n"), 1):
+            if CLOCKS.search(line):
+                yield number, "only src/sys reads a clock or sleeps"
+            if SYSTEM_CALLS.search(line):
+                yield number, "only src/sys enters the kernel"
+
+
+def check_tree(root):
+    names = [name for name in files(root) if name.endswith((".h", ".cc", ".c", ".hpp", ".cpp"))]
+    tree = set(names)
+    checked = [name for name in names if layer_of(name) and not is_test(name)]
+    problems = [f"{name}:{line}: {message}" for name in checked
+                for line, message in check_file(root, name, tree)]
+    return problems, len(checked)
+
+
+def main(arguments):
+    return finish("layers", *check_tree(root_from(arguments)))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv))

@@ -1,0 +1,101 @@
+#!/usr/bin/env python3
+"""The test of check_layers.py: small trees that keep the rule, and some that do not."""
+
+import os
+import tempfile
+import unittest
+
+import check_layers
+
+
+def problems(tree):
+    with tempfile.TemporaryDirectory() as root:
+        for name, text in tree.items():
+            path = os.path.join(root, name)
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(text)
+        return check_layers.check_tree(root)[0]
+
+
+class Layers(unittest.TestCase):
+    def good(self, name, text):
+        self.assertEqual(problems({name: text}), [])
+
+    def bad(self, name, text, message):
+        found = problems({name: text})
+        self.assertEqual(len(found), 1, found)
+        self.assertIn(message, found[0])
+        self.assertTrue(found[0].startswith(name + ":"), found[0])
+
+    def test_each_layer_includes_what_is_below(self):
+        self.good("src/backend/epoll.cc", '#include "sys/epoll.h"\n')
+        self.good("src/core/loop.cc", '#include "backend/backend.h"\n#include "sys/clock.h"\n')
+        self.good("src/core/loop.cc", '#include "spate/loop.h"\n#include <spate/io.h>\n')
+        self.good("src/net/stream.cc", '#include "spate/net/stream.h"\n#include "core/loop.h"\n')
+        self.good("src/http/server.cc", '#include "spate/net/stream.h"\n#include "http/parser.h"\n')
+
+    def test_no_layer_includes_what_is_above_or_beside(self):
+        self.bad("src/sys/clock.cc", '#include "core/loop.h"\n', "sys may not include core")
+        self.bad("src/sys/clock.cc", '#include "spate/loop.h"\n', "sys may not include spate/loop")
+        self.bad("src/backend/epoll.cc", '#include "core/loop.h"\n', "backend may not include")
+        self.bad("src/core/loop.cc", '#include "net/stream.h"\n', "core may not include net")
+        self.bad("src/core/loop.cc", '#include "spate/net/stream.h"\n', "core may not include")
+        self.bad("src/net/stream.cc", '#include "backend/backend.h"\n', "net may not include")
+        self.bad("src/http/server.cc", '#include "core/loop.h"\n', "http may not include core")
+        self.bad("src/http/server.cc", '#include "spate/net/listener.h"\n', "http may not")
+        self.bad("include/spate/net/stream.h", '#include <spate/http/server.h>\n', "net may not")
+
+    def test_files_beside_are_found(self):
+        tree = {"src/backend/a.cc": '#include "../core/b.h"\n', "src/core/b.h": ""}
+        self.assertEqual(problems(tree), ["src/backend/a.cc:1: backend may not include core"])
+        tree = {"src/core/a.cc": '#include "b.h"\n', "src/core/b.h": ""}
+        self.assertEqual(problems(tree), [])
+
+    def test_the_vocabulary_is_for_all_and_depends_on_nothing(self):
+        self.good("src/sys/clock.h", '#include "spate/time.h"\n')
+        self.good("include/spate/error.h", '#include "spate/assert.h"\n')
+        self.bad("include/spate/error.h", '#include "spate/loop.h"\n', "the vocabulary depends on")
+
+    def test_only_sys_includes_kernel_headers(self):
+        self.good("src/sys/epoll.h", "#include <sys/epoll.h>\n#include <unistd.h>\n")
+        for header in ("sys/epoll.h", "unistd.h", "fcntl.h", "csignal", "time.h", "linux/aio.h"):
+            self.bad("src/core/loop.cc", f"#include <{header}>\n", "for src/sys only")
+            self.bad("include/spate/loop.h", f"#include <{header}>\n", "for src/sys only")
+        self.good("src/core/loop.cc", "#include <cerrno>\n#include <chrono>\n#include <thread>\n")
+
+    def test_only_sys_reads_clocks_and_enters_the_kernel(self):
+        self.good("src/sys/clock.cc", "auto now() { return ::clock_gettime(a, b); }\n")
+        self.bad("src/core/a.cc", "auto a = std::chrono::steady_clock::now();\n", "a clock")
+        self.bad("include/spate/time.h", "auto a = std::chrono::system_clock::now();\n", "a clock")
+        self.bad("src/core/a.cc", "int a = ::read(fd, b, c);\n", "enters the kernel")
+        self.good("src/core/a.cc", "int a = sys::read(fd, b, c);  // not ::read(fd)\n")
+        self.good("src/core/a.cc", "void Stream::write(int) { sink->write(1); }\n")
+
+    def test_public_headers_include_no_internal_one(self):
+        self.bad("include/spate/loop.h", '#include "core/fd_table.h"\n', "includes an internal one")
+
+    def test_compat_bindings_and_examples_see_public_headers_only(self):
+        for directory in ("compat/libev", "bindings/perl", "examples", "bench/workloads/fd"):
+            self.good(f"{directory}/a.cc", "#include <spate/loop.h>\n#include <unistd.h>\n")
+            self.bad(f"{directory}/a.cc", '#include "core/loop.h"\n', "public headers only")
+
+    def test_a_contestant_is_built_on_one_library(self):
+        self.good("bench/workloads/fd/libev.c", "#include <ev.h>\n")
+        self.bad("bench/workloads/fd/x.c", "#include <ev.h>\n#include <uv.h>\n", "libev and libuv")
+
+    def test_tests_are_free(self):
+        text = '#include "net/stream.h"\n#include <unistd.h>\n'
+        self.good("src/core/loop_test.cc", text)
+        self.good("src/sys/testing/a.cc", text)
+        self.good("tests/conformance/a.cc", text)
+
+    def test_an_include_in_a_comment_is_none(self):
+        self.good("src/core/a.cc", '// #include "net/a.h"\n/*\n#include "net/b.h"\n*/\n')
+
+    def test_a_layer_must_be_known(self):
+        self.bad("src/stuff/a.cc", "int a;\n", "no layer")
+
+
+if __name__ == "__main__":
+    unittest.main()
