@@ -24,7 +24,8 @@ LAYERS = {
 }
 
 # Public headers that depend on nothing but one another, and that every layer may use.
-VOCABULARY = {f"spate/{name}.h" for name in ("assert", "error", "events", "metrics", "time")}
+VOCABULARY = {f"spate/{name}.h" for name in (
+    "assert", "error", "events", "export", "metrics", "time")}
 
 # Built on the public headers only, besides their own files.
 OUTSIDE = ("compat", "bindings", "examples", "bench")

@@ -106,7 +106,7 @@ def timers(quick):
         params = {"pending": pending, "restarts": operations, "stop_starts": operations,
                   "rounds": max(1, 100000 // pending)}
         out = {"glib": None} if pending > 100000 else {}  # its passes and its set-up take too long
-        cases.append(Case(params, runs=3 if pending < 1000000 else 2, overrides=out,
+        cases.append(Case(params, runs=1 if quick else 3, overrides=out,
                           hidden=("restarts", "stop_starts", "rounds")))
     base = {"pending": 1000, "restarts": 1000, "stop_starts": 1000, "draws": 21000}
     counts = [
@@ -131,7 +131,7 @@ def post(quick):
             for limit in sorted({1, cores}) if waits else [cores]:
                 cases.append(Case({"program": program, "producers": producers, "cores": limit,
                                    "count": count * (10 if waits and limit == 1 else 1)},
-                                  runs=3, hidden=("count",)))
+                                  runs=2 if quick else 3, hidden=("count",)))
     check = [Case({"program": program, "producers": producers, "count": 2000})
              for program, producers in ((1, 1), (1, 2), (2, 2), (3, 1), (6, 3))]
     counts = [

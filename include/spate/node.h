@@ -28,12 +28,10 @@ struct Node {
 
   std::uint32_t active;   // core: 0 when stopped.
   std::uint32_t pending;  // core: 0 when not queued, else 1 + its place in the pending queue.
-  std::int32_t priority;  // -2 ... +2, higher first; anything beyond is clamped. Not to change
-                          // while pending.
-  std::uint32_t
-      extra;  // core: what the kind needs (timers: place and order; fds: the errno of a refusal).
-  void* context;      // The layer's; handed to `callback`.
-  Callback callback;  // The layer's; called by the default dispatch.
+  std::int32_t priority;  // -2 ... +2, higher first; clamped. Not to change while pending.
+  std::uint32_t extra;    // core: timers: place and order; descriptors: the errno of a refusal.
+  void* context;          // The layer's; handed to `callback`.
+  Callback callback;      // The layer's; called by the default dispatch.
 };
 
 inline constexpr int kPriorityMin = -2;
@@ -42,7 +40,8 @@ inline constexpr int kPriorityLevels = kPriorityMax - kPriorityMin + 1;
 
 // A node with this priority is never queued: its callback runs while the loop is still collecting
 // events. For the internals of a layer that only translate (a wake-up descriptor, a merged timer);
-// it must not call user code.
+// it must not call user code, nor start or stop nodes of the descriptor it is called for. A direct node
+// does not keep the loop alive.
 inline constexpr std::int32_t kDirect = INT32_MIN;
 
 // Readiness of a file descriptor. Any number of nodes may share one descriptor.
@@ -50,8 +49,7 @@ struct FdNode {
   Node head;
   FdNode* next;          // core: the next node of the same descriptor.
   int fd;                // Not to change while active.
-  std::uint32_t events;  // Events::read | write | urgent | closed, or'ed with kFdIsNew. Not to
-                         // change while active.
+  std::uint32_t events;  // Events that an Io may ask for, and kFdIsNew. Not to change while active.
 };
 
 // To be or'ed into `events` whenever `fd` was set, even to the same number: the descriptor may be

@@ -41,6 +41,8 @@ class Array {
     data_[size_++] = value;
     return true;
   }
+  // Where room has been reserved.
+  void push_reserved(T value) { data_[size_++] = value; }
   bool reserve(std::size_t wanted) {
     if (wanted <= capacity_) return true;
     const std::size_t grown = capacity_ * 2 > kMinimum ? capacity_ * 2 : kMinimum;

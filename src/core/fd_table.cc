@@ -9,7 +9,16 @@ namespace spate {
 namespace {
 
 Events events_of(std::uint8_t mask) { return static_cast<Events>(mask); }
-Events wanted_by(const FdNode& node) { return static_cast<Events>(node.events) & kIoEvents; }
+FdNode* reversed(FdNode* list) {
+  FdNode* turned = nullptr;
+  while (list != nullptr) {
+    FdNode* rest = list->next;
+    list->next = turned;
+    turned = list;
+    list = rest;
+  }
+  return turned;
+}
 
 }  // namespace
 
@@ -25,37 +34,15 @@ bool FdTable::resize(std::size_t size) {
          always_ready_.reserve(slots_.capacity()) && slots_.grow_with_zeros(slots_.capacity());
 }
 
-void FdTable::start(FdNode& node) {
-  Slot& slot = slots_[static_cast<std::size_t>(node.fd)];
-  if ((node.events & kFdIsNew) != 0 || (slot.head == nullptr && slot.last != &node))
-    slot.flags |= kRenewed;
-  node.events &= ~kFdIsNew;
-  node.next = nullptr;
-  (slot.head == nullptr ? slot.head : slot.last->next) = &node;
-  slot.last = &node;
-  slot.wanted |= static_cast<std::uint8_t>(wanted_by(node));
-  node.head.active = 1;
-  mark_dirty(node.fd, slot);
-}
-
-void FdTable::stop(FdNode& node) {
-  Slot& slot = slots_[static_cast<std::size_t>(node.fd)];
-  node.head.active = 0;
-  mark_dirty(node.fd, slot);
-  if (slot.head == &node && node.next == nullptr) {
-    slot.head = nullptr;  // And it remains the last.
-    slot.wanted = 0;
-    return;
-  }
-  unlink(slot, node);
-  slot.flags |= kShared;
-}
-
 void FdTable::unlink(Slot& slot, FdNode& node) {
-  FdNode* previous = nullptr;
-  for (FdNode* at = slot.head; at != &node; at = at->next) previous = at;
-  (previous == nullptr ? slot.head : previous->next) = node.next;
-  if (slot.last == &node) slot.last = previous;
+  FdNode* newest = slot.newest();
+  if (newest == &node) {
+    slot.set_newest(node.next);
+  } else {
+    while (newest->next != &node) newest = newest->next;
+    newest->next = node.next;
+  }
+  slot.flags |= kShared;
 }
 
 // What several watchers want together; worked out when it is needed, not at each stop.
@@ -63,7 +50,7 @@ void FdTable::update_wanted(Slot& slot) {
   if ((slot.flags & kShared) == 0) return;
   slot.flags &= static_cast<std::uint8_t>(~kShared);
   Events wanted = Events::none;
-  for (const FdNode* node = slot.head; node != nullptr; node = node->next)
+  for (const FdNode* node = slot.newest(); node != nullptr; node = node->next)
     wanted |= wanted_by(*node);
   slot.wanted = static_cast<std::uint8_t>(wanted);
 }
@@ -126,24 +113,29 @@ bool FdTable::deliver(const Ready& ready, Sink& sink) {
     mark_dirty(ready.fd, slot);  // The backend is to drop it as well.
     return true;
   }
-  for (FdNode* node = slot.head; node != nullptr;) {
-    FdNode* next = node->next;
-    Events events = wanted_by(*node) & ready.events;
-    // An error that nobody asked about would be reported for ever: whoever is there has to look.
-    if (!any(events) && any(ready.events & Events::error)) events = wanted_by(*node);
-    if (any(events)) sink.on_ready(*node, events);
-    node = next;
-  }
+  deliver_to_all(slot, ready.events, sink);
   return true;
+}
+
+// First started, first served: the list has the newest first, so a longer one is turned around
+// meanwhile.
+void FdTable::deliver_to_all(Slot& slot, Events events, Sink& sink) {
+  FdNode* node = slot.newest();
+  if (node == nullptr) return;
+  const bool several = node->next != nullptr;
+  if (several) slot.set_newest(node = reversed(node));
+  for (; node != nullptr; node = node->next) {
+    Events wanted = wanted_by(*node) & events;
+    // An error that nobody asked about would be reported for ever: whoever is there has to look.
+    if (!any(wanted) && any(events & Events::error)) wanted = wanted_by(*node);
+    if (any(wanted)) sink.on_ready(*node, wanted);
+  }
+  if (several) slot.set_newest(reversed(slot.newest()));
 }
 
 void FdTable::deliver_always_ready(Sink& sink) {
   for (const int fd : always_ready_) {
-    for (FdNode* node = slots_[static_cast<std::size_t>(fd)].head; node != nullptr;
-         node = node->next) {
-      const Events events = wanted_by(*node) & (Events::read | Events::write);
-      if (any(events)) sink.on_ready(*node, events);
-    }
+    deliver_to_all(slots_[static_cast<std::size_t>(fd)], Events::read | Events::write, sink);
   }
 }
 
@@ -163,9 +155,8 @@ void FdTable::set_always_ready(int fd, Slot& slot, bool on) {
 // The kernel does not know the descriptor: its watchers end here. What they asked for must not
 // linger as a wish.
 void FdTable::refuse(Slot& slot, int error, Sink& sink) {
-  FdNode* node = slot.head;
-  slot.head = nullptr;
-  slot.last = nullptr;
+  FdNode* node = reversed(slot.newest());
+  slot.set_newest(nullptr);
   slot.wanted = 0;
   while (node != nullptr) {
     FdNode* next = node->next;
@@ -180,20 +171,20 @@ void FdTable::register_all_again() {
     Slot& slot = slots_[fd];
     slot.has = 0;
     ++slot.generation;
-    if (slot.head != nullptr) mark_dirty(static_cast<int>(fd), slot);
+    if (slot.newest() != nullptr) mark_dirty(static_cast<int>(fd), slot);
   }
 }
 
 void FdTable::stop_all() {
   for (Slot& slot : slots_) {
-    for (FdNode* node = slot.head; node != nullptr; node = node->next) node->head.active = 0;
-    slot.head = nullptr;
+    for (FdNode* node = slot.newest(); node != nullptr; node = node->next) node->head.active = 0;
+    slot.set_newest(nullptr);
   }
 }
 
 std::size_t FdTable::active_fds() const {
   std::size_t count = 0;
-  for (const Slot& slot : slots_) count += slot.head != nullptr;
+  for (const Slot& slot : slots_) count += slot.newest() != nullptr;
   return count;
 }
 

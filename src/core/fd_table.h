@@ -30,12 +30,29 @@ class FdTable {
   };
 
   // Makes room for a descriptor. Errors: ENOMEM, EBADF for a number that no open file has.
-  std::error_code ensure(int fd) {
-    return static_cast<std::size_t>(fd) < slots_.size() ? std::error_code() : grow(fd);
-  }
+  bool holds(int fd) const { return static_cast<std::size_t>(fd) < slots_.size(); }
+  std::error_code ensure(int fd) { return holds(fd) ? std::error_code() : grow(fd); }
   // Both need a slot: ensure() first. The node must be inactive, or active.
-  void start(FdNode& node);
-  void stop(FdNode& node);
+  void start(FdNode& node) {
+    Slot& slot = slots_[static_cast<std::size_t>(node.fd)];
+    FdNode* newest = slot.newest();
+    const bool is_same = newest != nullptr || slot.left_last() == &node;
+    if ((node.events & kFdIsNew) != 0 || !is_same) slot.flags |= kRenewed;
+    node.events &= ~kFdIsNew;
+    node.next = newest;
+    slot.set_newest(&node);
+    slot.wanted |= static_cast<std::uint8_t>(wanted_by(node));
+    node.head.active = 1;
+    mark_dirty(node.fd, slot);
+  }
+  void stop(FdNode& node) {
+    Slot& slot = slots_[static_cast<std::size_t>(node.fd)];
+    node.head.active = 0;
+    mark_dirty(node.fd, slot);
+    if (slot.newest() != &node || node.next != nullptr) return unlink(slot, node);
+    slot.set_left_last(&node);
+    slot.wanted = 0;
+  }
   // The descriptor is about to be closed: the kernel will forget it by itself.
   void forget(Backend& backend, int fd);
 
@@ -43,6 +60,16 @@ class FdTable {
   void reconcile(Backend& backend, Sink& sink);
   // The same for one descriptor, now; nobody loses anything. Errors: the backend's, EPERM included.
   std::error_code reconcile_now(Backend& backend, int fd);
+
+  // Gets a slot, and then what hangs on it, into the cache before deliver() needs them: with many
+  // descriptors, waiting for memory is most of what an event costs.
+  void prefetch_slot(int fd) const { __builtin_prefetch(slots_.begin() + fd); }
+  void prefetch_watcher(int fd) const {
+    if (!holds(fd)) return;
+    const FdNode* node = slots_[static_cast<std::size_t>(fd)].left_last();
+    __builtin_prefetch(node);
+    __builtin_prefetch(&node->events);
+  }
 
   // Hands an event on to the watchers it concerns. False if it is of an earlier life of its
   // descriptor.
@@ -65,25 +92,35 @@ class FdTable {
     kShared = 8,       // One of several watchers has left: `wanted` is to be worked out anew.
   };
   struct Slot {
-    FdNode* head;  // The watchers in the order of starting.
-    FdNode* last;  // The newest of them; without any, the last that left: if it comes back, it is
-                   // the same file.
+    // The watchers, the newest first. An empty list remembers who left it last: if that one comes
+    // back, it is the same file as before.
+    std::uintptr_t link;
     std::uint32_t generation;
     std::uint8_t wanted;
     std::uint8_t has;
     std::uint8_t flags;
-  };
 
+    FdNode* newest() const { return (link & 1) != 0 ? nullptr : reinterpret_cast<FdNode*>(link); }
+    const FdNode* left_last() const { return reinterpret_cast<const FdNode*>(link & ~1ull); }
+    void set_newest(FdNode* node) { link = reinterpret_cast<std::uintptr_t>(node); }
+    void set_left_last(const FdNode* node) { link = reinterpret_cast<std::uintptr_t>(node) | 1; }
+  };
+  static_assert(sizeof(Slot) == 16);
+
+  static Events wanted_by(const FdNode& node) {
+    return static_cast<Events>(node.events) & kIoEvents;
+  }
   std::error_code grow(int fd);
   bool resize(std::size_t size);
   void mark_dirty(int fd, Slot& slot) {
     if (slot.flags & kDirty) return;
     slot.flags |= kDirty;
-    dirty_.push(fd);  // Has room: it grows with the slots, and nobody is on it twice.
+    dirty_.push_reserved(fd);  // It grows with the slots, and nobody is on it twice.
   }
   static void unlink(Slot& slot, FdNode& node);
   static void update_wanted(Slot& slot);
   std::error_code apply(Backend& backend, int fd, Slot& slot);
+  static void deliver_to_all(Slot& slot, Events events, Sink& sink);
   void set_always_ready(int fd, Slot& slot, bool on);
   void refuse(Slot& slot, int error, Sink& sink);
 

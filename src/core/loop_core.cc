@@ -143,8 +143,11 @@ std::error_code LoopCore::wait(Nanos timeout) {
 
 void LoopCore::queue_ready() {
   bool stale = false;
-  for (const Ready& ready : ready_) {
-    if (fds_.deliver(ready, *this)) continue;
+  const std::size_t count = ready_.size();
+  for (const Ready& ready : ready_) fds_.prefetch_slot(ready.fd);
+  for (std::size_t i = 0; i < count; ++i) {
+    if (i + kAhead < count) fds_.prefetch_watcher(ready_[i + kAhead].fd);
+    if (fds_.deliver(ready_[i], *this)) continue;
     ++metrics_.stale_events;
     stale = true;
   }
@@ -289,25 +292,14 @@ void LoopCore::PostRunner::on_event(Events) {
 
 // ---- starting and stopping
 
-bool LoopCore::start_fd(FdNode& node) {
-  check_thread();
-  if (node.head.active != 0) return true;
-  if (const std::error_code error = fds_.ensure(node.fd)) {
-    if (error.value() == ENOMEM) return false;
-    ref();
-    on_refused(node, error.value());
-    return true;
-  }
-  fds_.start(node);
+// A number that no open file has is refused where everybody looks for it: in a callback.
+bool LoopCore::start_fd_beyond(FdNode& node) {
+  const std::error_code error = fds_.ensure(node.fd);
+  if (!error) return start_fd(node);
+  if (error.value() == ENOMEM) return false;
   if (node.head.priority != kDirect) ref();
+  on_refused(node, error.value());
   return true;
-}
-
-void LoopCore::stop_fd(FdNode& node) {
-  check_thread();
-  if (node.head.active == 0) return;
-  fds_.stop(node);
-  if (node.head.priority != kDirect) unref();
 }
 
 std::error_code LoopCore::start_fd_now(FdNode& node) {

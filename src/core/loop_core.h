@@ -46,8 +46,20 @@ class LoopCore final : public Loop, private FdTable::Sink {
   void update_now() { now_ = clock_.monotonic() - suspended_; }
   WallTime wall_now() { return clock_.wall(); }
 
-  bool start_fd(FdNode& node);
-  void stop_fd(FdNode& node);
+  bool start_fd(FdNode& node) {
+    check_thread();
+    if (node.head.active != 0) return true;
+    if (!fds_.holds(node.fd)) return start_fd_beyond(node);
+    if (node.head.priority != kDirect) ref();
+    fds_.start(node);
+    return true;
+  }
+  void stop_fd(FdNode& node) {
+    check_thread();
+    if (node.head.active == 0) return;
+    if (node.head.priority != kDirect) unref();
+    fds_.stop(node);
+  }
   std::error_code start_fd_now(FdNode& node);
   void stop_fd_closing(FdNode& node);
   bool start_timer(TimerNode& node);
@@ -100,10 +112,12 @@ class LoopCore final : public Loop, private FdTable::Sink {
   };
 
   static constexpr std::size_t kPostsPerTurn = 1024;
+  static constexpr std::size_t kAhead = 8;  // How many events' watchers are fetched in advance.
 
   static bool keeps_alive(Hook hook) { return hook != Hook::fork && hook != Hook::cleanup; }
   HookList& hooks(Hook hook) { return hooks_[static_cast<int>(hook)]; }
 
+  bool start_fd_beyond(FdNode& node);
   std::error_code turn(bool may_block);
   std::error_code rebuild_backend();
   Nanos wait_time();

@@ -1,15 +1,19 @@
 #include "core/pending_queue.h"
 
+#include <bit>
+
 namespace spate {
 
 bool PendingQueue::feed(Node& node, Events events) {
-  Line& line = lines_[level_of(node)];
+  const int level = level_of(node);
+  Line& line = lines_[level];
   if (node.pending != 0) {
     line.entries[node.pending - 1].events |= events;
     return true;
   }
   if (!line.entries.push({&node, events})) return false;
   node.pending = static_cast<std::uint32_t>(line.entries.size());
+  runnable_ |= 1u << level;
   ++count_;
   return true;
 }
@@ -24,37 +28,35 @@ Events PendingQueue::remove(Node& node) {
 }
 
 void PendingQueue::begin_turn(std::uint32_t budget) {
-  for (Line& line : lines_) {
+  extra_ = budget;
+  for (int level = 0; level < kPriorityLevels; ++level) {
+    Line& line = lines_[level];
+    if (line.entries.empty()) continue;
     drop_taken(line);
     line.turn_end = line.entries.size();
+    runnable_ |= 1u << level;
   }
-  extra_ = budget;
 }
 
 bool PendingQueue::take(Due& due) {
-  for (int level = kPriorityLevels - 1; level >= 0 && count_ > 0; --level) {
-    if (take_from(lines_[level], due)) return true;
-  }
-  return false;
-}
-
-bool PendingQueue::take_from(Line& line, Due& due) {
-  while (line.head < line.entries.size()) {
-    const Due entry = line.entries[line.head];
-    if (entry.node != nullptr) {
-      if (line.head >= line.turn_end) {
-        if (extra_ == 0) return false;
-        --extra_;
+  while (runnable_ != 0) {
+    const int level = std::bit_width(runnable_) - 1;
+    Line& line = lines_[level];
+    while (line.head < line.entries.size()) {
+      due = line.entries[line.head];
+      if (due.node != nullptr && line.head >= line.turn_end && extra_-- == 0) {
+        extra_ = 0;
+        break;
       }
-      entry.node->pending = 0;
+      ++line.head;
+      if (due.node == nullptr) continue;
+      due.node->pending = 0;
       --count_;
-      due = entry;
+      return true;
     }
-    ++line.head;
-    if (entry.node != nullptr) return true;
+    if (line.head == line.entries.size()) drop_taken(line);
+    runnable_ &= ~(1u << level);
   }
-  drop_taken(line);
-  line.turn_end = 0;
   return false;
 }
 
@@ -91,6 +93,7 @@ void PendingQueue::drop_taken(Line& line) {
   }
   line.entries.shrink_to(kept);
   line.head = 0;
+  line.turn_end = 0;
 }
 
 }  // namespace spate

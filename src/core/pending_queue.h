@@ -41,12 +41,12 @@ class PendingQueue {
     const int level = node.priority - kPriorityMin;
     return level < 0 ? 0 : level >= kPriorityLevels ? kPriorityLevels - 1 : level;
   }
-  bool take_from(Line& line, Due& due);
   static void drop_taken(Line& line);
 
   Line lines_[kPriorityLevels];
   std::size_t count_ = 0;
-  std::uint32_t extra_ = 0;  // How many of those fed in this turn may still be taken.
+  std::uint32_t extra_ = 0;     // How many of those fed in this turn may still be taken.
+  std::uint32_t runnable_ = 0;  // The lines that may have something for this turn, bit by level.
 };
 
 }  // namespace spate

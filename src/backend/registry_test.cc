@@ -1,0 +1,59 @@
+#include "backend/registry.h"
+
+#include <gtest/gtest.h>
+
+#include <cerrno>
+
+#include "spate/error.h"
+#include "sys/fault.h"
+
+namespace spate {
+namespace {
+
+TEST(Registry, OpensEachBackendByTheNameThatItGives) {
+  const std::vector<std::string_view> names = backend_names();
+  EXPECT_FALSE(names.empty());
+  for (const std::string_view name : names) {
+    const auto opened = open_backend(name);
+    ASSERT_TRUE(opened) << name;
+    EXPECT_EQ(opened->backend->name(), name);
+    EXPECT_EQ(opened->reason, "");
+  }
+}
+
+TEST(Registry, TakesTheFirstOfItsListForAuto) {
+  const auto opened = open_backend("auto");
+  ASSERT_TRUE(opened);
+  EXPECT_EQ(opened->backend->name(), backend_names().front());
+  EXPECT_EQ(opened->reason, "");
+}
+
+TEST(Registry, KnowsNoOtherNames) {
+  for (const std::string_view name : {"", "epol", "epoll ", "EPOLL", "kqueue"}) {
+    const auto opened = open_backend(name);
+    ASSERT_FALSE(opened) << name;
+    EXPECT_EQ(opened.error(), Error::unknown_backend);
+  }
+}
+
+TEST(Registry, FallsBackFromEpollForAutoAndSaysWhy) {
+  sys::FaultPlan plan;
+  plan.fail_nth(sys::Call::epoll_create, 1, ENOSYS, 100);
+  const sys::FaultScope scope(plan);
+  const auto opened = open_backend("auto");
+  ASSERT_TRUE(opened);
+  EXPECT_EQ(opened->backend->name(), "poll");
+  EXPECT_NE(opened->reason.find("epoll: "), std::string::npos) << opened->reason;
+}
+
+TEST(Registry, ReportsWhatOpeningANamedBackendSays) {
+  sys::FaultPlan plan;
+  plan.fail_nth(sys::Call::epoll_create, 1, EMFILE);
+  const sys::FaultScope scope(plan);
+  const auto opened = open_backend("epoll");
+  ASSERT_FALSE(opened);
+  EXPECT_EQ(opened.error(), std::error_code(EMFILE, std::system_category()));
+}
+
+}  // namespace
+}  // namespace spate

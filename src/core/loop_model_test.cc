@@ -1,0 +1,354 @@
+// A million random operations on a whole loop, against a model that says who must be called with
+// which events in each turn.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <map>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "backend/backend.h"
+#include "spate/io.h"
+#include "tests/support/pending_model.h"
+#include "tests/support/random.h"
+#include "tests/support/scripted.h"
+
+namespace spate {
+namespace {
+
+using testing::PendingModel;
+using testing::Random;
+using testing::ScriptedClock;
+
+constexpr int kFiles = 12;
+constexpr int kWatchers = 40;
+constexpr int kNullFile = -1;
+constexpr std::uint32_t kBudget = 6;
+
+class Model;
+
+// Reports what the model makes up, and asks it whether it was told the right things.
+class ModelBackend final : public Backend {
+ public:
+  explicit ModelBackend(Model& model) : model_(model) {}
+
+  std::string_view name() const override { return "model"; }
+  std::error_code modify(int fd, Events before, Events after, std::uint32_t generation) override;
+  std::error_code wait(Nanos timeout, std::vector<Ready>& ready) override;
+  std::error_code reopen() override {
+    registered.clear();
+    return {};
+  }
+
+  struct Registration {
+    Events events;
+    std::uint32_t generation;
+    int life;  // Of the number, as the model counts them.
+  };
+  std::map<int, Registration> registered;
+  std::vector<std::pair<int, std::uint32_t>> past;  // Generations that are no longer current.
+
+ private:
+  Model& model_;
+};
+
+class Model {
+ public:
+  explicit Model(std::uint64_t seed) : random_(seed) {
+    null_ = ::open("/dev/null", O_RDWR | O_CLOEXEC);
+    for (int& fd : files_) fd = ::dup(null_);
+    auto backend = std::make_unique<ModelBackend>(*this);
+    backend_ = backend.get();
+    loop_ = std::move(*Loop::create(std::move(backend), clock_, {.budget = kBudget}));
+    for (int i = 0; i < kWatchers; ++i) make_watcher(i);
+  }
+  ~Model() {
+    for (const int fd : files_) ::close(fd);
+    ::close(null_);
+  }
+
+  void run(int operations) {
+    while (operations_ < operations && !::testing::Test::HasFatalFailure()) {
+      for (std::size_t i = random_.below(12); i > 0; --i) operate();
+      turn();
+      check();
+    }
+  }
+
+  int called() const { return called_; }
+  int reported() const { return reported_; }
+  int refused() const { return refused_; }
+
+  // ---- what the backend asks
+
+  int life_of(int fd) const {
+    const auto life = lives_.find(fd);
+    return life == lives_.end() ? 0 : life->second;
+  }
+  // Whether this registration is turned down. Its watchers end with an error then.
+  bool refuses(int fd) {
+    if (std::find(files_, files_ + kFiles, fd) == files_ + kFiles || !random_.one_in(40))
+      return false;
+    ++refused_;
+    for (const int id : on_[fd]) {
+      Watcher& watcher = watchers_[id];
+      watcher.active = false;
+      pending_.feed(id, watcher.io->priority(), Events::error | watcher.wanted);
+    }
+    on_[fd].clear();
+    return true;
+  }
+  void make_up(std::vector<Ready>& ready);
+  void check_registrations() const;
+
+ private:
+  struct Watcher {
+    std::unique_ptr<Io> io;
+    int fd = kNullFile;
+    int life = 0;  // Of the number when it was set.
+    Events wanted = Events::none;
+    bool active = false;
+  };
+
+  void make_watcher(int id) {
+    watchers_[id] = {};
+    watchers_[id].io = std::make_unique<Io>(*loop_, [this](Io& io, Events events) {
+      on_call(io, events);
+    });
+    aim(id);
+  }
+  int id_of(const Io& io) const {
+    for (int i = 0; i < kWatchers; ++i) {
+      if (watchers_[i].io.get() == &io) return i;
+    }
+    return -1;
+  }
+  Events some_events() { return static_cast<Events>(random_.between(1, 15)); }
+
+  // Every call has to be the model's next.
+  void on_call(Io& io, Events events) {
+    ++called_;
+    const std::optional<PendingModel::Item> expected = pending_.take();
+    ASSERT_TRUE(expected) << "one call too many";
+    ASSERT_EQ(id_of(io), expected->id);
+    ASSERT_EQ(static_cast<std::uint32_t>(events), static_cast<std::uint32_t>(expected->events));
+    ASSERT_FALSE(io.is_pending());
+    if (any(events & Events::error)) {
+      ASSERT_EQ(io.error(), std::error_code(ENOSPC, std::system_category()));
+    }
+    for (std::size_t i = random_.below(3); i > 0; --i) operate();
+    if (loop_->depth() < 3 && random_.one_in(60)) turn();
+  }
+
+  void turn() {
+    const auto more = loop_->run(Run::no_wait);
+    ASSERT_TRUE(more);
+    ASSERT_TRUE(pending_.turn_is_over()) << "somebody was not called";
+    ASSERT_EQ(*more, active_count() > 0 || pending_.size() > 0);
+  }
+
+  std::int64_t active_count() const {
+    return std::count_if(watchers_, watchers_ + kWatchers,
+                         [](const Watcher& watcher) { return watcher.active; });
+  }
+  void check() const {
+    ASSERT_EQ(loop_->pending_count(), pending_.size());
+    ASSERT_EQ(loop_->active_count(), active_count());
+    for (int i = 0; i < kWatchers; ++i) {
+      ASSERT_EQ(watchers_[i].io->is_active(), watchers_[i].active) << i;
+      ASSERT_EQ(watchers_[i].io->is_pending(), pending_.has(i)) << i;
+    }
+  }
+
+  // ---- the operations
+
+  void operate();
+  void aim(int id) {
+    Watcher& watcher = watchers_[id];
+    watcher.fd = files_[random_.below(kFiles)];
+    watcher.life = life_of(watcher.fd);
+    watcher.wanted = some_events();
+    watcher.io->set(watcher.fd, watcher.wanted);
+  }
+  void start(int id) {
+    Watcher& watcher = watchers_[id];
+    if (watcher.active) return;
+    if (watcher.life != life_of(watcher.fd)) aim(id);  // The duty of whoever closed it.
+    ASSERT_TRUE(watcher.io->start());
+    watcher.active = true;
+    on_[watcher.fd].push_back(id);
+  }
+  void stop(int id) {
+    watchers_[id].io->stop();
+    mark_stopped(id);
+  }
+  void mark_stopped(int id) {
+    Watcher& watcher = watchers_[id];
+    pending_.remove(id);
+    if (watcher.active) std::erase(on_[watcher.fd], id);
+    watcher.active = false;
+  }
+  void modify(int id) {
+    Watcher& watcher = watchers_[id];
+    watcher.wanted = some_events();
+    ASSERT_TRUE(watcher.io->modify(watcher.wanted));
+    if (!watcher.active) return;
+    std::erase(on_[watcher.fd], id);  // As stopped and started: the last in line now.
+    on_[watcher.fd].push_back(id);
+  }
+  void feed(int id) {
+    const auto events = static_cast<Events>(0x1000000u << random_.below(3));
+    ASSERT_TRUE(watchers_[id].io->feed(events));
+    pending_.feed(id, watchers_[id].io->priority(), events);
+  }
+  // The number may stay the same and mean another file.
+  void close_and_reopen(int& fd) {
+    const std::vector<int> there = on_[fd];
+    if (there.size() == 1 && random_.one_in(2)) {
+      watchers_[there[0]].io->stop_closing();
+      mark_stopped(there[0]);
+    } else {
+      for (const int id : there) stop(id);
+    }
+    ::close(fd);
+    ++lives_[fd];
+    fd = ::dup(null_);
+  }
+
+  Random random_;
+  ScriptedClock clock_;
+  ModelBackend* backend_;
+  std::unique_ptr<Loop> loop_;
+  PendingModel pending_;
+  Watcher watchers_[kWatchers];
+  int null_;
+  int files_[kFiles];
+  std::map<int, int> lives_;
+  std::map<int, std::vector<int>> on_;  // The active watchers of a descriptor, first started first.
+  int operations_ = 0;
+  int called_ = 0;
+  int reported_ = 0;
+  int refused_ = 0;
+};
+
+void Model::operate() {
+  ++operations_;
+  const int id = random_.between(0, kWatchers - 1);
+  Watcher& watcher = watchers_[id];
+  switch (random_.below(16)) {
+    case 0:
+    case 1:
+    case 2:
+    case 3:
+      return start(id);
+    case 4:
+    case 5:
+      return stop(id);
+    case 6:
+      stop(id);
+      return start(id);
+    case 7:
+    case 8:
+      return modify(id);
+    case 9:
+      stop(id);
+      aim(id);
+      return start(id);
+    case 10:
+    case 11:
+      return feed(id);
+    case 12:
+      ASSERT_EQ(watcher.io->clear_pending(), pending_.remove(id));
+      return;
+    case 13:
+      if (!watcher.io->is_pending()) watcher.io->set_priority(random_.between(-3, 3));
+      return;
+    case 14:
+      if (random_.one_in(2)) return close_and_reopen(files_[random_.below(kFiles)]);
+      return;
+    default:
+      if (!random_.one_in(4)) return;
+      mark_stopped(id);
+      make_watcher(id);
+  }
+}
+
+// Between the loop's telling and its calling: what is ready, and who is therefore called.
+void Model::make_up(std::vector<Ready>& ready) {
+  check_registrations();
+  if (!backend_->past.empty() && random_.one_in(3)) {
+    const auto& [fd, generation] = backend_->past[random_.below(backend_->past.size())];
+    ready.push_back({fd, generation, kIoEvents, 0});
+  }
+  for (const auto& [fd, registration] : backend_->registered) {
+    if (!random_.one_in(5)) continue;
+    Events events = some_events() & registration.events;
+    if (random_.one_in(10)) events = kHungUp;
+    if (!any(events)) continue;
+    ready.push_back({fd, registration.generation, events, 0});
+    ++reported_;
+    for (const int id : on_[fd]) {
+      const Events wanted = watchers_[id].wanted;
+      const Events given =
+          any(wanted & events) || !any(events & Events::error) ? wanted & events : wanted;
+      if (any(given)) pending_.feed(id, watchers_[id].io->priority(), given);
+    }
+  }
+  pending_.begin_turn(kBudget);
+}
+
+void Model::check_registrations() const {
+  for (const int fd : files_) {
+    Events wanted = Events::none;
+    const auto there = on_.find(fd);
+    if (there != on_.end()) {
+      for (const int id : there->second) wanted |= watchers_[id].wanted;
+    }
+    const auto registration = backend_->registered.find(fd);
+    const bool known = registration != backend_->registered.end();
+    ASSERT_EQ(known ? registration->second.events : Events::none, wanted) << "descriptor " << fd;
+    if (known) {
+      ASSERT_EQ(registration->second.life, life_of(fd)) << "the kernel knows another file";
+    }
+  }
+}
+
+std::error_code ModelBackend::modify(int fd, Events, Events after, std::uint32_t generation) {
+  ++calls_.modify;
+  const auto known = registered.find(fd);
+  if (known != registered.end()) {
+    if (known->second.generation != generation) past.emplace_back(fd, known->second.generation);
+    if (past.size() > 50) past.erase(past.begin());
+    registered.erase(known);
+  }
+  if (!any(after)) return {};
+  if (model_.refuses(fd)) return {ENOSPC, std::system_category()};
+  registered[fd] = {after, generation, model_.life_of(fd)};
+  return {};
+}
+
+std::error_code ModelBackend::wait(Nanos, std::vector<Ready>& ready) {
+  ++calls_.wait;
+  model_.make_up(ready);
+  return {};
+}
+
+TEST(LoopModel, CallsExactlyWhoTheModelSaysOverAMillionRandomOperations) {
+  for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+    SCOPED_TRACE(seed);
+    Model model(seed);
+    model.run(100'000);
+    ASSERT_FALSE(HasFatalFailure());
+    EXPECT_GT(model.called(), 10'000);
+    EXPECT_GT(model.reported(), 5'000);
+    EXPECT_GT(model.refused(), 100);
+  }
+}
+
+}  // namespace
+}  // namespace spate

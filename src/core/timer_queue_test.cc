@@ -1,0 +1,376 @@
+#include "core/timer_queue.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <map>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "spate/time.h"
+#include "sys/fault.h"
+#include "tests/support/random.h"
+
+namespace spate {
+namespace {
+
+using testing::Random;
+
+constexpr std::int64_t kTick = std::int64_t{1} << 20;
+constexpr std::int64_t kMillisecond = 1'000'000;
+constexpr std::int64_t kSecond = 1'000'000'000;
+constexpr std::int64_t kFarthestNow = std::int64_t{1} << 61;  // Leaves room for what is armed then.
+
+// The queue beside a sorted map that says what it has to do.
+class Pair {
+ public:
+  explicit Pair(std::size_t timers) : nodes_(timers), keys_(timers) {}
+
+  std::size_t timers() const { return nodes_.size(); }
+  std::size_t armed() const { return model_.size(); }
+  std::int64_t now() const { return now_; }
+  bool is_armed(std::size_t i) const { return nodes_[i].head.active != 0; }
+  std::int64_t deadline(std::size_t i) const { return nodes_[i].deadline; }
+  TimerQueue& queue() { return queue_; }
+
+  void start(std::size_t i, std::int64_t deadline) {
+    nodes_[i].deadline = deadline;
+    ASSERT_TRUE(queue_.start(nodes_[i]));
+    arm(i, deadline);
+  }
+  void restart(std::size_t i, std::int64_t deadline) {
+    if (is_armed(i)) model_.erase(keys_[i]);
+    ASSERT_TRUE(queue_.restart(nodes_[i], deadline));
+    arm(i, deadline);
+  }
+  void stop(std::size_t i) {
+    queue_.stop(nodes_[i]);
+    ASSERT_FALSE(is_armed(i));
+    model_.erase(keys_[i]);
+  }
+
+  std::int64_t earliest() const { return model_.empty() ? INT64_MAX : model_.begin()->first.first; }
+
+  // Takes all that is due, in exactly the order of the model.
+  void advance_to(std::int64_t now) {
+    now_ = now;
+    while (TimerNode* node = queue_.pop_due(now)) {
+      ASSERT_FALSE(model_.empty()) << "one too many at " << now;
+      const auto expected = model_.begin();
+      ASSERT_LE(node->deadline, now) << "early";
+      ASSERT_EQ(static_cast<std::size_t>(node - nodes_.data()), expected->second) << "order";
+      ASSERT_EQ(node->head.active, 0u);
+      model_.erase(expected);
+    }
+    check();
+  }
+
+  void check() const {
+    ASSERT_GT(earliest(), now_) << "lost or late";
+    ASSERT_EQ(queue_.size(), model_.size());
+    ASSERT_LE(queue_.next_deadline(), earliest()) << "would oversleep";
+    ASSERT_GT(queue_.next_deadline(), now_) << "would spin";
+    if (model_.empty()) {
+      ASSERT_EQ(queue_.next_deadline(), INT64_MAX);
+    }
+  }
+
+  // As a loop does that sleeps until next_deadline(). Returns how often it woke.
+  std::size_t sleep_until_empty() {
+    std::size_t wakes = 0;
+    while (!model_.empty() && !::testing::Test::HasFatalFailure()) {
+      advance_to(queue_.next_deadline());
+      ++wakes;
+    }
+    return wakes;
+  }
+
+ private:
+  using Key = std::pair<std::int64_t, std::uint64_t>;  // Deadline, and order of arming.
+
+  void arm(std::size_t i, std::int64_t deadline) {
+    ASSERT_TRUE(is_armed(i));
+    ASSERT_EQ(nodes_[i].deadline, deadline);
+    keys_[i] = {deadline, ++order_};
+    model_.emplace(keys_[i], i);
+  }
+
+  TimerQueue queue_;
+  std::vector<TimerNode> nodes_;
+  std::vector<Key> keys_;
+  std::map<Key, std::size_t> model_;
+  std::uint64_t order_ = 0;
+  std::int64_t now_ = 0;
+};
+
+std::int64_t random_deadline(Random& random, const Pair& pair) {
+  const std::int64_t now = pair.now();
+  const std::int64_t room = kForever.count() - now;
+  switch (random.below(8)) {
+    case 0:
+      return now;
+    case 1:
+      return random.span(now + 1);  // Overdue.
+    case 2:
+      return now + random.span(3 * kTick);
+    case 3:
+      return now + std::min(room, std::int64_t{1} << random.below(62)) - random.between(0, 1);
+    case 4:
+      return pair.deadline(random.below(pair.timers()));  // The same as another's.
+    case 5:
+      return ((now >> 20) + random.between(1, 200)) << 20;  // On a bucket's edge.
+    case 6:
+      return now + random.span(room + 1);
+    default:
+      return now + random.span(10 * kSecond);
+  }
+}
+
+std::int64_t random_advance(Random& random, const Pair& pair) {
+  const std::int64_t now = pair.now();
+  const std::int64_t next = pair.earliest();
+  switch (random.below(12)) {
+    case 0:
+      return now;
+    case 1:
+      return now + 1;
+    case 2:
+      return now + random.span(kTick);
+    case 3:
+      return next < INT64_MAX ? next - 1 : now;
+    case 4:
+      return next < INT64_MAX ? next : now;
+    case 5:
+      return now + random.span(std::int64_t{1} << random.below(40));
+    default:
+      return now + random.span(100 * kMillisecond);
+  }
+}
+
+void random_step(Random& random, Pair& pair) {
+  const std::size_t i = random.below(pair.timers());
+  const std::int64_t deadline = random_deadline(random, pair);
+  switch (random.below(8)) {
+    case 0:
+    case 1:
+      if (!pair.is_armed(i)) return pair.start(i, deadline);
+      return pair.restart(i, pair.deadline(i) + random.span(kSecond));
+    case 2:
+    case 3:
+    case 4:
+      return pair.restart(i, deadline);
+    case 5:
+      if (pair.is_armed(i)) pair.stop(i);
+      return;
+    case 6:
+      if (pair.is_armed(i)) pair.restart(i, pair.deadline(i) - pair.deadline(i) / 7);
+      return;
+    default: {
+      const std::int64_t target = random_advance(random, pair);
+      if (target >= pair.now()) pair.advance_to(std::min(target, kFarthestNow));
+    }
+  }
+}
+
+class TimerQueueModel : public ::testing::TestWithParam<std::size_t> {};
+
+// A hundred thousand operations each; a few timers meet in all ways, many fill the wheel.
+TEST_P(TimerQueueModel, AgreesWithASortedMapOnRandomSchedules) {
+  for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+    SCOPED_TRACE(seed);
+    Random random(seed);
+    Pair pair(GetParam());
+    for (int step = 0; step < 40'000; ++step) {
+      random_step(random, pair);
+      ASSERT_FALSE(HasFatalFailure()) << "step " << step;
+    }
+    pair.sleep_until_empty();
+    ASSERT_EQ(pair.queue().size(), 0u);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Timers, TimerQueueModel, ::testing::Values(1, 2, 7, 40, 300, 5000));
+
+TEST(TimerQueue, AgreesWithASortedMapWhileMemoryIsRunningOut) {
+  Random random(11);
+  Pair pair(500);
+  ASSERT_TRUE(pair.queue().reserve(500));
+  sys::FaultPlan plan;
+  plan.fail_share(sys::Call::allocate, 0.7, ENOMEM, 5);
+  const sys::FaultScope scope(plan);
+  for (int step = 0; step < 100'000; ++step) {
+    random_step(random, pair);
+    ASSERT_FALSE(HasFatalFailure()) << "step " << step;
+  }
+  pair.sleep_until_empty();
+  EXPECT_GT(plan.failures(sys::Call::allocate), 100u);
+}
+
+TEST(TimerQueue, SaysThatMemoryRanOutAndHasChangedNothing) {
+  TimerQueue queue;
+  TimerNode node{};
+  node.deadline = kSecond;
+  sys::FaultPlan plan;
+  plan.fail_nth(sys::Call::allocate, 1, ENOMEM);
+  const sys::FaultScope scope(plan);
+  EXPECT_FALSE(queue.start(node));
+  EXPECT_EQ(node.head.active, 0u);
+  EXPECT_EQ(queue.size(), 0u);
+  EXPECT_EQ(queue.next_deadline(), INT64_MAX);
+  EXPECT_TRUE(queue.restart(node, kSecond));
+  EXPECT_EQ(queue.pop_due(kSecond), &node);
+}
+
+constexpr std::size_t kBurst = 1'000'000;
+
+TEST(TimerQueue, KeepsTheOrderOfAMillionEqualDeadlines) {
+  TimerQueue queue;
+  std::vector<TimerNode> nodes(kBurst);
+  for (TimerNode& node : nodes) {
+    node.deadline = 5 * kSecond + 3;
+    ASSERT_TRUE(queue.start(node));
+  }
+  ASSERT_EQ(queue.pop_due(5 * kSecond + 2), nullptr);
+  for (TimerNode& node : nodes) ASSERT_EQ(queue.pop_due(5 * kSecond + 3), &node);
+  EXPECT_EQ(queue.pop_due(INT64_MAX / 2), nullptr);
+  EXPECT_EQ(queue.next_deadline(), INT64_MAX);
+}
+
+TEST(TimerQueue, GivesAMillionTimersBackInOrderToALoopThatSleepsInBetween) {
+  TimerQueue queue;
+  Random random(3);
+  std::vector<TimerNode> nodes(kBurst);
+  for (TimerNode& node : nodes) {
+    node.deadline = random.span(1000 * kSecond);
+    ASSERT_TRUE(queue.start(node));
+  }
+  std::size_t popped = 0;
+  std::int64_t previous = 0;
+  while (queue.size() > 0) {
+    const std::int64_t now = queue.next_deadline();
+    while (const TimerNode* node = queue.pop_due(now)) {
+      ASSERT_GE(node->deadline, previous);
+      ASSERT_LE(node->deadline, now);
+      previous = node->deadline;
+      ++popped;
+    }
+    ASSERT_GT(queue.next_deadline(), now);
+  }
+  EXPECT_EQ(popped, kBurst);
+}
+
+TEST(TimerQueue, FallsDueWholeWhenTimeJumpsOverAllOfIt) {
+  Pair pair(20'000);
+  Random random(4);
+  for (std::size_t i = 0; i < pair.timers(); ++i) {
+    pair.start(i, random.span(std::int64_t{1} << random.below(62)));
+  }
+  pair.advance_to(INT64_MAX / 2);
+  EXPECT_EQ(pair.armed(), 0u);
+}
+
+TEST(TimerQueue, WakesALoopWithOneFarTimerOnlyAFewTimes) {
+  for (const std::int64_t deadline :
+       {kTick - 1, kTick, 64 * kTick, kSecond, 3600 * kSecond, INT64_MAX / 2}) {
+    Pair pair(1);
+    pair.start(0, deadline);
+    EXPECT_LE(pair.sleep_until_empty(), 2u) << deadline;
+    EXPECT_EQ(pair.now(), deadline);
+  }
+}
+
+// Each level of the wheel may be looked at once on the way; no more.
+TEST(TimerQueue, WakesALoopWithManyFarTimersABoundedNumberOfTimes) {
+  Pair pair(1000);
+  for (std::size_t i = 0; i < pair.timers(); ++i) pair.start(i, 86'400 * kSecond + 17);
+  EXPECT_LE(pair.sleep_until_empty(), 10u);
+}
+
+TEST(TimerQueue, PostponesWithoutTouchingAnythingButTheNode) {
+  Pair pair(1000);
+  for (std::size_t i = 0; i < pair.timers(); ++i) pair.start(i, 60 * kSecond);
+  const std::int64_t next = pair.queue().next_deadline();
+  sys::FaultPlan plan;
+  const sys::FaultScope scope(plan);
+  for (int round = 1; round < 50; ++round) {
+    for (std::size_t i = 0; i < pair.timers(); ++i) pair.restart(i, (60 + round) * kSecond);
+    ASSERT_EQ(pair.queue().next_deadline(), next);
+  }
+  EXPECT_EQ(plan.calls(sys::Call::allocate), 0u);
+  pair.sleep_until_empty();
+  EXPECT_EQ(pair.now(), 109 * kSecond);
+}
+
+TEST(TimerQueue, CountsARestartAsANewArmingAmongEqualDeadlines) {
+  for (const std::int64_t deadline : {kTick / 2, 50 * kSecond}) {
+    Pair pair(3);
+    for (std::size_t i = 0; i < 3; ++i) pair.start(i, deadline);
+    pair.restart(0, deadline);  // Now the last.
+    pair.advance_to(deadline);
+    EXPECT_EQ(pair.armed(), 0u);
+  }
+}
+
+TEST(TimerQueue, TakesTheLongestDeadlineThereIs) {
+  for (const std::int64_t deadline : {std::int64_t{5}, 5 * kSecond}) {
+    TimerQueue queue;
+    queue.pop_due(0);
+    TimerNode node{};
+    node.deadline = deadline;
+    ASSERT_TRUE(queue.start(node));
+    ASSERT_TRUE(queue.restart(node, INT64_MAX));
+    EXPECT_EQ(queue.pop_due(10 * kSecond), nullptr) << "it was put off for ever";
+    EXPECT_EQ(queue.size(), 1u);
+  }
+  TimerQueue queue;
+  TimerNode node{};
+  ASSERT_TRUE(queue.restart(node, INT64_MAX));
+  EXPECT_NE(node.head.active, 0u);
+  EXPECT_EQ(queue.size(), 1u);
+}
+
+TEST(TimerQueue, ReturnsOverdueTimersArmedAfterTheirTime) {
+  Pair pair(3);
+  pair.advance_to(10 * kSecond);
+  pair.start(0, 0);
+  pair.start(1, 9 * kSecond);
+  pair.start(2, 0);
+  pair.advance_to(10 * kSecond);
+  EXPECT_EQ(pair.armed(), 0u);
+}
+
+TEST(TimerQueue, LeavesAllNodesInactiveWhenItStopsThem) {
+  TimerQueue queue;
+  std::vector<TimerNode> nodes(200);
+  Random random(9);
+  for (TimerNode& node : nodes) {
+    node.deadline = random.span(std::int64_t{1} << random.below(50));
+    ASSERT_TRUE(queue.start(node));
+  }
+  queue.pop_due(0);
+  queue.stop_all();
+  for (const TimerNode& node : nodes) EXPECT_EQ(node.head.active, 0u);
+  EXPECT_EQ(queue.size(), 0u);
+  EXPECT_EQ(queue.next_deadline(), INT64_MAX);
+  ASSERT_TRUE(queue.start(nodes[0]));
+  EXPECT_EQ(queue.pop_due(INT64_MAX / 2), &nodes[0]);
+}
+
+TEST(TimerQueue, AllocatesNothingForTimersThatRoomWasReservedForAndThatAreDueAtOnce) {
+  TimerQueue queue;
+  ASSERT_TRUE(queue.reserve(1000));
+  std::vector<TimerNode> nodes(1000);
+  sys::FaultPlan plan;
+  const sys::FaultScope scope(plan);
+  queue.pop_due(kSecond);
+  for (TimerNode& node : nodes) {
+    node.deadline = kSecond;
+    ASSERT_TRUE(queue.start(node));
+  }
+  EXPECT_EQ(plan.calls(sys::Call::allocate), 0u);
+}
+
+}  // namespace
+}  // namespace spate

@@ -1,0 +1,245 @@
+// What the conformance tests share: a fixture for each backend, and watchers that keep count.
+#pragma once
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "spate/async.h"
+#include "spate/child.h"
+#include "spate/hooks.h"
+#include "spate/io.h"
+#include "spate/periodic.h"
+#include "spate/signal.h"
+#include "spate/stat.h"
+#include "spate/timer.h"
+#include "tests/support/scripted.h"
+
+namespace spate::testing {
+
+using namespace std::chrono_literals;
+
+// Owns a descriptor.
+class Fd {
+ public:
+  Fd() = default;
+  explicit Fd(int fd) : fd_(fd) {}
+  Fd(Fd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  Fd& operator=(Fd&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
+  ~Fd() { reset(); }
+
+  int get() const { return fd_; }
+  void reset() {
+    if (fd_ >= 0) ::close(std::exchange(fd_, -1));
+  }
+
+ private:
+  int fd_ = -1;
+};
+
+struct Pipe {
+  Pipe() {
+    int ends[2] = {-1, -1};
+    EXPECT_EQ(::pipe2(ends, O_CLOEXEC | O_NONBLOCK), 0);
+    read_end = Fd(ends[0]);
+    write_end = Fd(ends[1]);
+  }
+  int in() const { return read_end.get(); }
+  int out() const { return write_end.get(); }
+  void fill() const { EXPECT_EQ(::write(out(), "x", 1), 1); }
+  void drain() const {
+    char bytes[64];
+    while (::read(in(), bytes, sizeof(bytes)) > 0) {
+    }
+  }
+
+  Fd read_end;
+  Fd write_end;
+};
+
+// Two ends of a stream socket.
+struct Sockets {
+  explicit Sockets(bool tcp = false) { tcp ? connect_tcp() : connect_unix(); }
+  int near() const { return near_end.get(); }
+  int far() const { return far_end.get(); }
+
+  Fd near_end;
+  Fd far_end;
+
+ private:
+  void connect_unix() {
+    int ends[2] = {-1, -1};
+    EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends), 0);
+    near_end = Fd(ends[0]);
+    far_end = Fd(ends[1]);
+  }
+  void connect_tcp() {
+    const Fd listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = ::htonl(INADDR_LOOPBACK);
+    auto* generic = reinterpret_cast<sockaddr*>(&address);
+    socklen_t size = sizeof(address);
+    EXPECT_EQ(::bind(listener.get(), generic, size), 0);
+    EXPECT_EQ(::listen(listener.get(), 1), 0);
+    EXPECT_EQ(::getsockname(listener.get(), generic, &size), 0);
+    near_end = Fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    EXPECT_EQ(::connect(near_end.get(), generic, size), 0);
+    far_end = Fd(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    EXPECT_EQ(::fcntl(near_end.get(), F_SETFL, O_NONBLOCK), 0);
+  }
+};
+
+// A directory that goes away with all it holds.
+class TempDir {
+ public:
+  TempDir() {
+    std::string name = std::filesystem::temp_directory_path() / "spate_XXXXXX";
+    EXPECT_NE(::mkdtemp(name.data()), nullptr);
+    path_ = name;
+  }
+  TempDir(const TempDir&) = delete;
+  TempDir& operator=(const TempDir&) = delete;
+  ~TempDir() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+
+  std::string file(std::string_view name) const { return path_ + "/" + std::string(name); }
+  // Appends to a file, and so changes its size.
+  void append(std::string_view name) const {
+    const Fd fd(::open(file(name).c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+    EXPECT_EQ(::write(fd.get(), "x", 1), 1);
+  }
+
+ private:
+  std::string path_;
+};
+
+// A watcher that counts its calls, remembers the last, may write its name to a log, and does
+// something more if it is told what.
+template <class W>
+struct Probe {
+  template <class... Args>
+  explicit Probe(Loop& loop, Args... args) : watcher(loop, args..., bind<&Probe::on_event>(this)) {}
+
+  // `name` is appended to `to` with each call.
+  Probe& note(std::string& to, char called) {
+    log = &to;
+    name = called;
+    return *this;
+  }
+  W* operator->() { return &watcher; }
+
+  void on_event(Events seen) {
+    ++calls;
+    events = seen;
+    if (log != nullptr) *log += name;
+    if (!then) return;
+    const std::function<void()> action = then;  // It may destroy this probe.
+    action();
+  }
+
+  W watcher;
+  int calls = 0;
+  Events events = Events::none;
+  std::function<void()> then;
+  std::string* log = nullptr;
+  char name = '?';
+};
+
+// Turns the loop until `done` says so, for five seconds at most. Neither the time limit nor the
+// loop's having nothing to do ends it early.
+template <class Done>
+bool run_until(Loop& loop, Done done) {
+  const auto limit = std::chrono::steady_clock::now() + 5s;
+  Timer look_again{loop, [] {}};
+  if (!look_again.start(5ms, 5ms)) return false;
+  while (!done()) {
+    if (!loop.run(Run::once) || std::chrono::steady_clock::now() > limit) return done();
+  }
+  return true;
+}
+
+inline void turn(Loop& loop, int times = 1) {
+  for (; times > 0; --times) EXPECT_TRUE(loop.run(Run::no_wait));
+}
+
+inline std::unique_ptr<Loop> make_loop(std::string_view backend) {
+  Loop::Created created = Loop::create({.backend = backend});
+  if (!created) {
+    ADD_FAILURE() << "no loop on " << backend << ": " << created.error().message();
+    std::abort();
+  }
+  return std::move(*created);
+}
+
+// A test that runs once for each backend, on a loop of its own.
+class OnEveryBackend : public ::testing::TestWithParam<std::string_view> {
+ protected:
+  std::string_view backend() const { return GetParam(); }
+  bool is_epoll() const { return backend() == "epoll"; }
+  bool is_select() const { return backend() == "select"; }
+
+  // Turns until the loop has nothing left that keeps it alive; fails after five seconds.
+  void run() {
+    EXPECT_TRUE(run_until(*loop_, [this] { return loop_->active_count() <= 1; }));
+  }
+  void turn(int times = 1) { testing::turn(*loop_, times); }
+  std::uint64_t modifies() const { return loop_->metrics().kernel_calls.modify; }
+
+  std::unique_ptr<Loop> loop_ = make_loop(GetParam());
+  std::string log_;
+};
+
+#define SPATE_ON_EVERY_BACKEND(suite)                                                         \
+  INSTANTIATE_TEST_SUITE_P(                                                                   \
+      EveryBackend, suite, ::testing::ValuesIn(Loop::backends()),                             \
+      [](const ::testing::TestParamInfo<std::string_view>& info) { return std::string(info.param); })
+
+// ---- processes
+
+// Forks; the child exits with what `body` returns.
+template <class Body>
+int fork_child(Body body) {
+  const int pid = ::fork();
+  if (pid == 0) ::_exit(body());
+  EXPECT_GT(pid, 0);
+  return pid;
+}
+
+// The exit code of a child, or minus the signal that ended it.
+inline int wait_for(int pid) {
+  int status = 0;
+  if (::waitpid(pid, &status, 0) != pid) return -1000;
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
+// Until the child has ended, without taking its status.
+inline void await_end(int pid) {
+  siginfo_t info{};
+  EXPECT_EQ(::waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOWAIT), 0);
+}
+
+// A child that does nothing until it is killed, or its parent dies.
+int fork_sleeper();
+
+}  // namespace spate::testing

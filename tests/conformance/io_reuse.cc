@@ -1,0 +1,247 @@
+// Io: one number, several files after each other. The two hazards of telling the kernel late.
+#include "tests/conformance/harness.h"
+
+namespace spate::testing {
+namespace {
+
+class IoReuseTest : public OnEveryBackend {
+ protected:
+  // Makes `number` stand for another file.
+  static void reopen(int number, int as) { ASSERT_EQ(::dup2(as, number), number); }
+
+  // How many turns the loop takes to see ten milliseconds pass.
+  std::uint64_t turns_while_resting() {
+    Probe<Timer> pause{*loop_};
+    EXPECT_TRUE(pause->start(10ms));
+    const std::uint64_t before = loop_->iteration();
+    while (pause.calls == 0) EXPECT_TRUE(loop_->run(Run::once));
+    return loop_->iteration() - before;
+  }
+};
+SPATE_ON_EVERY_BACKEND(IoReuseTest);
+
+TEST_P(IoReuseTest, ANumberReopenedForAnotherWatcherDelivers) {
+  Pipe first;
+  Pipe second;
+  const int number = first.in();
+  auto old = std::make_unique<Probe<Io>>(*loop_, number, Events::read);
+  EXPECT_TRUE(old->watcher.start());
+  turn();
+  old.reset();
+  reopen(number, second.in());
+  Probe<Io> fresh{*loop_, number, Events::read};
+  EXPECT_TRUE(fresh->start());
+  second.fill();
+  turn();
+  EXPECT_EQ(fresh.calls, 1);
+}
+
+TEST_P(IoReuseTest, ANumberReopenedForTheSameWatcherWithSetDelivers) {
+  Pipe first;
+  Pipe second;
+  const int number = first.in();
+  Probe<Io> io{*loop_, number, Events::read};
+  EXPECT_TRUE(io->start());
+  turn();
+  io->stop();
+  reopen(number, second.in());
+  io->set(number, Events::read);
+  EXPECT_TRUE(io->start());
+  second.fill();
+  turn();
+  EXPECT_EQ(io.calls, 1);
+}
+
+TEST_P(IoReuseTest, ANumberReopenedInsideTheCallbackDelivers) {
+  Pipe first;
+  Pipe second;
+  const int number = first.in();
+  Probe<Io> io{*loop_, number, Events::read};
+  io.then = [&] {
+    io.then = nullptr;
+    io->stop();
+    reopen(number, second.in());
+    io->set(number, Events::read);
+    EXPECT_TRUE(io->start());
+  };
+  EXPECT_TRUE(io->start());
+  first.fill();
+  turn(3);
+  EXPECT_EQ(io.calls, 1) << "the new file is not readable";
+  second.fill();
+  turn();
+  EXPECT_EQ(io.calls, 2);
+}
+
+TEST_P(IoReuseTest, ANumberReopenedAfterStopClosingDelivers) {
+  Pipe first;
+  Pipe second;
+  const int number = first.in();
+  Probe<Io> io{*loop_, number, Events::read};
+  EXPECT_TRUE(io->start());
+  turn();
+  io->stop_closing();
+  EXPECT_FALSE(io->is_active());
+  reopen(number, second.in());
+  io->set(number, Events::read);
+  EXPECT_TRUE(io->start());
+  second.fill();
+  turn();
+  EXPECT_EQ(io.calls, 1);
+}
+
+TEST_P(IoReuseTest, StopClosingSavesTheKernelCall) {
+  Pipe pipe;
+  Probe<Io> io{*loop_, pipe.in(), Events::read};
+  EXPECT_TRUE(io->start());
+  turn();
+  const std::uint64_t before = modifies();
+  io->stop_closing();
+  pipe.read_end.reset();
+  turn();
+  EXPECT_EQ(modifies(), before);
+  EXPECT_EQ(loop_->active_count(), 0);
+}
+
+TEST_P(IoReuseTest, StopClosingForgetsWhatIsQueued) {
+  Pipe pipe;
+  Probe<Io> io{*loop_, pipe.in(), Events::read};
+  Probe<Check> closer{*loop_};
+  closer->set_priority(2);
+  closer.then = [&] {
+    io->stop_closing();
+    pipe.read_end.reset();
+  };
+  EXPECT_TRUE(io->start());
+  EXPECT_TRUE(closer->start());
+  pipe.fill();
+  turn(2);
+  EXPECT_EQ(io.calls, 0);
+}
+
+TEST_P(IoReuseTest, StopClosingAnInactiveWatcherDoesNothing) {
+  Pipe pipe;
+  Probe<Io> idle{*loop_, pipe.in(), Events::read};
+  Probe<Io> other{*loop_, pipe.in(), Events::read};
+  EXPECT_TRUE(other->start());
+  idle->stop_closing();
+  pipe.fill();
+  turn();
+  EXPECT_EQ(other.calls, 1);
+}
+
+TEST_P(IoReuseTest, AnEventOfAnEarlierLifeIsDropped) {
+  Pipe first;
+  Pipe second;
+  const int number = first.in();
+  const Fd survivor(::dup(number));  // Keeps the first pipe in epoll's set.
+  auto old = std::make_unique<Probe<Io>>(*loop_, number, Events::read);
+  EXPECT_TRUE(old->watcher.start());
+  turn();
+  old->watcher.stop_closing();
+  reopen(number, second.in());
+  Probe<Io> fresh{*loop_, number, Events::read};
+  EXPECT_TRUE(fresh->start());
+  first.fill();
+  turn(5);
+  EXPECT_EQ(fresh.calls, 0) << "the event was the other file's";
+  EXPECT_EQ(old->calls, 0);
+  second.fill();
+  turn();
+  EXPECT_EQ(fresh.calls, 1);
+}
+
+TEST_P(IoReuseTest, ADuplicateThatStaysOpenDoesNotKeepTheLoopSpinning) {
+  Pipe pipe;
+  const Fd survivor(::dup(pipe.in()));
+  Probe<Io> io{*loop_, pipe.in(), Events::read};
+  EXPECT_TRUE(io->start());
+  turn();
+  io->stop_closing();
+  pipe.read_end.reset();
+  pipe.fill();
+  EXPECT_LE(turns_while_resting(), 10u);
+  EXPECT_LE(loop_->metrics().stale_events, 4u);
+  EXPECT_LE(turns_while_resting(), 4u);
+  EXPECT_EQ(io.calls, 0);
+}
+
+TEST_P(IoReuseTest, AfterADuplicateWasShakenOffTheOthersStillDeliver) {
+  Pipe phantom;
+  Pipe pipe;
+  const Fd survivor(::dup(phantom.in()));
+  Probe<Io> gone{*loop_, phantom.in(), Events::read};
+  Probe<Io> io{*loop_, pipe.in(), Events::read};
+  EXPECT_TRUE(gone->start());
+  EXPECT_TRUE(io->start());
+  turn();
+  gone->stop_closing();
+  phantom.read_end.reset();
+  phantom.fill();
+  turn(6);
+  EXPECT_EQ(io.calls, 0);
+  pipe.fill();
+  turn();
+  EXPECT_EQ(io.calls, 1);
+  EXPECT_TRUE(loop_->post([] {}));
+  turn();
+  EXPECT_EQ(loop_->metrics().posts, 1u);
+}
+
+TEST_P(IoReuseTest, ADuplicateOfAnUnstoppedDescriptorIsShakenOffToo) {
+  Pipe pipe;
+  const int number = pipe.in();
+  const Fd survivor(::dup(number));
+  Probe<Io> io{*loop_, number, Events::read};
+  EXPECT_TRUE(io->start());
+  turn();
+  pipe.read_end.reset();  // Against the rules: closed while watched.
+  io->stop();
+  pipe.fill();
+  turn(6);
+  EXPECT_LE(turns_while_resting(), 6u);
+  EXPECT_EQ(io.calls, 0);
+}
+
+TEST_P(IoReuseTest, ClosingAndReopeningEachTurnNeverMixesUpTheFiles) {
+  Pipe quiet;
+  Probe<Io> io{*loop_, -1, Events::read};
+  int ready = 0;
+  for (int i = 0; i < 100; ++i) {
+    Pipe pipe;
+    const bool full = i % 3 == 0;
+    if (full) pipe.fill();
+    io->set(pipe.in(), Events::read);
+    EXPECT_TRUE(io->start());
+    turn();
+    ready += full ? 1 : 0;
+    EXPECT_EQ(io.calls, ready) << "in round " << i;
+    if (i % 2 == 0) {
+      io->stop();
+    } else {
+      io->stop_closing();
+    }
+  }
+  EXPECT_EQ(loop_->metrics().stale_events, 0u);
+}
+
+TEST_P(IoReuseTest, AnotherWatcherAtTheSameAddressIsANewOne) {
+  Pipe first;
+  Pipe second;
+  const int number = first.in();
+  alignas(Probe<Io>) std::byte place[sizeof(Probe<Io>)];
+  auto* io = new (place) Probe<Io>{*loop_, number, Events::read};
+  EXPECT_TRUE(io->watcher.start());
+  turn();
+  io->~Probe();
+  reopen(number, second.in());
+  io = new (place) Probe<Io>{*loop_, number, Events::read};
+  EXPECT_TRUE(io->watcher.start());
+  second.fill();
+  turn();
+  EXPECT_EQ(io->calls, 1);
+  io->~Probe();
+}
+
+}  // namespace
+}  // namespace spate::testing

@@ -1,0 +1,43 @@
+// A backend that writes down what it is told, for tests of what tells it.
+#pragma once
+
+#include <map>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "backend/backend.h"
+
+namespace spate::testing {
+
+class RecordingBackend final : public Backend {
+ public:
+  struct Change {
+    int fd;
+    Events before;
+    Events after;
+    bool operator==(const Change&) const = default;
+  };
+
+  std::string_view name() const override { return "recording"; }
+  std::error_code modify(int fd, Events before, Events after, std::uint32_t generation) override {
+    changes.push_back({fd, before, after});
+    const auto refusal = refusals.find(fd);
+    if (any(after) && refusal != refusals.end()) return refusal->second;
+    generations[fd] = generation;
+    return {};
+  }
+  void closing(int fd, Events before) override { closings.push_back({fd, before, Events::none}); }
+  std::error_code wait(Nanos, std::vector<Ready>&) override { return {}; }
+  std::error_code reopen() override { return {}; }
+
+  // What was changed since the last time it was asked.
+  std::vector<Change> take_changes() { return std::exchange(changes, {}); }
+
+  std::vector<Change> changes;
+  std::vector<Change> closings;
+  std::map<int, std::error_code> refusals;
+  std::map<int, std::uint32_t> generations;
+};
+
+}  // namespace spate::testing
