@@ -2,10 +2,11 @@
 // as long as the condition holds, it is reported in every turn.
 //
 // The descriptor stays the caller's: Io neither opens nor closes nor changes it. Several Ios may
-// watch one descriptor. Start and stop only note the wish; the kernel is told once, just before the
-// loop waits, and only if the sum of the wishes has changed. So stopping and starting in one turn
-// costs no kernel call. Order with close(): stop first, then close. When the same Io is to watch
-// another descriptor, even one that got the same number, say so with set().
+// watch one descriptor; within a priority, the one started last is called first. Start and stop
+// only note the wish; the kernel is told once, just before the loop waits, and only if the sum of
+// the wishes has changed. So stopping and starting in one turn costs no kernel call. Order with
+// close(): stop first, then close. When the same Io is to watch another descriptor, even one that
+// got the same number, say so with set().
 //
 // If the kernel refuses the descriptor (closed, or of a kind that has no readiness), the Io is
 // stopped and called back with Events::error; error() says why. Regular files on epoll are treated

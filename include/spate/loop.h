@@ -188,6 +188,9 @@ class SPATE_EXPORT Loop {
 
   bool start(TimerNode& node);
   void stop(TimerNode& node);
+  // Stops, but may leave the node linked, so that stopping costs a store, and so does starting it
+  // again: it has to be stopped in earnest before its memory goes.
+  void park(TimerNode& node);
   // Moves the deadline, of an inactive node too, which it starts. To a later one this is a store.
   bool restart(TimerNode& node, std::int64_t deadline);
 

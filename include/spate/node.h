@@ -40,8 +40,8 @@ inline constexpr int kPriorityLevels = kPriorityMax - kPriorityMin + 1;
 
 // A node with this priority is never queued: its callback runs while the loop is still collecting
 // events. For the internals of a layer that only translate (a wake-up descriptor, a merged timer);
-// it must not call user code, nor start or stop nodes of the descriptor it is called for. A direct node
-// does not keep the loop alive.
+// it must not call user code, nor start or stop nodes of the descriptor it is called for. A direct
+// node does not keep the loop alive.
 inline constexpr std::int32_t kDirect = INT32_MIN;
 
 // Readiness of a file descriptor. Any number of nodes may share one descriptor.

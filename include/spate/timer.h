@@ -1,14 +1,16 @@
 // Timer: calls back after a time, once or repeatedly, on the monotonic clock.
 //
 // Never early, counted from Loop::now() (the start of this turn; Loop::update_now() refreshes it).
-// Timers that are due together are called earliest deadline first, equal deadlines in the order of
-// arming (exact as long as fewer than two million armings lie between the two). A one-shot timer is
-// inactive when its callback is called. A repeating one keeps its phase: it does not drift, and
-// after a stall it skips what it missed instead of firing in a burst.
+// Timers that are due together are called earliest deadline first, equal deadlines in the order in
+// which they were started (restart() keeps a timer's place; exact as long as fewer than two million
+// starts lie between the two). A one-shot timer is inactive when its callback is called. A
+// repeating one keeps its phase: it does not drift, and after a stall it skips what it missed
+// instead of firing in a burst.
 //
-// restart() to a later deadline is a store, whatever the number of timers: "reset the idle timeout
-// on every message" costs nothing worth saving. start(), stop() and an earlier deadline are
-// constant time as well, but for timers due within about a millisecond (a small heap).
+// restart() to a later deadline, stop(), and start() after it are a store or two, whatever the
+// number of timers: a timeout around each request, or reset on each message, costs nothing worth
+// saving. An earlier deadline is constant time too; timers armed out of order to expire within
+// about a millisecond share a small heap.
 #pragma once
 
 #include "spate/watcher.h"
@@ -18,7 +20,12 @@ namespace spate {
 class Timer : public Watcher<Timer, TimerNode> {
  public:
   Timer(Loop& loop, Delegate<Timer> callback) : Watcher(loop, callback) {}
-  ~Timer() { stop(); }
+  ~Timer() {
+    stop_in_loop([this] { loop_->stop(node_); });
+  }
+
+  // Hides the base's: a stopped timer may still be linked.
+  bool is_active() const { return Watcher::is_active() && node_.deadline != INT64_MAX; }
 
   // Arms, or arms anew if it is active, to expire once `delay` from Loop::now(). Negative counts as
   // zero; zero expires in the next turn. False when memory runs out (never after Loop::reserve());
@@ -30,7 +37,7 @@ class Timer : public Watcher<Timer, TimerNode> {
     return loop_->restart(node_, deadline_after(delay));
   }
   void stop() {
-    stop_in_loop([this] { loop_->stop(node_); });
+    stop_in_loop([this] { loop_->park(node_); });
   }
   // Arms anew to expire `delay` from now, keeping repeat(). Forgets an expiry that is queued but
   // not yet called.
@@ -58,8 +65,9 @@ class Timer : public Watcher<Timer, TimerNode> {
  private:
   // Saturates, so that any duration may be asked for.
   std::int64_t deadline_after(Nanos delay) const {
-    const Nanos bounded = delay < Nanos{0} ? Nanos{0} : delay > kForever ? kForever : delay;
-    return (loop_->now() + bounded).count();
+    const auto span = static_cast<std::uint64_t>(delay.count());
+    if (span <= static_cast<std::uint64_t>(kForever.count())) return (loop_->now() + delay).count();
+    return (delay < Nanos{0} ? loop_->now() : loop_->now() + kForever).count();
   }
 };
 

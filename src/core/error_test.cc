@@ -10,8 +10,8 @@ namespace {
 
 TEST(Error, HasADifferentMessageForEachOfItsValues) {
   std::set<std::string> messages;
-  for (const Error error : {Error::loop_forked, Error::unknown_backend, Error::fd_out_of_range,
-                            Error::not_pollable}) {
+  for (const Error error :
+       {Error::loop_forked, Error::unknown_backend, Error::fd_out_of_range, Error::not_pollable}) {
     const std::error_code code = error;
     EXPECT_TRUE(code);
     EXPECT_EQ(&code.category(), &error_category());

@@ -9,16 +9,6 @@ namespace spate {
 namespace {
 
 Events events_of(std::uint8_t mask) { return static_cast<Events>(mask); }
-FdNode* reversed(FdNode* list) {
-  FdNode* turned = nullptr;
-  while (list != nullptr) {
-    FdNode* rest = list->next;
-    list->next = turned;
-    turned = list;
-    list = rest;
-  }
-  return turned;
-}
 
 }  // namespace
 
@@ -117,20 +107,15 @@ bool FdTable::deliver(const Ready& ready, Sink& sink) {
   return true;
 }
 
-// First started, first served: the list has the newest first, so a longer one is turned around
-// meanwhile.
-void FdTable::deliver_to_all(Slot& slot, Events events, Sink& sink) {
-  FdNode* node = slot.newest();
-  if (node == nullptr) return;
-  const bool several = node->next != nullptr;
-  if (several) slot.set_newest(node = reversed(node));
-  for (; node != nullptr; node = node->next) {
+void FdTable::deliver_to_all(const Slot& slot, Events events, Sink& sink) {
+  FdNode* next;
+  for (FdNode* node = slot.newest(); node != nullptr; node = next) {
+    next = node->next;  // A direct node may stop itself.
     Events wanted = wanted_by(*node) & events;
     // An error that nobody asked about would be reported for ever: whoever is there has to look.
     if (!any(wanted) && any(events & Events::error)) wanted = wanted_by(*node);
     if (any(wanted)) sink.on_ready(*node, wanted);
   }
-  if (several) slot.set_newest(reversed(slot.newest()));
 }
 
 void FdTable::deliver_always_ready(Sink& sink) {
@@ -155,7 +140,7 @@ void FdTable::set_always_ready(int fd, Slot& slot, bool on) {
 // The kernel does not know the descriptor: its watchers end here. What they asked for must not
 // linger as a wish.
 void FdTable::refuse(Slot& slot, int error, Sink& sink) {
-  FdNode* node = reversed(slot.newest());
+  FdNode* node = slot.newest();
   slot.set_newest(nullptr);
   slot.wanted = 0;
   while (node != nullptr) {

@@ -120,7 +120,7 @@ class FdTable {
   static void unlink(Slot& slot, FdNode& node);
   static void update_wanted(Slot& slot);
   std::error_code apply(Backend& backend, int fd, Slot& slot);
-  static void deliver_to_all(Slot& slot, Events events, Sink& sink);
+  static void deliver_to_all(const Slot& slot, Events events, Sink& sink);
   void set_always_ready(int fd, Slot& slot, bool on);
   void refuse(Slot& slot, int error, Sink& sink);
 

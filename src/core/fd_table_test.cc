@@ -153,8 +153,7 @@ TEST_F(FdTableTest, HandsEachWatcherOnlyWhatItAskedFor) {
   deliver(kFd, kWrite);
   EXPECT_EQ(take_calls(), (std::vector<Call>{{&writer, kWrite, 0}}));
   deliver(kFd, kRead | Events::urgent | Events::closed);
-  EXPECT_EQ(take_calls(),
-            (std::vector<Call>{{&reader, kRead, 0}, {&writer, Events::urgent, 0}}));
+  EXPECT_EQ(take_calls(), (std::vector<Call>{{&reader, kRead, 0}, {&writer, Events::urgent, 0}}));
 }
 
 TEST_F(FdTableTest, TellsWhoeverIsThereOfAnErrorThatNobodyAskedAbout) {
@@ -237,9 +236,9 @@ TEST_F(FdTableTest, StopsAllWatchersOfARefusedDescriptorAndSaysWhy) {
   for (FdNode& node : nodes) start(node);
   backend_.refusals[kFd] = system_error(EBADF);
   reconcile();
-  EXPECT_EQ(take_calls(), (std::vector<Call>{{&nodes[0], kNone, EBADF},
-                                             {&nodes[1], kNone, EBADF},
-                                             {&nodes[2], kNone, EBADF}}));
+  EXPECT_EQ(take_calls(),
+            (std::vector<Call>{
+                {&nodes[0], kNone, EBADF}, {&nodes[1], kNone, EBADF}, {&nodes[2], kNone, EBADF}}));
   EXPECT_EQ(table_.active_fds(), 0u);
   EXPECT_EQ(reconcile(), Changes{}) << "it is not asked for again by itself";
   backend_.refusals.clear();

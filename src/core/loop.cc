@@ -71,7 +71,7 @@ std::expected<int, std::error_code> Loop::poll_fd() const {
 Nanos Loop::prepare_to_wait() { return core(*this).prepare_to_wait(); }
 std::error_code Loop::after_fork() { return core(*this).after_fork(); }
 
-std::int64_t Loop::active_count() const { return core(*this).refs_; }
+std::int64_t Loop::active_count() const { return core(*this).active_count(); }
 std::size_t Loop::pending_count() const { return core(*this).pending_.size(); }
 int Loop::depth() const { return core(*this).depth_; }
 std::uint64_t Loop::iteration() const { return core(*this).metrics_.turns; }
@@ -91,6 +91,7 @@ std::error_code Loop::start_now(FdNode& node) { return core(*this).start_fd_now(
 void Loop::stop_closing(FdNode& node) { core(*this).stop_fd_closing(node); }
 bool Loop::start(TimerNode& node) { return core(*this).start_timer(node); }
 void Loop::stop(TimerNode& node) { core(*this).stop_timer(node); }
+void Loop::park(TimerNode& node) { core(*this).park_timer(node); }
 bool Loop::restart(TimerNode& node, std::int64_t deadline) {
   return core(*this).restart_timer(node, deadline);
 }

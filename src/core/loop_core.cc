@@ -63,11 +63,11 @@ std::expected<bool, std::error_code> LoopCore::run(Run mode) {
   do {
     error = turn(mode != Run::no_wait);
   } while (!error && mode == Run::until_done && leave_ == Leave::no &&
-           (refs_ > 0 || has_something_queued()));
+           (active_count() > 0 || has_something_queued()));
   --depth_;
   if (leave_ == Leave::one || depth_ == 0) leave_ = Leave::no;
   if (error) return std::unexpected(error);
-  return refs_ > 0 || has_something_queued();
+  return active_count() > 0 || has_something_queued();
 }
 
 void LoopCore::leave(bool all) {
@@ -111,7 +111,8 @@ bool LoopCore::has_something_queued() const { return !pending_.empty() || !posts
 
 // How long nothing can become due.
 Nanos LoopCore::wait_time() {
-  if (refs_ <= 0 || has_something_queued() || !hooks(Hook::idle).empty() || fds_.has_always_ready())
+  if (active_count() <= 0 || has_something_queued() || !hooks(Hook::idle).empty() ||
+      fds_.has_always_ready())
     return Nanos{0};
   const std::int64_t deadline = timers_.next_deadline();
   if (deadline == INT64_MAX) return periodics_.longest_wait();
@@ -210,7 +211,7 @@ void LoopCore::on_refused(FdNode& node, int error) {
 
 void LoopCore::on_expired(TimerNode& node) {
   const bool direct = node.head.priority == kDirect;
-  if (!direct) unref();
+  if (direct) ref();
   if (dispatcher_ != nullptr && !direct && node.head.callback != &internal) {
     dispatcher_->expired(*this, node);
   } else {
@@ -324,19 +325,11 @@ void LoopCore::stop_fd_closing(FdNode& node) {
   fds_.forget(*backend_, node.fd);
 }
 
-bool LoopCore::start_timer(TimerNode& node) {
-  check_thread();
-  if (node.head.active != 0) return true;
-  if (!timers_.start(node)) return false;
-  if (node.head.priority != kDirect) ref();
+bool LoopCore::move_timer(TimerNode& node, std::int64_t deadline) {
+  const bool was_linked = node.head.active != 0;
+  if (!timers_.restart(node, deadline)) return false;
+  if (!was_linked && node.head.priority == kDirect) unref();
   return true;
-}
-
-void LoopCore::stop_timer(TimerNode& node) {
-  check_thread();
-  if (node.head.active == 0) return;
-  timers_.stop(node);
-  if (node.head.priority != kDirect) unref();
 }
 
 bool LoopCore::start_hook(Hook hook, Node& node) {

@@ -62,13 +62,26 @@ class LoopCore final : public Loop, private FdTable::Sink {
   }
   std::error_code start_fd_now(FdNode& node);
   void stop_fd_closing(FdNode& node);
-  bool start_timer(TimerNode& node);
-  void stop_timer(TimerNode& node);
+  bool start_timer(TimerNode& node) {
+    check_thread();
+    if (node.head.active != 0) return true;
+    if (!timers_.start(node)) return false;
+    if (node.head.priority == kDirect) unref();
+    return true;
+  }
+  void stop_timer(TimerNode& node) {
+    check_thread();
+    if (node.head.active == 0) return;
+    timers_.stop(node);
+    if (node.head.priority == kDirect) ref();
+  }
+  void park_timer(TimerNode& node) {
+    check_thread();
+    timers_.park(node);
+  }
   bool restart_timer(TimerNode& node, std::int64_t deadline) {
     check_thread();
-    if (node.head.active != 0) return timers_.restart(node, deadline);
-    node.deadline = deadline;
-    return start_timer(node);
+    return timers_.postpone(node, deadline) || move_timer(node, deadline);
   }
   bool start_hook(Hook hook, Node& node);
   void stop_hook(Hook hook, Node& node);
@@ -86,7 +99,9 @@ class LoopCore final : public Loop, private FdTable::Sink {
   void default_dispatch();
   void default_expiry(TimerNode& node);
 
-  // What keeps run() going.
+  // What keeps run() going: started watchers, references, and timers; these count themselves, and
+  // direct ones among them are taken off again.
+  std::int64_t active_count() const { return refs_ + static_cast<std::int64_t>(timers_.size()); }
   void ref() { ++refs_; }
   void unref() { --refs_; }
 
@@ -117,6 +132,7 @@ class LoopCore final : public Loop, private FdTable::Sink {
   static bool keeps_alive(Hook hook) { return hook != Hook::fork && hook != Hook::cleanup; }
   HookList& hooks(Hook hook) { return hooks_[static_cast<int>(hook)]; }
 
+  bool move_timer(TimerNode& node, std::int64_t deadline);
   bool start_fd_beyond(FdNode& node);
   std::error_code turn(bool may_block);
   std::error_code rebuild_backend();

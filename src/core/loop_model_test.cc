@@ -117,9 +117,8 @@ class Model {
 
   void make_watcher(int id) {
     watchers_[id] = {};
-    watchers_[id].io = std::make_unique<Io>(*loop_, [this](Io& io, Events events) {
-      on_call(io, events);
-    });
+    watchers_[id].io =
+        std::make_unique<Io>(*loop_, [this](Io& io, Events events) { on_call(io, events); });
     aim(id);
   }
   int id_of(const Io& io) const {

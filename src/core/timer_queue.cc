@@ -1,5 +1,6 @@
 #include "core/timer_queue.h"
 
+#include <algorithm>
 #include <bit>
 
 namespace spate {
@@ -9,8 +10,8 @@ TimerQueue::TimerQueue() : next_open_(INT64_MAX) {
 }
 
 bool TimerQueue::start(TimerNode& node) {
-  if (!heap_.reserve(count_ + 1)) return false;
-  ++count_;
+  if (!heap_.reserve(linked_ + 1)) return false;
+  ++linked_;
   node.head.extra = next_order();
   place(node);
   return true;
@@ -18,53 +19,74 @@ bool TimerQueue::start(TimerNode& node) {
 
 void TimerQueue::stop(TimerNode& node) {
   take_out(node);
-  node.head.active = 0;
-  node.head.extra = 0;
-  --count_;
+  parked_ -= node.deadline == kParked;
+  forget(node);
 }
 
-// The slow half of restart(): the node is inactive, in the heap, or has to leave its bucket for an
-// earlier one.
+void TimerQueue::forget(TimerNode& node) {
+  node.head.active = 0;
+  node.head.extra = 0;
+  --linked_;
+}
+
+// The slow half of restart(): the node is inactive, in no bucket, or has to leave it for an earlier
+// one.
 bool TimerQueue::move(TimerNode& node, std::int64_t deadline) {
   if (node.head.active == 0) {
     node.deadline = deadline;
     return start(node);
   }
+  if (node.deadline == kParked) unpark(node);
   take_out(node);
   node.deadline = deadline;
-  node.head.extra = next_order();
   place(node);
   return true;
 }
 
 TimerNode* TimerQueue::pop_due(std::int64_t now) {
   if (now >= horizon_) advance(now);
-  if (heap_.empty() || heap_[0].key > now) return nullptr;
-  TimerNode* node = heap_[0].node;
-  stop(*node);
-  return node;
+  const bool has_run = run_head_ < run_.size();
+  const bool has_heap = !heap_.empty();
+  if (!has_run && !has_heap) return nullptr;
+  const bool from_run = has_run && (!has_heap || before(run_[run_head_], heap_[0]));
+  const Entry entry = from_run ? run_[run_head_] : heap_[0];
+  if (entry.key > now) return nullptr;
+  if (from_run) {
+    ++run_head_;
+    run_close_front();
+  } else {
+    heap_remove(0);
+  }
+  forget(*entry.node);
+  return entry.node;
 }
 
 void TimerQueue::stop_all() {
-  const auto deactivate = [](TimerNode& node) { node.head.active = node.head.extra = 0; };
-  for (const Entry& entry : heap_) deactivate(*entry.node);
-  heap_.clear();
+  for (const Entry& entry : heap_) forget(*entry.node);
+  for (const Entry& entry : run_) {
+    if (entry.node != nullptr) forget(*entry.node);
+  }
   for (Array<TimerNode*>& bucket : buckets_) {
-    for (TimerNode* node : bucket) deactivate(*node);
+    for (TimerNode* node : bucket) forget(*node);
     bucket.clear();
   }
+  heap_.clear();
+  run_.clear();
+  run_head_ = 0;
   for (std::uint64_t& bits : occupied_) bits = 0;
   next_open_ = INT64_MAX;
-  count_ = 0;
+  parked_ = 0;
 }
 
 // ---- the wheel
 
-// Keeps the node's order of arming. A bucket that cannot grow is no reason to lose a timer: the
-// heap has room for all.
+// Keeps the node's order. A bucket or a run that cannot grow is no reason to lose a
+// timer: the heap has room for all.
 void TimerQueue::place(TimerNode& node) {
   node.head.extra &= ~kBucketMask;
-  if (node.deadline < horizon_ || !put_in_bucket(bucket_of(node.deadline), node)) heap_push(node);
+  const bool placed =
+      node.deadline < horizon_ ? run_append(node) : put_in_bucket(bucket_of(node.deadline), node);
+  if (!placed) heap_push(node);
 }
 
 // The level is that of the highest digit in which the deadline differs from the horizon.
@@ -94,6 +116,7 @@ bool TimerQueue::put_in_bucket(std::uint32_t bucket, TimerNode& node) {
 void TimerQueue::take_out(TimerNode& node) {
   const std::uint32_t bucket = node.head.extra & kBucketMask;
   if (bucket == 0) return heap_remove(node.head.active - 1);
+  if (bucket == kRun) return run_remove(node.head.active - 1);
   Array<TimerNode*>& nodes = buckets_[bucket];
   TimerNode* last = nodes.back();
   nodes[node.head.active - 1] = last;
@@ -105,8 +128,7 @@ void TimerQueue::take_out(TimerNode& node) {
   }
 }
 
-// Moves what a bucket holds to where it belongs by now. Few nodes go straight into the heap:
-// spreading them over finer buckets would cost a sparse loop a wake-up for each level.
+// Moves what a bucket holds to where it belongs by now.
 void TimerQueue::open(std::uint32_t bucket) {
   const int level = level_of(bucket);
   const std::int64_t length = std::int64_t{1} << (kTickBits + level * kDigitBits);
@@ -115,15 +137,32 @@ void TimerQueue::open(std::uint32_t bucket) {
   Array<TimerNode*> nodes(std::move(buckets_[bucket]));
   occupied_[level] &= ~(std::uint64_t{1} << ((bucket - 1) % kSlots));
   find_next_open();
-  const bool straight = nodes.size() <= kFew;
+  drop_parked(nodes);
+  if (level == 0) return sort_into_run(nodes);
+  // Few go straight into the heap: finer buckets would cost a sparse loop a wake-up a level.
+  const bool few = nodes.size() <= kFew;
   for (TimerNode* node : nodes) {
-    if (straight && node->deadline < end) {
+    if (few && node->deadline < end) {
       node->head.extra &= ~kBucketMask;
       heap_push(*node);
     } else {
       place(*node);
     }
   }
+}
+
+void TimerQueue::drop_parked(Array<TimerNode*>& nodes) {
+  if (parked_ == 0) return;
+  std::size_t kept = 0;
+  for (TimerNode* node : nodes) {
+    if (node->deadline == kParked) {
+      --parked_;
+      forget(*node);
+    } else {
+      nodes[kept++] = node;
+    }
+  }
+  nodes.shrink_to(kept);
 }
 
 // Brings the horizon to the end of the tick that `now` lies in.
@@ -148,6 +187,61 @@ std::uint32_t TimerQueue::earliest_bucket() const {
 
 void TimerQueue::find_next_open() { next_open_ = start_[earliest_bucket()]; }
 
+// ---- the run
+
+// The nodes of a bucket just opened: none is due before what the run has already.
+void TimerQueue::sort_into_run(const Array<TimerNode*>& nodes) {
+  const std::size_t first = run_.size();
+  const bool has_room = run_.reserve(first + nodes.size());
+  for (TimerNode* node : nodes) {
+    if (has_room && node->deadline < horizon_) {
+      run_.push_reserved({node->deadline, node});
+    } else {
+      place(*node);
+    }
+  }
+  std::sort(run_.begin() + first, run_.end(), before);
+  for (std::size_t i = first; i < run_.size(); ++i) {
+    Node& head = run_[i].node->head;
+    head.active = static_cast<std::uint32_t>(i) + 1;
+    head.extra = (head.extra & ~kBucketMask) | kRun;
+  }
+}
+
+// False if the node belongs before the end of the run, or memory runs out.
+bool TimerQueue::run_append(TimerNode& node) {
+  if (!run_.empty() && node.deadline < run_.back().key) return false;
+  if (run_.size() == run_.capacity() && run_head_ > run_.size() / 2) run_move_to_front();
+  if (!run_.push({node.deadline, &node})) return false;
+  node.head.active = static_cast<std::uint32_t>(run_.size());
+  node.head.extra |= kRun;
+  return true;
+}
+
+void TimerQueue::run_remove(std::size_t i) {
+  run_[i].node = nullptr;
+  while (run_.size() > run_head_ && run_.back().node == nullptr) run_.pop();
+  run_close_front();
+}
+
+void TimerQueue::run_close_front() {
+  while (run_head_ < run_.size() && run_[run_head_].node == nullptr) ++run_head_;
+  if (run_head_ < run_.size()) return;
+  run_.clear();
+  run_head_ = 0;
+}
+
+void TimerQueue::run_move_to_front() {
+  std::size_t kept = 0;
+  for (std::size_t i = run_head_; i < run_.size(); ++i) {
+    if (run_[i].node == nullptr) continue;
+    run_[kept++] = run_[i];
+    run_[kept - 1].node->head.active = static_cast<std::uint32_t>(kept);
+  }
+  run_.shrink_to(kept);
+  run_head_ = 0;
+}
+
 // ---- the heap
 
 bool TimerQueue::before(const Entry& a, const Entry& b) {
@@ -157,7 +251,7 @@ bool TimerQueue::before(const Entry& a, const Entry& b) {
 }
 
 void TimerQueue::heap_push(TimerNode& node) {
-  heap_.push({});  // Has room: start() reserved it.
+  heap_.push_reserved({});  // By start().
   sift_up(heap_.size() - 1, {node.deadline, &node});
 }
 

@@ -2,15 +2,16 @@
 //
 // Deadlines beyond the horizon lie in a hierarchical wheel: eight levels of 64 buckets, each level
 // 64 times coarser than the one below, a bucket of the lowest being one tick (2^20 ns, about a
-// millisecond). A bucket is an unordered array of nodes. Deadlines before the horizon, which is
-// never more than a tick ahead of the clock, lie in a 4-ary heap with cached keys, in exact order.
-// As time passes, buckets are opened: their nodes go to a finer bucket or into the heap.
+// millisecond). A bucket is an unordered array of nodes. The horizon is never more than a tick
+// ahead of the clock; as time passes, buckets are opened, and their nodes go to a finer bucket or,
+// sorted, into the run. What is armed before the horizon goes to the end of the run if it fits
+// there, else into a 4-ary heap with cached keys, which is nearly always small.
 //
 // What makes postponing one store: a node in a bucket needs only a deadline at or after the
 // bucket's start, for it is looked at when the bucket is opened. So restart() compares with the
 // start, stores, and is done; an idle timeout that is reset on each message is touched by the queue
 // once per opening and not per message. It may even be shortened for nothing, as long as the
-// bucket's start is not passed.
+// bucket's start is not passed. park() goes as far with stopping.
 //
 // docs/design.md has the measurement against a plain 4-ary heap.
 #pragma once
@@ -26,25 +27,43 @@ class TimerQueue {
  public:
   TimerQueue();
 
-  std::size_t size() const { return count_; }
+  // How many will expire.
+  std::size_t size() const { return linked_ - parked_; }
+  static bool is_live(const TimerNode& node) {
+    return node.head.active != 0 && node.deadline != kParked;
+  }
 
   // Queues an inactive node by its deadline. False, and nothing changed, when memory runs out.
   bool start(TimerNode& node);
   void stop(TimerNode& node);
-  // Sets the deadline of a node, and starts it if it is inactive. Only the latter can fail.
+  // Stops too, but may leave the node linked, to be dropped when its bucket is opened. It has to be
+  // stopped before its memory goes.
+  void park(TimerNode& node) {
+    if (start_[node.head.extra & kBucketMask] == INT64_MAX) return stop_unless_inactive(node);
+    parked_ += node.deadline != kParked;
+    node.deadline = kParked;
+  }
+  // Sets the deadline of a node, and starts it if it is not live. Only the latter can fail.
   bool restart(TimerNode& node, std::int64_t deadline) {
-    if (deadline >= start_[node.head.extra & kBucketMask]) {
-      node.deadline = deadline;
-      node.head.extra = (node.head.extra & kBucketMask) | next_order();
-      return true;
-    }
-    return move(node, deadline);
+    return postpone(node, deadline) || move(node, deadline);
+  }
+  // The fast case of restart(); false if it is another. For a live node it writes nothing of the
+  // queue: with many timers that would cost more than all the rest, because the address of such a
+  // write comes from a timer that is not in the cache, and everything after has to wait for it.
+  bool postpone(TimerNode& node, std::int64_t deadline) {
+    if (deadline < start_[node.head.extra & kBucketMask]) return false;
+    if (node.deadline == kParked) unpark(node);
+    node.deadline = deadline;
+    return true;
   }
 
   // When pop_due() has to be called next; INT64_MAX if there are no timers. Never later than the
   // earliest deadline.
   std::int64_t next_deadline() const {
-    return heap_.empty() || heap_[0].key > next_open_ ? next_open_ : heap_[0].key;
+    std::int64_t next = next_open_;
+    if (!heap_.empty() && heap_[0].key < next) next = heap_[0].key;
+    if (run_head_ < run_.size() && run_[run_head_].key < next) next = run_[run_head_].key;
+    return next;
   }
   // The next node whose deadline is not after `now`, made inactive; nullptr when there is none.
   // `now` never decreases.
@@ -61,8 +80,8 @@ class TimerQueue {
     TimerNode* node;
   };
 
-  // A node's `extra` holds its bucket in the low bits (0: it is in the heap or inactive) and its
-  // order of arming above.
+  // A node's `extra` holds where it is in the low bits (a bucket, the run, or 0: the heap or
+  // nowhere) and its order of arming above.
   static constexpr std::uint32_t kBucketBits = 10;
   static constexpr std::uint32_t kBucketMask = (1u << kBucketBits) - 1;
   static constexpr int kTickBits = 20;
@@ -70,15 +89,26 @@ class TimerQueue {
   static constexpr int kSlots = 1 << kDigitBits;
   static constexpr int kLevels = 8;
   static constexpr std::uint32_t kBuckets = 1 + kLevels * kSlots;
+  static constexpr std::uint32_t kRun = kBuckets;
   static constexpr std::size_t kFew = 32;
-  static_assert(kTickBits + kLevels * kDigitBits >= 63 && kBuckets <= kBucketMask);
+  static_assert(kTickBits + kLevels * kDigitBits >= 63 && kRun <= kBucketMask);
+  static constexpr std::int64_t kParked = INT64_MAX;  // The deadline of a parked node.
 
   std::uint32_t next_order() { return order_ += 1u << kBucketBits; }
   static bool before(const Entry& a, const Entry& b);
 
+  void unpark(TimerNode& node) {
+    --parked_;
+    node.head.extra = (node.head.extra & kBucketMask) | next_order();
+  }
+  void stop_unless_inactive(TimerNode& node) {
+    if (node.head.active != 0) stop(node);
+  }
   bool move(TimerNode& node, std::int64_t deadline);
   void place(TimerNode& node);
   void take_out(TimerNode& node);
+  void forget(TimerNode& node);
+  void drop_parked(Array<TimerNode*>& nodes);
   std::uint32_t bucket_of(std::int64_t deadline) const;
   bool put_in_bucket(std::uint32_t bucket, TimerNode& node);
   void open(std::uint32_t bucket);
@@ -86,6 +116,12 @@ class TimerQueue {
   std::uint32_t earliest_bucket() const;
   void find_next_open();
   static int level_of(std::uint32_t bucket) { return static_cast<int>((bucket - 1) / kSlots); }
+
+  void sort_into_run(const Array<TimerNode*>& nodes);
+  bool run_append(TimerNode& node);
+  void run_remove(std::size_t i);
+  void run_close_front();
+  void run_move_to_front();
 
   void heap_push(TimerNode& node);
   void heap_remove(std::size_t hole);
@@ -97,7 +133,10 @@ class TimerQueue {
   }
 
   Array<Entry> heap_;  // Capacity for all timers, so that moving one into it cannot fail.
-  std::size_t count_ = 0;
+  Array<Entry> run_;   // In order. A removed entry has no node, but keeps its key.
+  std::size_t run_head_ = 0;
+  std::size_t linked_ = 0;
+  std::size_t parked_ = 0;
   std::uint32_t order_ = 0;
   std::int64_t horizon_ = 0;  // No deadline in the wheel is before it. A multiple of a tick.
   std::int64_t next_open_;    // The start of the earliest bucket that is not empty.

@@ -1,0 +1,304 @@
+// Async, post() and wake(): what other threads may ask for.
+#include <csignal>
+#include <thread>
+
+#include "tests/conformance/harness.h"
+
+namespace spate::testing {
+namespace {
+
+using AsyncTest = OnEveryBackend;
+using PostTest = OnEveryBackend;
+using WakeTest = OnEveryBackend;
+SPATE_ON_EVERY_BACKEND(AsyncTest);
+SPATE_ON_EVERY_BACKEND(PostTest);
+SPATE_ON_EVERY_BACKEND(WakeTest);
+
+// Does something in another thread, a little later.
+template <class Action>
+std::thread later(Action action) {
+  return std::thread([action] {
+    std::this_thread::sleep_for(5ms);
+    action();
+  });
+}
+
+TEST_P(AsyncTest, ASendIsACall) {
+  Probe<Async> async{*loop_};
+  EXPECT_TRUE(async->start());
+  turn();
+  EXPECT_EQ(async.calls, 0);
+  async->send();
+  turn();
+  EXPECT_EQ(async.calls, 1);
+  EXPECT_EQ(async.events, Events::async);
+  turn(2);
+  EXPECT_EQ(async.calls, 1);
+}
+
+TEST_P(AsyncTest, SendsAreMergedUntilTheCallbackRuns) {
+  Probe<Async> async{*loop_};
+  EXPECT_TRUE(async->start());
+  for (int i = 0; i < 100; ++i) async->send();
+  turn(2);
+  EXPECT_EQ(async.calls, 1);
+}
+
+TEST_P(AsyncTest, SentInItsOwnCallbackItIsCalledOnceMore) {
+  Probe<Async> async{*loop_};
+  async.then = [&] {
+    if (async.calls == 1) async->send();
+    if (async.calls == 2) async->stop();
+  };
+  EXPECT_TRUE(async->start());
+  async->send();
+  EXPECT_EQ(loop_->run(), false);
+  EXPECT_EQ(async.calls, 2);
+}
+
+TEST_P(AsyncTest, WakesASleepingLoop) {
+  Probe<Async> async{*loop_};
+  async.then = [&] { async->stop(); };
+  EXPECT_TRUE(async->start());
+  std::thread thread = later([&] { async->send(); });
+  EXPECT_EQ(loop_->run(), false);
+  thread.join();
+  EXPECT_EQ(async.calls, 1);
+}
+
+TEST_P(AsyncTest, EntersTheKernelOnlyIfTheLoopSleeps) {
+  Probe<Async> async{*loop_};
+  EXPECT_TRUE(async->start());
+  for (int i = 0; i < 10; ++i) {
+    async->send();
+    turn();
+  }
+  EXPECT_EQ(async.calls, 10);
+  EXPECT_EQ(loop_->metrics().kernel_calls.wake_write, 0u);
+}
+
+TEST_P(AsyncTest, SeveralAreKeptApart) {
+  Probe<Async> a{*loop_};
+  Probe<Async> b{*loop_};
+  Probe<Async> c{*loop_};
+  for (Probe<Async>* async : {&a, &b, &c}) EXPECT_TRUE((*async)->start());
+  a->send();
+  c->send();
+  turn(2);
+  EXPECT_EQ(a.calls, 1);
+  EXPECT_EQ(b.calls, 0);
+  EXPECT_EQ(c.calls, 1);
+}
+
+TEST_P(AsyncTest, MayBeSentFromASignalHandler) {
+  static Async* target = nullptr;
+  Probe<Async> async{*loop_};
+  async.then = [&] { async->stop(); };
+  EXPECT_TRUE(async->start());
+  target = &async.watcher;
+  struct sigaction action{};
+  struct sigaction before{};
+  action.sa_handler = [](int) { target->send(); };
+  ASSERT_EQ(::sigaction(SIGUSR1, &action, &before), 0);
+  const int parent = ::getpid();
+  const int pid = fork_child([&] { return ::usleep(5'000) + ::kill(parent, SIGUSR1); });
+  EXPECT_EQ(loop_->run(), false);
+  EXPECT_EQ(async.calls, 1);
+  EXPECT_EQ(wait_for(pid), 0);
+  ::sigaction(SIGUSR1, &before, nullptr);
+}
+
+TEST_P(AsyncTest, StoppedAfterTheSendItIsNotCalled) {
+  Probe<Async> a{*loop_};
+  Probe<Async> b{*loop_};
+  EXPECT_TRUE(a->start());
+  EXPECT_TRUE(b->start());
+  a->send();
+  b->send();
+  a->stop();
+  turn();
+  EXPECT_EQ(a.calls, 0);
+  EXPECT_EQ(b.calls, 1);
+  EXPECT_TRUE(a->start());
+  a->send();
+  turn();
+  EXPECT_EQ(a.calls, 1);
+}
+
+TEST_P(AsyncTest, DestroyedAfterTheSendItIsNotCalled) {
+  auto async = std::make_unique<Probe<Async>>(*loop_);
+  Probe<Async> other{*loop_};
+  EXPECT_TRUE(async->watcher.start());
+  EXPECT_TRUE(other->start());
+  async->watcher.send();
+  other->send();
+  async.reset();
+  turn();
+  EXPECT_EQ(other.calls, 1);
+}
+
+TEST_P(AsyncTest, DestroyedAfterASendWhileInactiveItLeavesNothingBehind) {
+  auto never_started = std::make_unique<Probe<Async>>(*loop_);
+  auto stopped = std::make_unique<Probe<Async>>(*loop_);
+  EXPECT_TRUE(stopped->watcher.start());
+  stopped->watcher.stop();
+  never_started->watcher.send();
+  stopped->watcher.send();
+  never_started.reset();
+  stopped.reset();
+  turn(2);
+}
+
+TEST_P(AsyncTest, SentBeforeItsStartItIsStillAliveToLaterSends) {
+  Probe<Async> async{*loop_};
+  async->send();
+  turn();
+  EXPECT_EQ(async.calls, 0);
+  EXPECT_TRUE(async->start());
+  async->send();
+  turn();
+  EXPECT_EQ(async.calls, 1);
+}
+
+TEST_P(PostTest, CallsInTheNextTurnAndInOrder) {
+  for (char name = 'a'; name <= 'e'; ++name)
+    EXPECT_TRUE(loop_->post([this, name] { log_ += name; }));
+  EXPECT_EQ(log_, "");
+  turn();
+  EXPECT_EQ(log_, "abcde");
+  EXPECT_EQ(loop_->metrics().posts, 5u);
+}
+
+TEST_P(PostTest, NeverMerges) {
+  int calls = 0;
+  constexpr int kPosts = 5000;
+  for (int i = 0; i < kPosts; ++i) EXPECT_TRUE(loop_->post([&calls] { ++calls; }));
+  EXPECT_EQ(loop_->run(), false);
+  EXPECT_EQ(calls, kPosts);
+}
+
+TEST_P(PostTest, PostedInATaskItIsCalledInTheNextTurn) {
+  EXPECT_TRUE(loop_->post([this] {
+    log_ += 'a';
+    EXPECT_TRUE(loop_->post([this] { log_ += 'c'; }));
+  }));
+  EXPECT_TRUE(loop_->post([this] { log_ += 'b'; }));
+  turn();
+  EXPECT_EQ(log_, "ab");
+  turn();
+  EXPECT_EQ(log_, "abc");
+}
+
+TEST_P(PostTest, EachThreadsTasksKeepTheirOrder) {
+  constexpr int kThreads = 4;
+  constexpr int kPosts = 2000;
+  int next[kThreads] = {};
+  int done = 0;
+  loop_->ref();
+  std::vector<std::thread> threads;
+  for (int number = 0; number < kThreads; ++number) {
+    threads.emplace_back([&, number] {
+      for (int i = 0; i < kPosts; ++i) {
+        ASSERT_TRUE(loop_->post([&, number, i] {
+          EXPECT_EQ(next[number]++, i);
+          if (++done == kThreads * kPosts) loop_->unref();
+        }));
+      }
+    });
+  }
+  EXPECT_EQ(loop_->run(), false);
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(done, kThreads * kPosts);
+}
+
+TEST_P(PostTest, WakesASleepingLoop) {
+  loop_->ref();
+  std::thread thread = later([&] { EXPECT_TRUE(loop_->post([&] { loop_->unref(); })); });
+  EXPECT_EQ(loop_->run(), false);
+  thread.join();
+  EXPECT_EQ(loop_->metrics().kernel_calls.wake_write, 1u);
+  EXPECT_EQ(loop_->metrics().wakeups, 1u);
+}
+
+TEST_P(PostTest, FromTheLoopsThreadEntersNoKernel) {
+  EXPECT_TRUE(loop_->post([&] { EXPECT_TRUE(loop_->post([] {})); }));
+  turn(2);
+  EXPECT_EQ(loop_->metrics().posts, 2u);
+  EXPECT_EQ(loop_->metrics().kernel_calls.wake_write, 0u);
+}
+
+TEST_P(PostTest, KeepsTheLoopFromBlocking) {
+  Probe<Timer> far{*loop_};
+  EXPECT_TRUE(far->start(1h));
+  bool called = false;
+  EXPECT_TRUE(loop_->post([&] { called = true; }));
+  EXPECT_EQ(loop_->run(Run::once), true);
+  EXPECT_TRUE(called);
+}
+
+TEST_P(PostTest, ATaskOwnsWhatItCaptured) {
+  auto shared = std::make_shared<int>(1);
+  EXPECT_TRUE(loop_->post([kept = std::make_unique<std::shared_ptr<int>>(shared)] {}));
+  EXPECT_EQ(shared.use_count(), 2);
+  turn();
+  EXPECT_EQ(shared.use_count(), 1);
+}
+
+TEST_P(PostTest, TasksOfADyingLoopAreDestroyedUnrun) {
+  auto other = make_loop(backend());
+  auto shared = std::make_shared<int>(1);
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(other->post([shared] { FAIL(); }));
+  EXPECT_EQ(shared.use_count(), 4);
+  other.reset();
+  EXPECT_EQ(shared.use_count(), 1);
+}
+
+TEST_P(PostTest, ATaskOfADyingLoopMayOwnAWatcher) {
+  auto other = make_loop(backend());
+  auto timer = std::make_unique<Probe<Timer>>(*other);
+  auto io = std::make_unique<Probe<Io>>(*other, 0, Events::read);
+  EXPECT_TRUE(timer->watcher.start(1h));
+  EXPECT_TRUE(io->watcher.start());
+  EXPECT_TRUE(other->post([timer = std::move(timer), io = std::move(io)] {}));
+  other.reset();
+}
+
+TEST_P(PostTest, ATaskMayRunTheLoop) {
+  EXPECT_TRUE(loop_->post([this] {
+    log_ += 'a';
+    turn();
+    log_ += 'd';
+  }));
+  EXPECT_TRUE(loop_->post([this] { log_ += 'b'; }));
+  EXPECT_TRUE(loop_->post([this] { log_ += 'c'; }));
+  turn();
+  EXPECT_EQ(log_, "abcd");
+}
+
+TEST_P(PostTest, TasksOfALoopThatIsNotRunWaitForIt) {
+  std::thread([&] { EXPECT_TRUE(loop_->post([this] { log_ += 'x'; })); }).join();
+  EXPECT_EQ(log_, "");
+  EXPECT_EQ(loop_->run(), false);
+  EXPECT_EQ(log_, "x");
+}
+
+TEST_P(WakeTest, MakesASleepingLoopTurn) {
+  Probe<Timer> far{*loop_};
+  EXPECT_TRUE(far->start(1h));
+  std::thread thread = later([&] { loop_->wake(); });
+  EXPECT_EQ(loop_->run(Run::once), true);
+  thread.join();
+  EXPECT_EQ(far.calls, 0);
+  EXPECT_EQ(loop_->metrics().wakeups, 1u);
+  EXPECT_EQ(loop_->metrics().events, 0u);
+}
+
+TEST_P(WakeTest, ALoopThatIsAwakeIsLeftAlone) {
+  loop_->wake();
+  turn();
+  EXPECT_EQ(loop_->metrics().wakeups, 0u);
+  EXPECT_EQ(loop_->metrics().kernel_calls.wake_write, 0u);
+}
+
+}  // namespace
+}  // namespace spate::testing

@@ -1,0 +1,231 @@
+// Stat: what becomes of a path.
+#include <sys/stat.h>
+
+#include <filesystem>
+
+#include "tests/conformance/harness.h"
+
+namespace spate::testing {
+namespace {
+
+class StatTest : public OnEveryBackend {
+ protected:
+  bool called(const Probe<Stat>& stat, int times) {
+    return run_until(*loop_, [&] { return stat.calls >= times; });
+  }
+  // Turns, in which nothing may be reported.
+  void quiet_turns() { turn(3); }
+
+  TempDir dir_;
+};
+SPATE_ON_EVERY_BACKEND(StatTest);
+
+TEST_P(StatTest, TellsWhatThePathNamesFromTheStart) {
+  dir_.append("file");
+  Probe<Stat> stat{*loop_};
+  EXPECT_FALSE(stat->start(dir_.file("file")));
+  EXPECT_EQ(stat->path(), dir_.file("file"));
+  EXPECT_TRUE(stat->current().exists());
+  EXPECT_EQ(stat->current().size, 1);
+  EXPECT_EQ(stat->current().mode & 0777, 0600u);
+  EXPECT_EQ(stat->previous(), stat->current());
+  quiet_turns();
+  EXPECT_EQ(stat.calls, 0);
+  EXPECT_EQ(loop_->active_count(), 1);
+}
+
+TEST_P(StatTest, ReportsCreation) {
+  Probe<Stat> stat{*loop_};
+  EXPECT_FALSE(stat->start(dir_.file("file")));
+  EXPECT_FALSE(stat->current().exists());
+  quiet_turns();
+  EXPECT_EQ(stat.calls, 0);
+  dir_.append("file");
+  EXPECT_TRUE(called(stat, 1));
+  EXPECT_EQ(stat.events, Events::stat);
+  EXPECT_TRUE(stat->current().exists());
+  EXPECT_FALSE(stat->previous().exists());
+  EXPECT_EQ(stat->previous(), FileStatus{});
+}
+
+TEST_P(StatTest, ReportsAChangeOfContents) {
+  dir_.append("file");
+  Probe<Stat> stat{*loop_};
+  EXPECT_FALSE(stat->start(dir_.file("file")));
+  dir_.append("file");
+  EXPECT_TRUE(called(stat, 1));
+  EXPECT_EQ(stat->previous().size, 1);
+  EXPECT_EQ(stat->current().size, 2);
+  dir_.append("file");
+  EXPECT_TRUE(called(stat, 2));
+  EXPECT_EQ(stat->previous().size, 2);
+  EXPECT_EQ(stat->current().size, 3);
+}
+
+TEST_P(StatTest, ReportsAChangeOfMode) {
+  dir_.append("file");
+  Probe<Stat> stat{*loop_};
+  EXPECT_FALSE(stat->start(dir_.file("file")));
+  ASSERT_EQ(::chmod(dir_.file("file").c_str(), 0400), 0);
+  EXPECT_TRUE(called(stat, 1));
+  EXPECT_EQ(stat->current().mode & 0777, 0400u);
+}
+
+TEST_P(StatTest, ReportsRemovalAndReturn) {
+  dir_.append("file");
+  Probe<Stat> stat{*loop_};
+  EXPECT_FALSE(stat->start(dir_.file("file")));
+  ASSERT_EQ(::unlink(dir_.file("file").c_str()), 0);
+  EXPECT_TRUE(called(stat, 1));
+  EXPECT_FALSE(stat->current().exists());
+  EXPECT_TRUE(stat->previous().exists());
+  dir_.append("file");
+  EXPECT_TRUE(run_until(*loop_, [&] { return stat->current().exists(); }));
+  EXPECT_EQ(stat.calls, 2);
+}
+
+TEST_P(StatTest, ReportsReplacementByRename) {
+  dir_.append("file");
+  dir_.append("other");
+  dir_.append("other");
+  Probe<Stat> stat{*loop_};
+  EXPECT_FALSE(stat->start(dir_.file("file")));
+  const std::uint64_t inode = stat->current().inode;
+  ASSERT_EQ(::rename(dir_.file("other").c_str(), dir_.file("file").c_str()), 0);
+  EXPECT_TRUE(run_until(*loop_, [&] { return stat->current().size == 2; }));
+  EXPECT_NE(stat->current().inode, inode);
+  dir_.append("file");
+  EXPECT_TRUE(run_until(*loop_, [&] { return stat->current().size == 3; }))
+      << "the new file is not watched";
+}
+
+TEST_P(StatTest, ReportsThatItWasRenamedAway) {
+  dir_.append("file");
+  Probe<Stat> stat{*loop_};
+  EXPECT_FALSE(stat->start(dir_.file("file")));
+  ASSERT_EQ(::rename(dir_.file("file").c_str(), dir_.file("elsewhere").c_str()), 0);
+  EXPECT_TRUE(called(stat, 1));
+  EXPECT_FALSE(stat->current().exists());
+  const int before = stat.calls;
+  dir_.append("elsewhere");
+  quiet_turns();
+  EXPECT_EQ(stat.calls, before) << "the path names something else";
+}
+
+TEST_P(StatTest, WatchesBelowADirectoryThatDoesNotExistYet) {
+  Probe<Stat> stat{*loop_};
+  EXPECT_FALSE(stat->start(dir_.file("a/b/file")));
+  quiet_turns();
+  ASSERT_EQ(::mkdir(dir_.file("a").c_str(), 0700), 0);
+  quiet_turns();
+  EXPECT_EQ(stat.calls, 0);
+  ASSERT_EQ(::mkdir(dir_.file("a/b").c_str(), 0700), 0);
+  dir_.append("a/b/file");
+  EXPECT_TRUE(called(stat, 1));
+  EXPECT_TRUE(stat->current().exists());
+}
+
+TEST_P(StatTest, WatchesADirectoryToo) {
+  Probe<Stat> stat{*loop_};
+  EXPECT_FALSE(stat->start(dir_.file("")));
+  ASSERT_EQ(::mkdir(dir_.file("sub").c_str(), 0700), 0);
+  EXPECT_TRUE(called(stat, 1));
+  EXPECT_GT(stat->current().links + static_cast<std::uint64_t>(stat->current().size), 0u);
+}
+
+TEST_P(StatTest, ASymbolicLinkIsWatchedItself) {
+  dir_.append("file");
+  ASSERT_EQ(::symlink("file", dir_.file("link").c_str()), 0);
+  Probe<Stat> stat{*loop_};
+  EXPECT_FALSE(stat->start(dir_.file("link")));
+  EXPECT_TRUE(S_ISLNK(stat->current().mode));
+  dir_.append("file");
+  quiet_turns();
+  EXPECT_EQ(stat.calls, 0);
+  ASSERT_EQ(::unlink(dir_.file("link").c_str()), 0);
+  EXPECT_TRUE(called(stat, 1));
+}
+
+TEST_P(StatTest, TwoWatchersOfOneFileAreBothCalledAndLeaveEachOtherAlone) {
+  dir_.append("file");
+  Probe<Stat> a{*loop_};
+  Probe<Stat> b{*loop_};
+  EXPECT_FALSE(a->start(dir_.file("file")));
+  EXPECT_FALSE(b->start(dir_.file("file")));
+  dir_.append("file");
+  EXPECT_TRUE(run_until(*loop_, [&] { return a.calls == 1 && b.calls == 1; }));
+  a->stop();
+  dir_.append("file");
+  EXPECT_TRUE(called(b, 2));
+  EXPECT_EQ(a.calls, 1);
+}
+
+TEST_P(StatTest, RefreshLooksWithoutCalling) {
+  dir_.append("file");
+  Probe<Stat> stat{*loop_};
+  EXPECT_FALSE(stat->start(dir_.file("file")));
+  dir_.append("file");
+  stat->refresh();
+  EXPECT_EQ(stat->current().size, 2);
+  quiet_turns();
+  EXPECT_EQ(stat.calls, 0);
+}
+
+TEST_P(StatTest, NothingIsPolledWhileInotifyServes) {
+  dir_.append("file");
+  Probe<Stat> stat{*loop_};
+  EXPECT_FALSE(stat->start(dir_.file("file")));
+  EXPECT_EQ(loop_->metrics().active_timers, 0u);
+}
+
+TEST_P(StatTest, BadPathsAreErrors) {
+  Probe<Stat> stat{*loop_};
+  const auto error = [](int number) { return std::error_code(number, std::system_category()); };
+  EXPECT_EQ(stat->start(""), error(EINVAL));
+  EXPECT_EQ(stat->start(std::string_view("a\0b", 3)), error(EINVAL));
+  EXPECT_EQ(stat->start(std::string(5000, 'x')), error(ENAMETOOLONG));
+  EXPECT_FALSE(stat->is_active());
+  EXPECT_EQ(loop_->active_count(), 0);
+}
+
+TEST_P(StatTest, TheIntervalHasADefaultAndALeast) {
+  Probe<Stat> stat{*loop_};
+  EXPECT_FALSE(stat->start(dir_.file("file")));
+  EXPECT_EQ(stat->interval(), Stat::kDefaultInterval);
+  EXPECT_FALSE(stat->start(dir_.file("file"), 1ms));
+  EXPECT_EQ(stat->interval(), Stat::kMinInterval);
+  EXPECT_FALSE(stat->start(dir_.file("file"), 1h));
+  EXPECT_EQ(stat->interval(), 1h);
+}
+
+TEST_P(StatTest, StartsAnewOnAnotherPath) {
+  dir_.append("one");
+  dir_.append("two");
+  Probe<Stat> stat{*loop_};
+  EXPECT_FALSE(stat->start(dir_.file("one")));
+  EXPECT_FALSE(stat->start(dir_.file("two")));
+  EXPECT_EQ(loop_->active_count(), 1);
+  dir_.append("one");
+  quiet_turns();
+  EXPECT_EQ(stat.calls, 0);
+  dir_.append("two");
+  EXPECT_TRUE(called(stat, 1));
+}
+
+TEST_P(StatTest, StoppedItIsQuietAndLeavesNothingBehind) {
+  dir_.append("file");
+  Probe<Stat> stat{*loop_};
+  Probe<Stat> last{*loop_};
+  EXPECT_FALSE(stat->start(dir_.file("file")));
+  EXPECT_FALSE(last->start(dir_.file("other")));
+  stat->stop();
+  dir_.append("file");
+  turn(2);
+  EXPECT_EQ(stat.calls, 0);
+  last->stop();
+  EXPECT_EQ(loop_->active_count(), 0);
+  EXPECT_EQ(loop_->run(), false);
+}
+
+}  // namespace
+}  // namespace spate::testing

@@ -1,0 +1,450 @@
+// Timer, on a clock that does what the test says; at the end, on the real clock, each backend.
+#include <algorithm>
+#include <random>
+
+#include "tests/conformance/harness.h"
+
+namespace spate::testing {
+namespace {
+
+class TimerTest : public ::testing::Test {
+ protected:
+  // Lets time pass and takes a turn.
+  void pass(Nanos span) {
+    scripted_.clock.advance(span);
+    turn(loop_);
+  }
+  Nanos now() const { return loop_.now(); }
+
+  ScriptedLoop scripted_;
+  Loop& loop_ = *scripted_.loop;
+  std::string log_;
+};
+
+TEST_F(TimerTest, IsCalledOnceAfterItsDelay) {
+  Probe<Timer> timer{loop_};
+  EXPECT_TRUE(timer->start(10ms));
+  pass(9'999'999ns);
+  EXPECT_EQ(timer.calls, 0);
+  pass(1ns);
+  EXPECT_EQ(timer.calls, 1);
+  EXPECT_EQ(timer.events, Events::timer);
+  pass(1h);
+  EXPECT_EQ(timer.calls, 1);
+}
+
+TEST_F(TimerTest, WaitsExactlyUntilTheDeadline) {
+  Probe<Timer> timer{loop_};
+  const Nanos start = now();
+  EXPECT_TRUE(timer->start(12'345'678ns));
+  EXPECT_EQ(loop_.run(), false);
+  EXPECT_EQ(timer.calls, 1);
+  EXPECT_EQ(now() - start, 12'345'678ns);
+}
+
+TEST_F(TimerTest, AOneShotIsInactiveInItsCallback) {
+  Probe<Timer> timer{loop_};
+  timer.then = [&] {
+    EXPECT_FALSE(timer->is_active());
+    EXPECT_FALSE(timer->is_pending());
+    EXPECT_EQ(loop_.active_count(), 0);
+    EXPECT_EQ(timer->remaining(), 0ns);
+  };
+  EXPECT_TRUE(timer->start(1ms));
+  EXPECT_EQ(loop_.run(), false);
+  EXPECT_EQ(timer.calls, 1);
+}
+
+TEST_F(TimerTest, ARepeatingOneIsActiveInItsCallback) {
+  Probe<Timer> timer{loop_};
+  timer.then = [&] {
+    EXPECT_TRUE(timer->is_active());
+    EXPECT_EQ(timer->remaining(), 5ms);
+    timer->stop();
+  };
+  EXPECT_TRUE(timer->start(1ms, 5ms));
+  EXPECT_EQ(loop_.run(), false);
+  EXPECT_EQ(timer.calls, 1);
+}
+
+TEST_F(TimerTest, ARepeatingOneKeepsItsPhase) {
+  Probe<Timer> timer{loop_};
+  const Nanos start = now();
+  EXPECT_TRUE(timer->start(10ms, 10ms));
+  for (int i = 1; i <= 20; ++i) {
+    pass(10ms + Nanos{i * 1000});  // Each turn is a little later.
+    EXPECT_EQ(timer.calls, i);
+  }
+  EXPECT_EQ((timer->deadline() - start) % 10ms, 0ns);
+}
+
+TEST_F(TimerTest, AfterAStallItSkipsWhatItMissed) {
+  Probe<Timer> timer{loop_};
+  const Nanos start = now();
+  EXPECT_TRUE(timer->start(10ms, 10ms));
+  pass(1h + 3ms);
+  EXPECT_EQ(timer.calls, 1);
+  turn(loop_, 3);
+  EXPECT_EQ(timer.calls, 1) << "a burst";
+  EXPECT_EQ(timer->deadline() - start, 1h + 10ms);
+  pass(7ms);
+  EXPECT_EQ(timer.calls, 2);
+}
+
+TEST_F(TimerTest, ExactlyOnTheNextDeadlineItIsNotCalledTwice) {
+  Probe<Timer> timer{loop_};
+  EXPECT_TRUE(timer->start(10ms, 10ms));
+  pass(20ms);
+  EXPECT_EQ(timer.calls, 1);
+  pass(9ms);
+  EXPECT_EQ(timer.calls, 1);
+  pass(1ms);
+  EXPECT_EQ(timer.calls, 2);
+}
+
+TEST_F(TimerTest, TheRepeatMayBeChangedWhileItRuns) {
+  Probe<Timer> timer{loop_};
+  EXPECT_TRUE(timer->start(10ms, 10ms));
+  timer->set_repeat(3ms);
+  EXPECT_EQ(timer->repeat(), 3ms);
+  pass(10ms);
+  EXPECT_EQ(timer.calls, 1);
+  pass(3ms);
+  EXPECT_EQ(timer.calls, 2);
+  timer->set_repeat(0ms);
+  pass(3ms);
+  EXPECT_EQ(timer.calls, 3);
+  EXPECT_FALSE(timer->is_active());
+  timer->set_repeat(-5ms);
+  EXPECT_EQ(timer->repeat(), 0ms);
+}
+
+TEST_F(TimerTest, ZeroAndNegativeDelaysExpireInTheNextTurn) {
+  Probe<Timer> zero{loop_};
+  Probe<Timer> negative{loop_};
+  Probe<Timer> least{loop_};
+  EXPECT_TRUE(zero->start(0ns));
+  EXPECT_TRUE(negative->start(-1h));
+  EXPECT_TRUE(least->start(Nanos::min()));
+  EXPECT_EQ(zero.calls, 0);
+  turn(loop_);
+  EXPECT_EQ(zero.calls, 1);
+  EXPECT_EQ(negative.calls, 1);
+  EXPECT_EQ(least.calls, 1);
+}
+
+TEST_F(TimerTest, AZeroTimerThatRestartsItselfIsCalledOnceATurn) {
+  Probe<Timer> timer{loop_};
+  timer.then = [&] { EXPECT_TRUE(timer->start(0ns)); };
+  EXPECT_TRUE(timer->start(0ns));
+  turn(loop_, 5);
+  EXPECT_EQ(timer.calls, 5);
+}
+
+TEST_F(TimerTest, HugeDelaysNeitherOverflowNorFire) {
+  const Nanos delays[] = {std::chrono::milliseconds{INT32_MAX},
+                          std::chrono::seconds{INT32_MAX},
+                          std::chrono::seconds{std::int64_t{1} << 32},
+                          std::chrono::hours{24 * 365 * 100},
+                          kForever - 1ns,
+                          kForever,
+                          kForever + 1ns,
+                          Nanos::max()};
+  for (const Nanos delay : delays) {
+    Probe<Timer> timer{loop_};
+    EXPECT_TRUE(timer->start(delay));
+    EXPECT_GT(timer->remaining(), 0ns) << delay.count();
+    pass(24h * 20);
+    EXPECT_EQ(timer.calls, 0) << delay.count();
+    EXPECT_TRUE(timer->is_active());
+    EXPECT_TRUE(timer->restart(delay));
+    timer->stop();
+  }
+}
+
+TEST_F(TimerTest, AHugeRepeatNeitherOverflowsNorFires) {
+  for (const Nanos repeat : {kForever, Nanos::max()}) {
+    Probe<Timer> timer{loop_};
+    EXPECT_TRUE(timer->start(1ms, repeat));
+    pass(1ms);
+    EXPECT_EQ(timer.calls, 1);
+    EXPECT_TRUE(timer->is_active());
+    pass(24h * 1000);
+    EXPECT_EQ(timer.calls, 1);
+    EXPECT_TRUE(timer->again());
+    EXPECT_GT(timer->remaining(), 24h);
+  }
+}
+
+TEST_F(TimerTest, DueTogetherTheyAreCalledByDeadline) {
+  const int order[] = {7, 3, 9, 1, 8, 2, 6, 4, 5, 0};
+  std::vector<std::unique_ptr<Probe<Timer>>> timers;
+  for (const int i : order) {
+    timers.push_back(std::make_unique<Probe<Timer>>(loop_));
+    timers.back()->note(log_, static_cast<char>('0' + i));
+    EXPECT_TRUE(timers.back()->watcher.start(i * 7ms + 1ns));
+  }
+  pass(1s);
+  EXPECT_EQ(log_, "0123456789");
+}
+
+TEST_F(TimerTest, EqualDeadlinesAreCalledInTheOrderOfArming) {
+  std::vector<std::unique_ptr<Probe<Timer>>> timers;
+  std::string expected;
+  for (int i = 0; i < 200; ++i) {
+    const char name = static_cast<char>('!' + i % 90);
+    timers.push_back(std::make_unique<Probe<Timer>>(loop_));
+    timers.back()->note(log_, name);
+    expected += name;
+    EXPECT_TRUE(timers.back()->watcher.start(250ms));
+  }
+  pass(1s);
+  EXPECT_EQ(log_, expected);
+}
+
+TEST_F(TimerTest, RestartingCountsAsArming) {
+  Probe<Timer> a{loop_};
+  Probe<Timer> b{loop_};
+  Probe<Timer> c{loop_};
+  a.note(log_, 'a'), b.note(log_, 'b'), c.note(log_, 'c');
+  for (const Nanos delay : {Nanos{10ns}, Nanos{1ms}, Nanos{100ms}, Nanos{1h}}) {
+    log_.clear();
+    for (Probe<Timer>* timer : {&a, &b, &c}) EXPECT_TRUE((*timer)->start(delay));
+    EXPECT_TRUE(a->restart(delay));
+    EXPECT_TRUE(b->restart(delay / 2));
+    EXPECT_TRUE(b->restart(delay));
+    pass(delay);
+    EXPECT_EQ(log_, "cab") << delay.count();
+  }
+}
+
+TEST_F(TimerTest, ALaterDeadlineHoldsAfterARestart) {
+  Probe<Timer> timer{loop_};
+  EXPECT_TRUE(timer->start(10ms));
+  for (int i = 0; i < 50; ++i) {
+    pass(9ms);
+    EXPECT_TRUE(timer->restart(10ms));
+    EXPECT_EQ(timer->remaining(), 10ms);
+  }
+  EXPECT_EQ(timer.calls, 0);
+  pass(10ms);
+  EXPECT_EQ(timer.calls, 1);
+}
+
+TEST_F(TimerTest, AnEarlierDeadlineHoldsAfterARestart) {
+  Probe<Timer> timer{loop_};
+  EXPECT_TRUE(timer->start(1h));
+  EXPECT_TRUE(timer->restart(2ms));
+  pass(1'999'999ns);
+  EXPECT_EQ(timer.calls, 0);
+  pass(1ns);
+  EXPECT_EQ(timer.calls, 1);
+  pass(2h);
+  EXPECT_EQ(timer.calls, 1);
+}
+
+TEST_F(TimerTest, RestartKeepsTheRepeatAndStartReplacesIt) {
+  Probe<Timer> timer{loop_};
+  EXPECT_TRUE(timer->start(1ms, 5ms));
+  EXPECT_TRUE(timer->restart(2ms));
+  EXPECT_EQ(timer->repeat(), 5ms);
+  EXPECT_TRUE(timer->start(2ms));
+  EXPECT_EQ(timer->repeat(), 0ns);
+  EXPECT_EQ(loop_.active_count(), 1);
+}
+
+TEST_F(TimerTest, RestartStartsAnInactiveOne) {
+  Probe<Timer> timer{loop_};
+  EXPECT_TRUE(timer->restart(2ms));
+  EXPECT_TRUE(timer->is_active());
+  EXPECT_EQ(loop_.active_count(), 1);
+  pass(2ms);
+  EXPECT_EQ(timer.calls, 1);
+}
+
+TEST_F(TimerTest, RestartForgetsAQueuedExpiry) {
+  Probe<Timer> first{loop_};
+  Probe<Timer> second{loop_};
+  first.then = [&] {
+    EXPECT_TRUE(second->is_pending());
+    EXPECT_TRUE(second->restart(5ms));
+    EXPECT_FALSE(second->is_pending());
+  };
+  EXPECT_TRUE(first->start(1ms));
+  EXPECT_TRUE(second->start(2ms));
+  pass(10ms);
+  EXPECT_EQ(second.calls, 0);
+  pass(5ms);
+  EXPECT_EQ(second.calls, 1);
+}
+
+TEST_F(TimerTest, StopForgetsAQueuedExpiry) {
+  Probe<Timer> first{loop_};
+  Probe<Timer> second{loop_};
+  first.then = [&] { second->stop(); };
+  EXPECT_TRUE(first->start(1ms));
+  EXPECT_TRUE(second->start(2ms));
+  pass(10ms);
+  EXPECT_EQ(first.calls, 1);
+  EXPECT_EQ(second.calls, 0);
+}
+
+TEST_F(TimerTest, AgainRestartsARepeatingOneAndStopsAnother) {
+  Probe<Timer> timer{loop_};
+  timer->set_repeat(10ms);
+  EXPECT_TRUE(timer->again());
+  EXPECT_TRUE(timer->is_active());
+  pass(9ms);
+  EXPECT_TRUE(timer->again());
+  pass(9ms);
+  EXPECT_EQ(timer.calls, 0);
+  pass(1ms);
+  EXPECT_EQ(timer.calls, 1);
+  timer->set_repeat(0ns);
+  EXPECT_TRUE(timer->again());
+  EXPECT_FALSE(timer->is_active());
+  EXPECT_TRUE(timer->again());
+  EXPECT_FALSE(timer->is_active());
+}
+
+TEST_F(TimerTest, AgainInTheCallbackMovesThePhase) {
+  Probe<Timer> timer{loop_};
+  timer.then = [&] { EXPECT_TRUE(timer->again()); };
+  EXPECT_TRUE(timer->start(10ms, 10ms));
+  pass(14ms);
+  EXPECT_EQ(timer->remaining(), 10ms);
+}
+
+TEST_F(TimerTest, RemainingCountsDownToZero) {
+  Probe<Timer> timer{loop_};
+  EXPECT_EQ(timer->remaining(), 0ns);
+  EXPECT_TRUE(timer->start(10ms));
+  EXPECT_EQ(timer->remaining(), 10ms);
+  pass(4ms);
+  EXPECT_EQ(timer->remaining(), 6ms);
+  scripted_.clock.advance(20ms);
+  loop_.update_now();
+  EXPECT_EQ(timer->remaining(), 0ns);
+  timer->stop();
+  EXPECT_EQ(timer->remaining(), 0ns);
+}
+
+TEST_F(TimerTest, StartedInACallbackItCountsFromTheTurn) {
+  Probe<Timer> first{loop_};
+  Probe<Timer> second{loop_};
+  first.then = [&] {
+    scripted_.clock.advance(30ms);  // The callback takes its time.
+    EXPECT_TRUE(second->start(50ms));
+    EXPECT_EQ(second->remaining(), 50ms);
+  };
+  EXPECT_TRUE(first->start(10ms));
+  const Nanos start = now();
+  EXPECT_EQ(loop_.run(), false);
+  EXPECT_EQ(second.calls, 1);
+  EXPECT_EQ(now() - start, 60ms);
+}
+
+TEST_F(TimerTest, AZeroTimerStartedInACallbackIsCalledInTheNextTurn) {
+  Probe<Timer> first{loop_};
+  Probe<Timer> second{loop_};
+  first.then = [&] { EXPECT_TRUE(second->start(0ns)); };
+  EXPECT_TRUE(first->start(0ns));
+  turn(loop_);
+  EXPECT_EQ(second.calls, 0);
+  turn(loop_);
+  EXPECT_EQ(second.calls, 1);
+}
+
+// Against a model: every timer at its deadline, none early, in the documented order.
+TEST_F(TimerTest, RandomOperationsAgreeWithASortedList) {
+  constexpr int kTimers = 64;
+  std::mt19937 random(20240917);
+  struct Expected {
+    Nanos deadline{-1};
+    std::uint64_t order = 0;
+  };
+  std::vector<std::unique_ptr<Probe<Timer>>> timers;
+  std::vector<Expected> model(kTimers);
+  std::vector<int> called;
+  std::uint64_t order = 0;
+  for (int i = 0; i < kTimers; ++i) {
+    timers.push_back(std::make_unique<Probe<Timer>>(loop_));
+    timers.back()->then = [&called, i] { called.push_back(i); };
+  }
+  const auto random_span = [&] {
+    const int bits = static_cast<int>(random() % 38);
+    return Nanos{static_cast<std::int64_t>((std::uint64_t{random()} << 8) & ((1ull << bits) - 1))};
+  };
+  for (int step = 0; step < 20'000; ++step) {
+    const int i = static_cast<int>(random() % kTimers);
+    const auto number = static_cast<std::size_t>(i);
+    if (random() % 5 == 0) {
+      timers[number]->watcher.stop();
+      model[number].deadline = -1ns;
+    } else {
+      const Nanos delay = random_span();
+      ASSERT_TRUE(timers[number]->watcher.restart(delay));
+      model[number] = {now() + delay, ++order};
+    }
+    if (random() % 3 != 0) continue;
+    called.clear();
+    pass(random_span() / 4);
+    std::vector<int> due;
+    for (int k = 0; k < kTimers; ++k) {
+      const Expected& expected = model[static_cast<std::size_t>(k)];
+      if (expected.deadline >= 0ns && expected.deadline <= now()) due.push_back(k);
+    }
+    std::sort(due.begin(), due.end(), [&](int a, int b) {
+      const Expected& x = model[static_cast<std::size_t>(a)];
+      const Expected& y = model[static_cast<std::size_t>(b)];
+      return std::pair(x.deadline, x.order) < std::pair(y.deadline, y.order);
+    });
+    ASSERT_EQ(called, due) << "in step " << step;
+    for (const int k : due) model[static_cast<std::size_t>(k)].deadline = -1ns;
+  }
+}
+
+// ---- on the real clock
+
+using RealTimerTest = OnEveryBackend;
+SPATE_ON_EVERY_BACKEND(RealTimerTest);
+
+TEST_P(RealTimerTest, IsNeverEarly) {
+  for (const Nanos delay : {Nanos{1us}, Nanos{100us}, Nanos{1ms}, Nanos{1'999'999ns}, Nanos{5ms}}) {
+    Probe<Timer> timer{*loop_};
+    loop_->update_now();
+    const auto before = std::chrono::steady_clock::now();
+    ASSERT_TRUE(timer->start(delay));
+    EXPECT_EQ(loop_->run(), false);
+    EXPECT_GE(std::chrono::steady_clock::now() - before, delay - 100us) << delay.count();
+    EXPECT_GE(loop_->now(), timer->deadline());
+    EXPECT_EQ(timer.calls, 1);
+  }
+}
+
+TEST_P(RealTimerTest, TheLoopSleepsUntilTheDeadline) {
+  Probe<Timer> timer{*loop_};
+  ASSERT_TRUE(timer->start(20ms));
+  const std::uint64_t before = loop_->iteration();
+  EXPECT_EQ(loop_->run(), false);
+  EXPECT_LE(loop_->iteration() - before, 6u);
+  EXPECT_GE(loop_->metrics().blocked, 10ms);
+}
+
+TEST_P(RealTimerTest, ATimerAnHourAwayDoesNotKeepAReadyDescriptorWaiting) {
+  Pipe pipe;
+  Probe<Timer> timer{*loop_};
+  Probe<Io> io{*loop_, pipe.in(), Events::read};
+  io.then = [&] {
+    io->stop();
+    timer->stop();
+  };
+  ASSERT_TRUE(timer->start(1h));
+  ASSERT_TRUE(io->start());
+  pipe.fill();
+  EXPECT_EQ(loop_->run(), false);
+  EXPECT_EQ(io.calls, 1);
+}
+
+}  // namespace
+}  // namespace spate::testing

@@ -1,0 +1,197 @@
+// EINTR, refused waits, and readiness that is late or untrue: whatever the kernel says, nothing
+// gets lost.
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <memory>
+#include <string>
+
+#include "backend/registry.h"
+#include "sys/fault.h"
+#include "tests/support/faulty_backend.h"
+#include "tests/support/open_fds.h"
+#include "tests/support/traffic.h"
+
+namespace spate {
+namespace {
+
+using sys::Call;
+using testing::Faults;
+using testing::FaultyBackend;
+using testing::Traffic;
+
+std::unique_ptr<Loop> make_loop(std::string_view backend) {
+  auto loop = Loop::create({.backend = backend});
+  EXPECT_TRUE(loop) << backend;
+  return std::move(*loop);
+}
+
+Call wait_call(std::string_view backend) {
+  return backend == "epoll" ? Call::epoll_wait : backend == "poll" ? Call::poll : Call::select;
+}
+
+class Interruption : public ::testing::TestWithParam<std::string_view> {
+ protected:
+  static void expect_all_through(Loop& loop) {
+    Traffic traffic(loop);
+    ASSERT_TRUE(traffic.start());
+    traffic.run();
+    EXPECT_TRUE(traffic.is_through());
+    EXPECT_TRUE(traffic.in_order);
+    EXPECT_FALSE(traffic.early);
+    EXPECT_EQ(traffic.received, Traffic::kBytes);
+    EXPECT_EQ(traffic.posts, Traffic::kPosts);
+    EXPECT_EQ(traffic.signals, Traffic::kSignals);
+  }
+};
+
+TEST_P(Interruption, OfTheFirstWaitsLosesNothing) {
+  for (std::uint64_t nth = 1; nth <= 6; ++nth) {
+    const auto loop = make_loop(GetParam());
+    sys::FaultPlan plan;
+    plan.fail_nth(wait_call(GetParam()), nth, EINTR, 3);
+    const sys::FaultScope scope(plan);
+    expect_all_through(*loop);
+    EXPECT_EQ(plan.failures(wait_call(GetParam())), 3u);
+  }
+}
+
+TEST_P(Interruption, OfHalfOfAllCallsLosesNothing) {
+  for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+    const auto loop = make_loop(GetParam());
+    sys::FaultPlan plan;
+    plan.fail_share(wait_call(GetParam()), 0.5, EINTR, seed)
+        .fail_share(Call::read, 0.5, EINTR, seed)
+        .fail_share(Call::write, 0.5, EINTR, seed);
+    const sys::FaultScope scope(plan);
+    expect_all_through(*loop);
+    EXPECT_GT(plan.failures(wait_call(GetParam())), 0u);
+  }
+}
+
+TEST_P(Interruption, IsNoErrorOfRun) {
+  const auto loop = make_loop(GetParam());
+  Timer timer(*loop, [] {});
+  timer.start(std::chrono::milliseconds{1});
+  sys::FaultPlan plan;
+  plan.fail_nth(wait_call(GetParam()), 1, EINTR, 5);
+  const sys::FaultScope scope(plan);
+  EXPECT_EQ(loop->run(), false);
+}
+
+TEST_P(Interruption, ByAWaitThatFailsIsReportedAndLosesNothing) {
+  for (const int error : {EINVAL, ENOMEM, EFAULT}) {
+    const auto loop = make_loop(GetParam());
+    sys::FaultPlan plan;
+    plan.fail_share(wait_call(GetParam()), 0.3, error, 3);
+    const sys::FaultScope scope(plan);
+    Traffic traffic(*loop);
+    ASSERT_TRUE(traffic.start());
+    traffic.run();
+    EXPECT_TRUE(traffic.is_through());
+    EXPECT_GT(traffic.errors, 0);
+  }
+}
+
+TEST_P(Interruption, ByAWaitThatFailsGivesItsReason) {
+  const auto loop = make_loop(GetParam());
+  int called = 0;
+  Timer timer(*loop, [&called] { ++called; });
+  timer.start(Nanos{0});
+  sys::FaultPlan plan;
+  plan.fail_nth(wait_call(GetParam()), 1, ENOMEM);
+  const sys::FaultScope scope(plan);
+  const auto result = loop->run();
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error(), std::error_code(ENOMEM, std::system_category()));
+  EXPECT_EQ(loop->depth(), 0);
+  EXPECT_EQ(called, 1) << "what was due is called all the same";
+  EXPECT_EQ(loop->run(), false);
+}
+
+TEST_P(Interruption, ByLateEventsLosesNothing) {
+  for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+    auto backend =
+        std::make_unique<FaultyBackend>(std::move(open_backend(GetParam())->backend),
+                                        Faults{.late = 2, .spurious = 0, .stale = 0, .seed = seed});
+    const FaultyBackend& faulty = *backend;
+    const auto loop = std::move(*Loop::create(std::move(backend), system_clock()));
+    expect_all_through(*loop);
+    EXPECT_GT(faulty.held_back, 0);
+  }
+}
+
+TEST_P(Interruption, BySpuriousEventsLosesNothing) {
+  for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+    auto backend =
+        std::make_unique<FaultyBackend>(std::move(open_backend(GetParam())->backend),
+                                        Faults{.late = 0, .spurious = 2, .stale = 0, .seed = seed});
+    const FaultyBackend& faulty = *backend;
+    const auto loop = std::move(*Loop::create(std::move(backend), system_clock()));
+    expect_all_through(*loop);
+    EXPECT_GT(faulty.made_up, 0);
+  }
+}
+
+TEST_P(Interruption, ByLateAndSpuriousAndStaleEventsAndSignalsLosesNothing) {
+  for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+    auto backend = std::make_unique<FaultyBackend>(
+        std::move(open_backend(GetParam())->backend),
+        Faults{.late = 3, .spurious = 3, .stale = 2, .seed = seed});
+    const auto loop = std::move(*Loop::create(std::move(backend), system_clock()));
+    sys::FaultPlan plan;
+    plan.fail_share(wait_call(GetParam()), 0.3, EINTR, seed).fail_share(Call::read, 0.3, EINTR, 1);
+    const sys::FaultScope scope(plan);
+    expect_all_through(*loop);
+    expect_all_through(*loop);
+  }
+}
+
+TEST_P(Interruption, LeavesNoDescriptorBehind) {
+  const auto before = testing::open_fds();
+  {
+    const auto loop = make_loop(GetParam());
+    expect_all_through(*loop);
+  }
+  EXPECT_EQ(testing::open_fds(), before);
+}
+
+INSTANTIATE_TEST_SUITE_P(Backends, Interruption, ::testing::ValuesIn(Loop::backends()),
+                         [](const auto& backend) { return std::string(backend.param); });
+
+// ---- epoll's finer wait
+
+TEST(PreciseWait, FallsBackToMillisecondsAndIsNeverEarly) {
+  for (const int error : {ENOSYS, EPERM}) {
+    const auto loop = make_loop("epoll");
+    const Nanos delay{1'500'000};
+    Nanos fired{0};
+    Timer timer(*loop, [&fired](Timer& self) { fired = self.loop().now(); });
+    timer.start(Nanos{0});
+    EXPECT_EQ(loop->run(), false);
+    loop->update_now();
+    const Nanos started = loop->now();
+    timer.start(delay);
+    sys::FaultPlan plan;
+    plan.fail_nth(Call::epoll_wait, 1, error);
+    const sys::FaultScope scope(plan);
+    EXPECT_EQ(loop->run(), false);
+    EXPECT_GE(fired - started, delay);
+    EXPECT_EQ(plan.failures(Call::epoll_wait), 1u);
+    timer.start(delay);
+    EXPECT_EQ(loop->run(), false) << "and the finer call is not tried again";
+  }
+}
+
+TEST(PreciseWait, IsNotUsedForWaitsWithoutEndOrWithoutWaiting) {
+  const auto loop = make_loop("epoll");
+  sys::FaultPlan plan;
+  plan.fail_nth(Call::epoll_wait, 1, ENOSYS);
+  const sys::FaultScope scope(plan);
+  const auto result = loop->run(Run::no_wait);
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error(), std::error_code(ENOSYS, std::system_category()));
+}
+
+}  // namespace
+}  // namespace spate

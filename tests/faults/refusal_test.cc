@@ -1,0 +1,287 @@
+// The kernel refuses: a loop cannot be made, a descriptor cannot be watched, a fork cannot go on.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "spate/io.h"
+#include "spate/loop.h"
+#include "spate/periodic.h"
+#include "spate/stat.h"
+#include "spate/timer.h"
+#include "sys/fault.h"
+#include "tests/support/open_fds.h"
+
+namespace spate {
+namespace {
+
+using sys::Call;
+
+std::error_code system_error(int value) { return {value, std::system_category()}; }
+
+struct Pipe {
+  Pipe() { EXPECT_EQ(::pipe2(ends, O_NONBLOCK | O_CLOEXEC), 0); }
+  ~Pipe() {
+    ::close(ends[0]);
+    ::close(ends[1]);
+  }
+  void fill() { EXPECT_EQ(::write(ends[1], "x", 1), 1); }
+  int ends[2];
+};
+
+std::unique_ptr<Loop> make_loop(std::string_view backend = "epoll") {
+  return std::move(*Loop::create({.backend = backend}));
+}
+
+// ---- making a loop
+
+TEST(LoopCreation, ReportsWhatTheKernelRefusesAndLeaksNothing) {
+  const auto before = testing::open_fds();
+  for (const Call call : {Call::epoll_create, Call::eventfd, Call::epoll_ctl}) {
+    for (const int error : {EMFILE, ENFILE, ENOMEM}) {
+      sys::FaultPlan plan;
+      plan.fail_nth(call, 1, error);
+      const sys::FaultScope scope(plan);
+      const auto loop = Loop::create({.backend = "epoll"});
+      ASSERT_FALSE(loop);
+      EXPECT_EQ(loop.error(), system_error(error));
+      EXPECT_EQ(testing::open_fds(), before);
+    }
+  }
+}
+
+TEST(LoopCreation, ReportsThatMemoryRanOutWhicheverAllocationItIs) {
+  const auto before = testing::open_fds();
+  for (const std::string_view backend : Loop::backends()) {
+    bool created = false;
+    for (std::uint64_t nth = 1; !created; ++nth) {
+      ASSERT_LT(nth, 50u);
+      sys::FaultPlan plan;
+      plan.fail_nth(Call::allocate, nth, ENOMEM);
+      const sys::FaultScope scope(plan);
+      const auto loop = Loop::create({.backend = backend});
+      created = plan.failures(Call::allocate) == 0;
+      if (loop) continue;
+      EXPECT_EQ(loop.error(), system_error(ENOMEM));
+      EXPECT_EQ(testing::open_fds(), before);
+    }
+  }
+}
+
+// ---- a descriptor that is refused
+
+TEST(RefusedDescriptor, EndsItsWatchersWithTheKernelsReason) {
+  for (const int error : {ENOMEM, ENOSPC, EBADF}) {
+    Pipe pipe;
+    const auto loop = make_loop();
+    std::vector<Events> calls;
+    Io first(*loop, pipe.ends[0], Events::read, [&calls](Events e) { calls.push_back(e); });
+    Io second(*loop, pipe.ends[0], Events::write, [&calls](Events e) { calls.push_back(e); });
+    ASSERT_TRUE(first.start());
+    ASSERT_TRUE(second.start());
+    EXPECT_EQ(loop->active_count(), 2);
+    {
+      sys::FaultPlan plan;
+      plan.fail_nth(Call::epoll_ctl, 1, error);
+      const sys::FaultScope scope(plan);
+      EXPECT_EQ(loop->run(), false);
+    }
+    EXPECT_EQ(calls, (std::vector<Events>{Events::error | Events::read,
+                                          Events::error | Events::write}));
+    EXPECT_FALSE(first.is_active());
+    EXPECT_EQ(first.error(), system_error(error));
+    EXPECT_EQ(second.error(), system_error(error));
+    EXPECT_EQ(loop->active_count(), 0);
+    pipe.fill();
+    ASSERT_TRUE(first.start());
+    ASSERT_TRUE(loop->run(Run::once));
+    EXPECT_EQ(calls.back(), Events::read) << "and may be started again";
+  }
+}
+
+TEST(RefusedDescriptor, IsTheResultOfAnImmediateStart) {
+  Pipe pipe;
+  const auto loop = make_loop();
+  int called = 0;
+  Io io(*loop, pipe.ends[0], Events::read, [&called] { ++called; });
+  for (const int error : {ENOMEM, ENOSPC, EBADF, EPERM}) {
+    sys::FaultPlan plan;
+    plan.fail_nth(Call::epoll_ctl, 1, error);
+    const sys::FaultScope scope(plan);
+    EXPECT_EQ(io.start_now(), system_error(error));
+    EXPECT_FALSE(io.is_active());
+    EXPECT_EQ(loop->active_count(), 0);
+  }
+  EXPECT_EQ(loop->run(Run::no_wait), false);
+  EXPECT_EQ(called, 0);
+  EXPECT_FALSE(io.start_now());
+  pipe.fill();
+  EXPECT_EQ(loop->run(Run::once), true);
+  EXPECT_EQ(called, 1);
+}
+
+TEST(RefusedDescriptor, LeavesTheOtherWatchersOfAnImmediateStartAsTheyWere) {
+  Pipe pipe;
+  const auto loop = make_loop();
+  int called = 0;
+  Io lazy(*loop, pipe.ends[0], Events::read, [&called] { ++called; });
+  Io immediate(*loop, pipe.ends[0], Events::urgent, [] { ADD_FAILURE(); });
+  lazy.start();
+  ASSERT_TRUE(loop->run(Run::no_wait));
+  {
+    sys::FaultPlan plan;
+    plan.fail_nth(Call::epoll_ctl, 1, ENOMEM);
+    const sys::FaultScope scope(plan);
+    EXPECT_EQ(immediate.start_now(), system_error(ENOMEM));
+  }
+  pipe.fill();
+  for (int turn = 0; turn < 3 && called == 0; ++turn) ASSERT_TRUE(loop->run(Run::no_wait));
+  EXPECT_EQ(called, 1);
+  EXPECT_TRUE(lazy.is_active());
+}
+
+// A refused change leaves something of the old registration in the kernel; the loop finds out and
+// sleeps again.
+TEST(RefusedDescriptor, DoesNotKeepTheLoopFromSleeping) {
+  Pipe pipe;
+  const auto loop = make_loop();
+  Io io(*loop, pipe.ends[0], Events::read, [] {});
+  io.start();
+  ASSERT_TRUE(loop->run(Run::no_wait));
+  {
+    sys::FaultPlan plan;
+    plan.fail_nth(Call::epoll_ctl, 1, ENOMEM);
+    const sys::FaultScope scope(plan);
+    io.modify(Events::read | Events::urgent);
+    ASSERT_TRUE(loop->run(Run::no_wait));
+  }
+  ASSERT_FALSE(io.is_active());
+  pipe.fill();
+  Timer timer(*loop, [] {});
+  timer.start(std::chrono::milliseconds{5});
+  const std::uint64_t turns = loop->iteration();
+  EXPECT_EQ(loop->run(), false);
+  EXPECT_LE(loop->iteration() - turns, 6u);
+}
+
+// ---- a kernel's set beyond repair
+
+// Makes a file live on in the kernel's set behind a number that the loop knows nothing of.
+class BeyondRepair : public ::testing::Test {
+ protected:
+  BeyondRepair() : loop_(make_loop()) {
+    Io io(*loop_, pipe_.ends[0], Events::read, [] {});
+    io.start();
+    EXPECT_TRUE(loop_->run(Run::no_wait));
+    duplicate_ = ::fcntl(pipe_.ends[0], F_DUPFD_CLOEXEC, 0);
+    io.stop_closing();
+    ::close(pipe_.ends[0]);
+    pipe_.ends[0] = duplicate_;
+    pipe_.fill();
+  }
+
+  Pipe pipe_;
+  int duplicate_;
+  std::unique_ptr<Loop> loop_;
+};
+
+TEST_F(BeyondRepair, IsBuiltAnewSoThatTheLoopSleeps) {
+  Timer timer(*loop_, [] {});
+  timer.start(std::chrono::milliseconds{10});
+  const std::uint64_t turns = loop_->iteration();
+  EXPECT_EQ(loop_->run(), false);
+  EXPECT_LE(loop_->iteration() - turns, 6u);
+  EXPECT_GE(loop_->metrics().stale_events, 2u);
+}
+
+TEST_F(BeyondRepair, IsTriedAgainWhenItCannotBeBuiltAnew) {
+  int called = 0;
+  Timer timer(*loop_, [&called] { ++called; });
+  timer.start(std::chrono::milliseconds{2});
+  sys::FaultPlan plan;
+  plan.fail_nth(Call::epoll_create, 1, EMFILE, 3);
+  const sys::FaultScope scope(plan);
+  for (int i = 0; i < 1000 && called == 0; ++i) {
+    const auto result = loop_->run();
+    if (!result) {
+      EXPECT_EQ(result.error(), system_error(EMFILE));
+    }
+  }
+  EXPECT_EQ(called, 1);
+}
+
+TEST_F(BeyondRepair, StaysWakeableWhenTheWakeUpIsRefusedMeanwhile) {
+  sys::FaultPlan plan;
+  plan.fail_nth(Call::epoll_ctl, 1, ENOMEM);
+  const sys::FaultScope scope(plan);
+  for (int turn = 0; turn < 6; ++turn) (void)loop_->run(Run::no_wait);
+  ASSERT_EQ(plan.failures(Call::epoll_ctl), 1u);
+  loop_->ref();
+  ASSERT_EQ(loop_->prepare_to_wait(), kForever);
+  ASSERT_TRUE(loop_->post([] {}));
+  pollfd sleeper{.fd = *loop_->poll_fd(), .events = POLLIN, .revents = 0};
+  EXPECT_EQ(::poll(&sleeper, 1, 0), 1) << "the loop would sleep through a post()";
+}
+
+// ---- after a fork
+
+TEST(AfterFork, CanBeToldAgainWhicheverCallFails) {
+  for (const Call call : {Call::epoll_create, Call::eventfd, Call::epoll_ctl}) {
+    for (std::uint64_t nth = 1; nth <= 4; ++nth) {
+      SCOPED_TRACE(::testing::Message() << "call " << static_cast<int>(call) << " number " << nth);
+      Pipe pipe;
+      const auto loop = make_loop();
+      int called = 0;
+      Io io(*loop, pipe.ends[0], Events::read, [&called](Io& self) {
+        ++called;
+        self.stop();
+      });
+      io.start();
+      ASSERT_TRUE(loop->run(Run::no_wait));
+      sys::FaultPlan plan;
+      plan.fail_nth(call, nth, EMFILE);
+      {
+        const sys::FaultScope scope(plan);
+        std::error_code error = loop->after_fork();
+        EXPECT_EQ(static_cast<bool>(error), plan.failures(call) > 0);
+        if (error) error = loop->after_fork();
+        ASSERT_FALSE(error);
+      }
+      pipe.fill();
+      std::thread poster([&loop] { loop->post([] {}); });
+      poster.join();
+      ASSERT_TRUE(loop->run(Run::once));
+      EXPECT_EQ(called, 1);
+      EXPECT_EQ(loop->metrics().posts, 1u);
+    }
+  }
+}
+
+TEST(AfterFork, LeaksNothingWhicheverCallFails) {
+  const auto before = testing::open_fds();
+  for (const Call call : {Call::epoll_create, Call::eventfd, Call::epoll_ctl, Call::timerfd_create,
+                          Call::inotify_init}) {
+    for (std::uint64_t nth = 1; nth <= 3; ++nth) {
+      const auto loop = make_loop();
+      Periodic periodic(*loop, [] {});
+      Stat stat(*loop, [] {});
+      periodic.start_every(std::chrono::hours{1});
+      ASSERT_FALSE(stat.start("/"));
+      sys::FaultPlan plan;
+      plan.fail_nth(call, nth, EMFILE);
+      const sys::FaultScope scope(plan);
+      (void)loop->after_fork();
+      if (loop->after_fork()) ADD_FAILURE() << static_cast<int>(call) << " " << nth;
+      ASSERT_TRUE(loop->run(Run::no_wait));
+    }
+  }
+  EXPECT_EQ(testing::open_fds(), before);
+}
+
+}  // namespace
+}  // namespace spate

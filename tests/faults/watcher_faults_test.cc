@@ -1,0 +1,402 @@
+// What the watchers of signals, children, paths and the wall clock do when the kernel refuses them
+// what they are built on.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <memory>
+#include <string>
+
+#include "spate/child.h"
+#include "spate/periodic.h"
+#include "spate/signal.h"
+#include "spate/stat.h"
+#include "spate/timer.h"
+#include "sys/fault.h"
+#include "tests/support/open_fds.h"
+#include "tests/support/scripted.h"
+
+namespace spate {
+namespace {
+
+using sys::Call;
+using testing::ScriptedLoop;
+
+std::error_code system_error(int value) { return {value, std::system_category()}; }
+
+std::unique_ptr<Loop> make_loop(std::string_view backend = "epoll") {
+  return std::move(*Loop::create({.backend = backend}));
+}
+
+// A child that ends as soon as it is told to.
+class ChildProcess {
+ public:
+  ChildProcess() {
+    EXPECT_EQ(::pipe2(ends_, O_CLOEXEC), 0);
+    pid_ = ::fork();
+    if (pid_ != 0) return;
+    ::close(ends_[1]);
+    char byte;
+    while (::read(ends_[0], &byte, 1) < 0 && errno == EINTR) {
+    }
+    ::_exit(7);
+  }
+  ~ChildProcess() {
+    end();
+    ::close(ends_[0]);
+    ::waitpid(pid_, nullptr, 0);
+  }
+  int pid() const { return pid_; }
+  void end() {
+    if (ends_[1] >= 0) ::close(ends_[1]);
+    ends_[1] = -1;
+  }
+
+ private:
+  int ends_[2];
+  int pid_;
+};
+
+// ---- children
+
+// Runs until the child is reported, or gives up.
+struct Reported {
+  explicit Reported(Loop& loop) : child(loop, bind<&Reported::on_child>(this)), guard(loop, [] {}) {
+    guard.set_callback([this] {
+      gave_up = true;
+      child.loop().stop_all();
+    });
+  }
+  void on_child(Events e) {
+    ++calls;
+    events = e;
+    child.loop().stop();
+  }
+  void run(ChildProcess& process) {
+    guard.start(std::chrono::seconds{3});
+    process.end();
+    while (calls == 0 && !gave_up) ASSERT_TRUE(child.loop().run());
+    guard.stop();
+    EXPECT_FALSE(gave_up) << "the end of the child was missed";
+  }
+
+  Child child;
+  Timer guard;
+  int calls = 0;
+  Events events = Events::none;
+  bool gave_up = false;
+};
+
+class ChildFaults : public ::testing::TestWithParam<std::string_view> {};
+
+TEST_P(ChildFaults, FallBackToTheSignalWithoutProcessDescriptors) {
+  for (const int error : {ENOSYS, EPERM, EINVAL}) {
+    const auto loop = make_loop(GetParam());
+    sys::FaultPlan plan;
+    plan.fail_nth(Call::pidfd_open, 1, error, 10);
+    const sys::FaultScope scope(plan);
+    ChildProcess process;
+    Reported reported(*loop);
+    ASSERT_FALSE(reported.child.start(process.pid()));
+    reported.run(process);
+    EXPECT_EQ(reported.events, Events::child);
+    EXPECT_EQ(reported.child.exit_code(), 7);
+    EXPECT_EQ(loop->active_count(), 0);
+  }
+}
+
+TEST_P(ChildFaults, MissNothingWhenTheChildEndedBeforeTheSignalWasWatched) {
+  const auto loop = make_loop(GetParam());
+  sys::FaultPlan plan;
+  plan.fail_nth(Call::pidfd_open, 1, ENOSYS);
+  const sys::FaultScope scope(plan);
+  ChildProcess process;
+  process.end();
+  siginfo_t info;
+  ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(process.pid()), &info, WEXITED | WNOWAIT), 0);
+  Reported reported(*loop);
+  ASSERT_FALSE(reported.child.start(process.pid()));
+  reported.run(process);
+  EXPECT_EQ(reported.child.exit_code(), 7);
+}
+
+TEST_P(ChildFaults, AreReportedByStart) {
+  struct Refusal {
+    Call call;
+    int error;
+  };
+  for (const Refusal refusal : {Refusal{Call::pidfd_open, EMFILE}, Refusal{Call::pidfd_open, ENFILE},
+                                Refusal{Call::pidfd_open, ENOMEM}, Refusal{Call::waitid, ECHILD}}) {
+    const auto loop = make_loop(GetParam());
+    ChildProcess process;
+    const auto before = testing::open_fds();
+    Child child(*loop, [] { ADD_FAILURE(); });
+    sys::FaultPlan plan;
+    plan.fail_nth(refusal.call, 1, refusal.error);
+    const sys::FaultScope scope(plan);
+    EXPECT_EQ(child.start(process.pid()), system_error(refusal.error));
+    EXPECT_FALSE(child.is_active());
+    EXPECT_EQ(loop->active_count(), 0);
+    EXPECT_EQ(testing::open_fds(), before);
+  }
+}
+
+TEST_P(ChildFaults, AreReportedByStartWhenTheSignalCannotBeWatched) {
+  const auto loop = make_loop(GetParam());
+  ChildProcess process;
+  Child child(*loop, [] { ADD_FAILURE(); });
+  sys::FaultPlan plan;
+  plan.fail_nth(Call::pidfd_open, 1, ENOSYS, 2).fail_nth(Call::sigaction, 1, EINVAL);
+  const sys::FaultScope scope(plan);
+  EXPECT_EQ(child.start(process.pid()), system_error(EINVAL));
+  EXPECT_FALSE(child.is_active());
+  EXPECT_EQ(loop->active_count(), 0);
+  Reported reported(*loop);
+  ASSERT_FALSE(reported.child.start(process.pid())) << "and it works when it is tried again";
+  reported.run(process);
+}
+
+TEST_P(ChildFaults, LoseNoEndToAnInterruptedWait) {
+  for (const int pidfd_error : {0, ENOSYS}) {
+    const auto loop = make_loop(GetParam());
+    ChildProcess process;
+    Reported reported(*loop);
+    sys::FaultPlan plan;
+    if (pidfd_error != 0) plan.fail_nth(Call::pidfd_open, 1, pidfd_error);
+    plan.fail_nth(Call::waitid, 3, EINTR, 2).fail_nth(Call::waitid, 2, EINTR);
+    const sys::FaultScope scope(plan);
+    ASSERT_FALSE(reported.child.start(process.pid()));
+    reported.run(process);
+    EXPECT_EQ(reported.events, Events::child);
+  }
+}
+
+TEST_P(ChildFaults, SayThatSomebodyElseTookTheStatus) {
+  const auto loop = make_loop(GetParam());
+  ChildProcess process;
+  Reported reported(*loop);
+  ASSERT_FALSE(reported.child.start(process.pid()));
+  process.end();
+  ASSERT_EQ(::waitpid(process.pid(), nullptr, 0), process.pid());
+  reported.run(process);
+  EXPECT_EQ(reported.events, Events::child | Events::error);
+  EXPECT_EQ(reported.child.status(), 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Backends, ChildFaults, ::testing::ValuesIn(Loop::backends()),
+                         [](const auto& backend) { return std::string(backend.param); });
+
+TEST(ChildOnEpoll, IsStillReportedWhenItsProcessDescriptorIsRefused) {
+  const auto loop = make_loop();
+  ChildProcess process;
+  Reported reported(*loop);
+  {
+    sys::FaultPlan plan;
+    plan.fail_nth(Call::epoll_ctl, 1, ENOSPC);
+    const sys::FaultScope scope(plan);
+    ASSERT_FALSE(reported.child.start(process.pid()));
+    (void)loop->run(Run::no_wait);
+  }
+  reported.run(process);
+}
+
+TEST(ChildAfterFork, NoLongerKeepsTheLoopAlive) {
+  for (const Child::Report report : {Child::Report::exit, Child::Report::exit_stop_continue}) {
+    const auto loop = make_loop();
+    ChildProcess process;
+    Child child(*loop, [] { ADD_FAILURE(); });
+    ASSERT_FALSE(child.start(process.pid(), report));
+    ASSERT_FALSE(loop->after_fork());
+    EXPECT_FALSE(child.is_active());
+    EXPECT_EQ(loop->active_count(), 0);
+  }
+}
+
+// ---- signals
+
+TEST(SignalFaults, AreReportedByStart) {
+  const auto loop = make_loop();
+  Signal signal(*loop, [] {});
+  sys::FaultPlan plan;
+  plan.fail_nth(Call::sigaction, 1, EINVAL);
+  const sys::FaultScope scope(plan);
+  EXPECT_EQ(signal.start(SIGUSR2), system_error(EINVAL));
+  EXPECT_FALSE(signal.is_active());
+  EXPECT_EQ(loop->active_count(), 0);
+  EXPECT_FALSE(signal.start(SIGUSR2));
+}
+
+// ---- paths
+
+class StatFaults : public ::testing::Test {
+ protected:
+  StatFaults() : path_(::testing::TempDir() + "spate_stat_" + std::to_string(::getpid())) {
+    grow();
+  }
+  ~StatFaults() override { ::unlink(path_.c_str()); }
+
+  void grow() {
+    const int fd = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    EXPECT_EQ(::write(fd, "x", 1), 1);
+    ::close(fd);
+  }
+  // The wait of the next turn lets the polling interval pass.
+  void expect_change_is_polled() {
+    ASSERT_TRUE(scripted_.loop->run(Run::once));
+    EXPECT_EQ(calls_, 0);
+    grow();
+    ASSERT_TRUE(scripted_.loop->run(Run::once));
+    EXPECT_EQ(calls_, 1);
+    EXPECT_EQ(stat_.current().size, stat_.previous().size + 1);
+  }
+
+  ScriptedLoop scripted_;
+  std::string path_;
+  int calls_ = 0;
+  Stat stat_{*scripted_.loop, [this] { ++calls_; }};
+};
+
+TEST_F(StatFaults, FallBackToLookingNowAndThenWithoutInotify) {
+  for (const int error : {EMFILE, ENOSYS, ENOMEM}) {
+    calls_ = 0;
+    sys::FaultPlan plan;
+    plan.fail_nth(Call::inotify_init, 1, error, 10);
+    const sys::FaultScope scope(plan);
+    ASSERT_FALSE(stat_.start(path_));
+    expect_change_is_polled();
+    stat_.stop();
+    EXPECT_EQ(scripted_.loop->active_count(), 0);
+  }
+}
+
+TEST_F(StatFaults, FallBackToLookingNowAndThenWithoutAWatch) {
+  for (const int error : {ENOSPC, ENOMEM}) {
+    calls_ = 0;
+    sys::FaultPlan plan;
+    plan.fail_nth(Call::inotify_add_watch, 1, error, 10);
+    const sys::FaultScope scope(plan);
+    ASSERT_FALSE(stat_.start(path_));
+    expect_change_is_polled();
+    stat_.stop();
+  }
+}
+
+TEST_F(StatFaults, FallBackToLookingNowAndThenWhenInotifyCannotBeWatched) {
+  const int next = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+  ::close(next);
+  scripted_.backend->refusals[next] = system_error(ENOSPC);  // The number that inotify will get.
+  ASSERT_FALSE(stat_.start(path_));
+  Timer often(*scripted_.loop, [] {});
+  often.start(std::chrono::seconds{1}, std::chrono::seconds{1});
+  ASSERT_TRUE(scripted_.loop->run(Run::once));
+  grow();
+  for (int turn = 0; turn < 20 && calls_ == 0; ++turn) {
+    ASSERT_TRUE(scripted_.loop->run(Run::once));
+  }
+  EXPECT_EQ(calls_, 1) << "the change was missed";
+}
+
+TEST_F(StatFaults, CountAPathThatCannotBeLookedAtAsMissing) {
+  sys::FaultPlan plan;
+  plan.fail_nth(Call::lstat, 1, EACCES).fail_nth(Call::inotify_init, 1, EMFILE, 100);
+  const sys::FaultScope scope(plan);
+  ASSERT_FALSE(stat_.start(path_));
+  EXPECT_FALSE(stat_.current().exists());
+  ASSERT_TRUE(scripted_.loop->run(Run::once));
+  EXPECT_EQ(calls_, 1);
+  EXPECT_TRUE(stat_.current().exists());
+  EXPECT_FALSE(stat_.previous().exists());
+}
+
+TEST_F(StatFaults, AreReportedByStartWhenMemoryRunsOut) {
+  bool started = false;
+  for (std::uint64_t nth = 1; !started; ++nth) {
+    ASSERT_LT(nth, 20u);
+    ScriptedLoop fresh;
+    Stat stat(*fresh.loop, [] {});
+    sys::FaultPlan plan;
+    plan.fail_nth(Call::inotify_init, 1, EMFILE).fail_nth(Call::allocate, nth, ENOMEM);
+    const sys::FaultScope scope(plan);
+    const std::error_code error = stat.start(path_);
+    started = !error;
+    EXPECT_EQ(stat.is_active(), started);
+    EXPECT_EQ(fresh.loop->active_count(), started ? 1 : 0);
+    EXPECT_TRUE(started || error == system_error(ENOMEM));
+  }
+}
+
+TEST_F(StatFaults, LeaveNoDescriptorBehind) {
+  const auto before = testing::open_fds();
+  for (const Call call : {Call::inotify_init, Call::inotify_add_watch, Call::lstat}) {
+    sys::FaultPlan plan;
+    plan.fail_nth(call, 1, ENOMEM, 3);
+    const sys::FaultScope scope(plan);
+    ASSERT_FALSE(stat_.start(path_));
+    stat_.stop();
+    EXPECT_EQ(testing::open_fds(), before);
+  }
+}
+
+// ---- the wall clock
+
+class PeriodicFaults : public ::testing::Test {
+ protected:
+  void expect_looks_every_minute() {
+    periodic_.start_at(scripted_.clock.wall() + std::chrono::hours{1});
+    while (calls_ == 0) {
+      ASSERT_TRUE(scripted_.loop->run(Run::once));
+      ASSERT_LE(scripted_.backend->waits.back(), std::chrono::minutes{1});
+    }
+    EXPECT_GE(scripted_.loop->wall_now(), periodic_.at());
+    EXPECT_EQ(scripted_.loop->active_count(), 0);
+  }
+
+  ScriptedLoop scripted_;
+  int calls_ = 0;
+  Periodic periodic_{*scripted_.loop, [this] { ++calls_; }};
+};
+
+TEST_F(PeriodicFaults, MakeTheLoopLookAtTheClockEveryMinuteWithoutADescriptor) {
+  sys::FaultPlan plan;
+  plan.fail_nth(Call::timerfd_create, 1, EMFILE);
+  const sys::FaultScope scope(plan);
+  expect_looks_every_minute();
+}
+
+TEST_F(PeriodicFaults, MakeTheLoopLookAtTheClockEveryMinuteWhenItCannotBeArmed) {
+  const auto before = testing::open_fds();
+  sys::FaultPlan plan;
+  plan.fail_nth(Call::timerfd_settime, 1, EINVAL);
+  const sys::FaultScope scope(plan);
+  expect_looks_every_minute();
+  EXPECT_EQ(testing::open_fds(), before);
+}
+
+TEST_F(PeriodicFaults, MakeTheLoopLookAtTheClockEveryMinuteWhenItCannotBeWatched) {
+  const int next = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+  ::close(next);
+  scripted_.backend->refusals[next] = system_error(ENOSPC);
+  expect_looks_every_minute();
+}
+
+TEST_F(PeriodicFaults, AreReportedByStartWhenMemoryRunsOut) {
+  bool started = false;
+  for (std::uint64_t nth = 1; !started; ++nth) {
+    ASSERT_LT(nth, 20u);
+    ScriptedLoop fresh;
+    Periodic periodic(*fresh.loop, [] {});
+    sys::FaultPlan plan;
+    plan.fail_nth(Call::timerfd_create, 1, EMFILE).fail_nth(Call::allocate, nth, ENOMEM);
+    const sys::FaultScope scope(plan);
+    started = periodic.start_every(std::chrono::hours{1});
+    EXPECT_EQ(periodic.is_active(), started);
+    EXPECT_EQ(fresh.loop->active_count(), started ? 1 : 0);
+  }
+}
+
+}  // namespace
+}  // namespace spate
