@@ -32,5 +32,5 @@ int main() {
   struct sigaction now{};
   ::sigaction(SIGHUP, nullptr, &now);
   const bool is_default_again = now.sa_handler == SIG_DFL;
-  return hangups == 3 && is_default_again ? 0 : 1;
+  return hangups >= 3 && is_default_again ? 0 : 1;
 }

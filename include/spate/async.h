@@ -20,12 +20,14 @@ struct AsyncNode {
 class Async : public Watcher<Async, AsyncNode> {
  public:
   Async(Loop& loop, Delegate<Async> callback) : Watcher(loop, callback) {}
-  ~Async() { stop(); }
+  ~Async() {
+    if (is_known() || node_.sent.load() != 0) loop_->stop(node_);
+  }
 
   // False when memory runs out.
   bool start() { return loop_->start(node_); }
   void stop() {
-    stop_in_loop([this] { loop_->stop(node_); });
+    if (is_known()) loop_->stop(node_);
   }
   // Has the callback called in the loop's next turn. Enters the kernel only if the loop sleeps.
   // Async-signal-safe.

@@ -33,12 +33,13 @@ class Child : public Watcher<Child, ChildNode> {
   std::error_code start(int pid, Report report = Report::exit) {
     stop();
     node_.pid = pid;
+    node_.status = -1;
     node_.trace = report == Report::exit_stop_continue;
     return loop_->start(node_);
   }
   // The child runs on, and becomes a zombie when it ends, until somebody waits for it.
   void stop() {
-    stop_in_loop([this] { loop_->stop(node_); });
+    if (is_known()) loop_->stop(node_);
   }
 
   int pid() const { return node_.pid; }
@@ -46,9 +47,9 @@ class Child : public Watcher<Child, ChildNode> {
   // they would say. If somebody else took the status away, the events carry Events::error and the
   // status is 0.
   int status() const { return node_.status; }
-  bool exited() const { return (node_.status & 0x7f) == 0; }
+  bool exited() const { return node_.status >= 0 && (node_.status & 0x7f) == 0; }
   int exit_code() const { return (node_.status >> 8) & 0xff; }  // if exited()
-  bool signaled() const { return !exited() && !stopped() && !continued(); }
+  bool signaled() const { return node_.status >= 0 && !exited() && !stopped() && !continued(); }
   int term_signal() const { return node_.status & 0x7f; }  // if signaled()
   bool stopped() const { return (node_.status & 0xff) == 0x7f; }
   bool continued() const { return node_.status == 0xffff; }

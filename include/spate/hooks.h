@@ -17,7 +17,7 @@ class HookWatcher : public Watcher<Self, Node> {
   // False when memory runs out.
   bool start() { return this->loop_->start(kind, this->node_); }
   void stop() {
-    this->stop_in_loop([this] { this->loop_->stop(kind, this->node_); });
+    if (this->is_known()) this->loop_->stop(kind, this->node_);
   }
 };
 

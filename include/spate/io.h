@@ -36,14 +36,17 @@ class Io : public Watcher<Io, FdNode> {
     node_.fd = fd;
     node_.events = static_cast<std::uint32_t>(events) | kFdIsNew;
   }
-  // Asks the same descriptor for other events; also while active. False when memory runs out; it is
+  // Asks the same descriptor for other events; also while active, when Events::none is a pause.
+  // What was queued of events no longer asked for is forgotten. False when memory runs out; it is
   // then stopped.
   bool modify(Events events) {
     SPATE_ASSERT(!any(events & ~kIoEvents));
     const bool was_active = is_active();
+    const Events queued = clear_pending() & ~(kIoEvents & ~events);
     if (was_active) loop_->stop(node_);
     node_.events = (node_.events & kFdIsNew) | static_cast<std::uint32_t>(events);
-    return !was_active || loop_->start(node_);
+    const bool done = !was_active || loop_->start(node_);
+    return (!any(queued) || feed(queued)) && done;
   }
 
   // Needs a descriptor and at least one event. False when memory runs out (never after
@@ -60,13 +63,13 @@ class Io : public Watcher<Io, FdNode> {
     return loop_->start_now(node_);
   }
   void stop() {
-    stop_in_loop([this] { loop_->stop(node_); });
+    if (is_known()) loop_->stop(node_);
   }
   // Stops when the caller is about to close the descriptor, and saves the kernel call that would
   // take it out. The caller must close it before the loop waits again, and no other Io may be
   // watching it.
   void stop_closing() {
-    stop_in_loop([this] { loop_->stop_closing(node_); });
+    if (is_known()) loop_->stop_closing(node_);
   }
 
   // After Events::error: the kernel's reason.

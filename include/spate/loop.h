@@ -22,8 +22,11 @@
 #include <expected>
 #include <functional>
 #include <memory>
+#include <new>
 #include <string_view>
 #include <system_error>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "spate/error.h"
@@ -64,6 +67,8 @@ struct LoopOptions {
   std::uint32_t budget = 256;
   // Takes the place of the default dispatch, for layers and bindings. Must outlive the loop.
   Dispatcher* dispatcher = nullptr;
+  // Where time comes from; nullptr is system_clock(). Must outlive the loop.
+  Clock* clock = nullptr;
 };
 
 // Which backend a loop runs on, and why it is not the one that was tried first (empty when it is).
@@ -78,16 +83,16 @@ class SPATE_EXPORT Loop {
 
   // Errors: Error::unknown_backend; EMFILE, ENFILE, ENOMEM from the kernel. Any thread.
   static Created create(const LoopOptions& options = {});
-  // With a backend and a clock of the caller's; for tests. `clock` must outlive the loop.
-  // options.backend is not read.
-  static Created create(std::unique_ptr<Backend> backend, Clock& clock,
-                        const LoopOptions& options = {});
+  // With a backend of the caller's; for tests. options.backend is not read.
+  static Created create(std::unique_ptr<Backend> backend, const LoopOptions& options = {});
   // The names that LoopOptions::backend takes, best first. Any thread.
   static std::vector<std::string_view> backends();
 
   Loop(const Loop&) = delete;
   Loop& operator=(const Loop&) = delete;
-  virtual ~Loop();
+  // `delete` and unique_ptr come here: every Loop is the front of something larger, without virtual
+  // functions, so that programs may be compiled with RTTI and the library without.
+  static void operator delete(Loop* loop, std::destroying_delete_t);
 
   // ---- running
 
@@ -95,8 +100,8 @@ class SPATE_EXPORT Loop {
   // calls what the outer one has queued. Errors: Error::loop_forked; what the backend's wait
   // reports (the loop stays usable, nothing is lost).
   std::expected<bool, std::error_code> run(Run mode = Run::until_done);
-  // Makes the innermost run() return once the callbacks already queued have been called. Without
-  // effect outside run().
+  // Makes the innermost run() return once the callbacks already queued have been called; a run()
+  // nested into it meanwhile returns too. Without effect outside run().
   void stop();
   // The same for all nested runs.
   void stop_all();
@@ -124,7 +129,15 @@ class SPATE_EXPORT Loop {
   // thread's in its own order; the kernel is entered only if the loop sleeps. Any thread, also
   // inside a callback; not in a signal handler. False, and the task destroyed, when memory runs
   // out. Tasks still queued when the loop dies are destroyed unrun.
-  bool post(Task task);
+  template <class F>
+    requires std::is_constructible_v<Task, F&&>
+  bool post(F&& task) {
+    const PostPlace place = begin_post();
+    if (place.task == nullptr) return false;
+    new (place.task) Task(std::forward<F>(task));
+    end_post(place);
+    return true;
+  }
   // Makes the loop turn once more if it sleeps, without calling anything. Any thread;
   // async-signal-safe.
   void wake() noexcept;
@@ -216,9 +229,21 @@ class SPATE_EXPORT Loop {
   // For a Dispatcher: the next due event, its node already marked as no longer pending; false when
   // the turn is over.
   bool take(Due& due);
+  // What Dispatcher's defaults do.
+  void default_expiry(TimerNode& node);
+  void default_dispatch();
 
  protected:
   Loop() = default;
+  // Where the next task of the calling thread is to be made, and that it has been.
+  struct PostPlace {
+    Task* task;
+    void* lane;
+  };
+  PostPlace begin_post();
+  void end_post(PostPlace place);
+
+  static void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept;
 
   Nanos now_{0};
 };
@@ -230,15 +255,15 @@ class SPATE_EXPORT Dispatcher {
  public:
   virtual ~Dispatcher() = default;
   // A started node became ready. The default feeds it.
-  virtual void ready(Loop& loop, FdNode& node, Events events);
+  virtual void ready(Loop& loop, FdNode& node, Events events) { loop.feed(node.head, events); }
   // A timer expired; it is inactive. The default restarts it if it repeats, and feeds it.
-  virtual void expired(Loop& loop, TimerNode& node);
+  virtual void expired(Loop& loop, TimerNode& node) { loop.default_expiry(node); }
   // Calls what is due: while (loop.take(due)) ...  Leaving some for the next turn is allowed.
-  virtual void run_pending(Loop& loop);
+  virtual void run_pending(Loop& loop) { loop.default_dispatch(); }
   // Just before and just after the wait that may block (a binding gives up its interpreter lock
   // here).
-  virtual void before_wait(Loop& loop);
-  virtual void after_wait(Loop& loop);
+  virtual void before_wait(Loop&) {}
+  virtual void after_wait(Loop&) {}
 };
 
 }  // namespace spate

@@ -39,16 +39,15 @@ class Periodic : public Watcher<Periodic, PeriodicNode> {
     SPATE_ASSERT(interval > Nanos{0});
     return start_with(offset.count(), interval.count(), nullptr, nullptr);
   }
-  // `next(context, now)` returns the next time, later than `now`; a time that is not later stops
-  // the watcher, for that is the only sense it makes. It is called at the start, after each
-  // callback's event is queued and after each clock jump; it must not start, stop or destroy
-  // watchers.
+  // `next(context, now)` returns the next time, later than `now`; one that is not later is called
+  // back for at once and is the last. It is asked at the start, when a time has come, and after a
+  // clock jump; it must not start, stop or destroy watchers.
   bool reschedule_with(PeriodicNode::Reschedule next, void* context = nullptr) {
     SPATE_ASSERT(next != nullptr);
     return start_with(0, 0, next, context);
   }
   void stop() {
-    stop_in_loop([this] { loop_->stop(node_); });
+    if (is_known()) loop_->stop(node_);
   }
 
   // The next time it will be called back; meaningful while active.

@@ -30,7 +30,7 @@ class Signal : public Watcher<Signal, SignalNode> {
     return loop_->start(node_);
   }
   void stop() {
-    stop_in_loop([this] { loop_->stop(node_); });
+    if (is_known()) loop_->stop(node_);
   }
 
   int signum() const { return node_.signum; }

@@ -66,7 +66,7 @@ class Stat : public Watcher<Stat, StatNode> {
     return loop_->start(node_);
   }
   void stop() {
-    stop_in_loop([this] { loop_->stop(node_); });
+    if (is_known()) loop_->stop(node_);
   }
 
   const std::string& path() const { return node_.path; }

@@ -21,23 +21,23 @@ class Timer : public Watcher<Timer, TimerNode> {
  public:
   Timer(Loop& loop, Delegate<Timer> callback) : Watcher(loop, callback) {}
   ~Timer() {
-    stop_in_loop([this] { loop_->stop(node_); });
+    if (is_known()) loop_->stop(node_);
   }
 
   // Hides the base's: a stopped timer may still be linked.
   bool is_active() const { return Watcher::is_active() && node_.deadline != INT64_MAX; }
 
   // Arms, or arms anew if it is active, to expire once `delay` from Loop::now(). Negative counts as
-  // zero; zero expires in the next turn. False when memory runs out (never after Loop::reserve());
-  // it is then inactive.
+  // zero; zero expires in the next turn. Forgets an expiry that is queued but not yet called. False
+  // when memory runs out (never after Loop::reserve()); it is then inactive.
   bool start(Nanos delay) { return start(delay, Nanos{0}); }
   // First after `delay`, then every `repeat` (zero: once).
   bool start(Nanos delay, Nanos repeat) {
     set_repeat(repeat);
-    return loop_->restart(node_, deadline_after(delay));
+    return restart(delay);
   }
   void stop() {
-    stop_in_loop([this] { loop_->park(node_); });
+    if (is_known()) loop_->park(node_);
   }
   // Arms anew to expire `delay` from now, keeping repeat(). Forgets an expiry that is queued but
   // not yet called.

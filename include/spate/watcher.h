@@ -62,12 +62,8 @@ class Watcher {
   Watcher(Loop& loop, Delegate<Self> callback) : node_{}, loop_(&loop) { set_callback(callback); }
   ~Watcher() = default;  // Stopping is the kind's: only it knows its table.
 
-  // After this, nothing of the loop points here, and a loop that died earlier is not asked.
-  template <class Stop>
-  void stop_in_loop(Stop stop) {
-    if (is_active()) stop();
-    if (is_pending()) clear_pending();
-  }
+  // Something of the loop points here. Once the loop is gone, nothing does, and it is not asked.
+  bool is_known() const { return is_active() || is_pending(); }
 
   Node& head() {
     if constexpr (std::is_same_v<NodeType, Node>) {

@@ -35,7 +35,8 @@ class Backend {
   virtual void closing(int fd, Events before) { modify(fd, before, Events::none, 0); }
 
   // Waits until something is ready, `timeout` at most (zero: not at all; kForever: without end),
-  // and appends what is. Early and empty is allowed, and being interrupted is no error.
+  // and appends what is. Early and empty is allowed. Being interrupted is no error, but what is
+  // ready by then has to be looked for once more: timers must not overtake it.
   virtual std::error_code wait(Nanos timeout, std::vector<Ready>& ready) = 0;
 
   // Starts over with no descriptors, in the child of a fork or when the kernel's set is beyond

@@ -50,7 +50,8 @@ class Epoll final : public Backend {
   void closing(int, Events) override {}  // The kernel forgets a closed file by itself.
 
   std::error_code wait(Nanos timeout, std::vector<Ready>& ready) override {
-    const long count = wait_for(timeout);
+    long count = wait_for(timeout);
+    if (count == -EINTR) count = wait_for(Nanos{0});
     if (count == -EINTR) return {};
     if (count < 0) return sys::error_code(count);
     for (long i = 0; i < count; ++i) {

@@ -50,8 +50,8 @@ class Poll final : public Backend {
   }
 
   std::error_code wait(Nanos timeout, std::vector<Ready>& ready) override {
-    ++calls_.wait;
-    long count = sys::poll(fds_.data(), fds_.size(), timeout);
+    long count = wait_for(timeout);
+    if (count == -EINTR) count = wait_for(Nanos{0});
     if (count == -EINTR) return {};
     if (count < 0) return sys::error_code(count);
     for (std::size_t i = 0; count > 0; ++i) {
@@ -75,6 +75,11 @@ class Poll final : public Backend {
 
  private:
   static constexpr std::uint32_t kNone = UINT32_MAX;
+
+  long wait_for(Nanos timeout) {
+    ++calls_.wait;
+    return sys::poll(fds_.data(), fds_.size(), timeout);
+  }
 
   void remove(std::size_t number) {
     const std::uint32_t hole = place_[number];

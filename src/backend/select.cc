@@ -27,9 +27,8 @@ class Select final : public Backend {
   }
 
   std::error_code wait(Nanos timeout, std::vector<Ready>& ready) override {
-    ++calls_.wait;
-    fill_sets();
-    const long count = sys::select(end_, &read_, &write_, &except_, timeout);
+    long count = wait_for(timeout);
+    if (count == -EINTR) count = wait_for(Nanos{0});
     if (count == -EINTR) return {};
     if (count == -EBADF) return report_closed(ready);
     if (count < 0) return sys::error_code(count);
@@ -47,6 +46,12 @@ class Select final : public Backend {
   }
 
  private:
+  long wait_for(Nanos timeout) {
+    ++calls_.wait;
+    fill_sets();
+    return sys::select(end_, &read_, &write_, &except_, timeout);
+  }
+
   void fill_sets() {
     FD_ZERO(&read_);
     FD_ZERO(&write_);

@@ -59,7 +59,7 @@ void Children::stop(ChildNode& node) {
 }
 
 void Children::stop_all() {
-  while (first_ != nullptr) stop(*first_);
+  while (first_ != nullptr) loop_.stop(*first_);
 }
 
 // The child may have ended before the handler was there: look once without being asked.
@@ -91,24 +91,33 @@ void Children::look_at_all() {
   }
 }
 
+// The change is taken when everybody has been told of it. Until then it stays where it is, and
+// shows itself again.
 void Children::look_at(int pid, bool trace) {
-  int status = 0;
-  const long result = sys::wait_child(pid, trace, status);
-  if (result != 0 && result != -EINTR) report(pid, result, status);
+  int status = -1;
+  const long result = sys::see_child_change(pid, trace, status);
+  if (result == 0 || result == -EINTR) return;
+  if (report(pid, result < 0, status)) {
+    sys::take_child_change(pid, trace);
+  } else {
+    loop_.signals().raise(SIGCHLD);
+  }
 }
 
-void Children::report(int pid, long result, int status) {
-  const bool lost = result < 0;  // Somebody else has waited for it.
+// `lost`: somebody else has waited for it. False when memory ran out for one of the watchers.
+bool Children::report(int pid, bool lost, int status) {
   const bool lives_on = !lost && ((status & 0xff) == 0x7f || status == 0xffff);
   for (ChildNode* node = first_; node != nullptr;) {
     ChildNode* next = node->next;
     if (node->pid == pid && (!lives_on || node->trace)) {
-      node->status = lost ? 0 : status;
-      if (!lives_on) loop_.stop(*node);
-      loop_.deliver(node->head, lost ? Events::child | Events::error : Events::child);
+      node->status = status;
+      const Events events = lost ? Events::child | Events::error : Events::child;
+      if (!loop_.deliver(node->head, events)) return false;
+      if (!lives_on) loop_.retire(*node);
     }
     node = next;
   }
+  return true;
 }
 
 }  // namespace spate

@@ -28,7 +28,7 @@ class Children {
   void unwatch_signal();
   void look_at(int pid, bool trace);
   void look_at_all();
-  void report(int pid, long result, int status);
+  bool report(int pid, bool lost, int status);
 
   LoopCore& loop_;
   ChildNode* first_ = nullptr;

@@ -60,7 +60,7 @@ void FdTable::reconcile(Backend& backend, Sink& sink) {
     Slot& slot = slots_[static_cast<std::size_t>(fd)];
     slot.flags &= static_cast<std::uint8_t>(~kDirty);
     update_wanted(slot);
-    if (slot.wanted == slot.has && (slot.flags & kRenewed) == 0) continue;
+    if (slot.wanted == slot.has && (slot.flags & (kRenewed | kAlwaysReady)) == 0) continue;
     const std::error_code error = apply(backend, fd, slot);
     if (error.value() == EPERM && error.category() == std::system_category()) {
       set_always_ready(fd, slot, true);

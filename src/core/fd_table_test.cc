@@ -129,7 +129,7 @@ TEST_F(FdTableTest, TellsTheBackendWhatAllWatchersOfADescriptorWantTogether) {
   EXPECT_EQ(reconcile(), (Changes{{kFd, kWrite, kNone}}));
 }
 
-TEST_F(FdTableTest, ServesTheWatchersOfADescriptorInTheOrderTheyWereStarted) {
+TEST_F(FdTableTest, ServesTheWatcherOfADescriptorThatWasStartedLastFirst) {
   std::vector<FdNode> nodes(4, node_of(kFd, kRead));
   for (FdNode& node : nodes) start(node);
   table_.stop(nodes[1]);
@@ -137,10 +137,10 @@ TEST_F(FdTableTest, ServesTheWatchersOfADescriptorInTheOrderTheyWereStarted) {
   reconcile();
   for (int round = 0; round < 2; ++round) {
     EXPECT_TRUE(deliver(kFd, kRead));
-    EXPECT_EQ(take_calls(), (std::vector<Call>{{&nodes[0], kRead, 0},
-                                               {&nodes[2], kRead, 0},
+    EXPECT_EQ(take_calls(), (std::vector<Call>{{&nodes[1], kRead, 0},
                                                {&nodes[3], kRead, 0},
-                                               {&nodes[1], kRead, 0}}));
+                                               {&nodes[2], kRead, 0},
+                                               {&nodes[0], kRead, 0}}));
   }
 }
 
@@ -153,7 +153,7 @@ TEST_F(FdTableTest, HandsEachWatcherOnlyWhatItAskedFor) {
   deliver(kFd, kWrite);
   EXPECT_EQ(take_calls(), (std::vector<Call>{{&writer, kWrite, 0}}));
   deliver(kFd, kRead | Events::urgent | Events::closed);
-  EXPECT_EQ(take_calls(), (std::vector<Call>{{&reader, kRead, 0}, {&writer, Events::urgent, 0}}));
+  EXPECT_EQ(take_calls(), (std::vector<Call>{{&writer, Events::urgent, 0}, {&reader, kRead, 0}}));
 }
 
 TEST_F(FdTableTest, TellsWhoeverIsThereOfAnErrorThatNobodyAskedAbout) {
@@ -238,7 +238,7 @@ TEST_F(FdTableTest, StopsAllWatchersOfARefusedDescriptorAndSaysWhy) {
   reconcile();
   EXPECT_EQ(take_calls(),
             (std::vector<Call>{
-                {&nodes[0], kNone, EBADF}, {&nodes[1], kNone, EBADF}, {&nodes[2], kNone, EBADF}}));
+                {&nodes[2], kNone, EBADF}, {&nodes[1], kNone, EBADF}, {&nodes[0], kNone, EBADF}}));
   EXPECT_EQ(table_.active_fds(), 0u);
   EXPECT_EQ(reconcile(), Changes{}) << "it is not asked for again by itself";
   backend_.refusals.clear();

@@ -13,10 +13,11 @@ namespace {
 LoopCore& core(Loop& loop) { return static_cast<LoopCore&>(loop); }
 const LoopCore& core(const Loop& loop) { return static_cast<const LoopCore&>(loop); }
 
-Loop::Created assemble(OpenedBackend backend, Clock& clock, const LoopOptions& options) {
-  std::unique_ptr<LoopCore> loop(new (std::nothrow) LoopCore(std::move(backend), clock, options));
+Loop::Created assemble(OpenedBackend backend, const LoopOptions& options) {
+  auto* core = new (std::nothrow) LoopCore(std::move(backend), options);
+  std::unique_ptr<Loop> loop(core);
   if (loop == nullptr) return std::unexpected(std::error_code(ENOMEM, std::system_category()));
-  if (const std::error_code error = loop->open()) return std::unexpected(error);
+  if (const std::error_code error = core->open()) return std::unexpected(error);
   return loop;
 }
 
@@ -25,18 +26,25 @@ Loop::Created assemble(OpenedBackend backend, Clock& clock, const LoopOptions& o
 Loop::Created Loop::create(const LoopOptions& options) {
   std::expected<OpenedBackend, std::error_code> backend = open_backend(options.backend);
   if (!backend) return std::unexpected(backend.error());
-  return assemble(std::move(*backend), system_clock(), options);
+  return assemble(std::move(*backend), options);
 }
 
-Loop::Created Loop::create(std::unique_ptr<Backend> backend, Clock& clock,
-                           const LoopOptions& options) {
+Loop::Created Loop::create(std::unique_ptr<Backend> backend, const LoopOptions& options) {
   if (const std::error_code error = backend->reopen()) return std::unexpected(error);
-  return assemble({std::move(backend), {}}, clock, options);
+  return assemble({std::move(backend), {}}, options);
 }
 
 std::vector<std::string_view> Loop::backends() { return backend_names(); }
 
-Loop::~Loop() = default;
+void* Loop::operator new(std::size_t bytes, const std::nothrow_t& nothrow) noexcept {
+  return ::operator new(bytes, nothrow);
+}
+
+void Loop::operator delete(Loop* loop, std::destroying_delete_t) {
+  LoopCore* whole = &core(*loop);
+  whole->~LoopCore();
+  ::operator delete(whole, sizeof(LoopCore));
+}
 
 std::expected<bool, std::error_code> Loop::run(Run mode) { return core(*this).run(mode); }
 void Loop::stop() { core(*this).leave(false); }
@@ -49,11 +57,14 @@ WallTime Loop::wall_now() { return core(*this).wall_now(); }
 void Loop::suspend() { core(*this).suspend(); }
 void Loop::resume() { core(*this).resume(); }
 
-bool Loop::post(Task task) {
-  LoopCore& loop = core(*this);
-  const PostQueue::Pushed pushed = loop.posts_.push(std::move(task));
-  if (pushed == PostQueue::Pushed::into_empty) loop.wakeup_.wake();
-  return pushed != PostQueue::Pushed::out_of_memory;
+Loop::PostPlace Loop::begin_post() {
+  PostQueue::Lane* lane = core(*this).posts_.lane_of_this_thread();
+  return {lane == nullptr ? nullptr : PostQueue::place_in(*lane), lane};
+}
+
+void Loop::end_post(PostPlace place) {
+  PostQueue::publish(*static_cast<PostQueue::Lane*>(place.lane));
+  core(*this).wakeup_.wake();
 }
 
 void Loop::wake() noexcept { core(*this).wakeup_.wake(); }
@@ -112,7 +123,7 @@ bool Loop::start(PeriodicNode& node) {
 
 void Loop::stop(PeriodicNode& node) {
   LoopCore& loop = core(*this);
-  loop.check_thread();
+  loop.forget_pending(node.head);
   if (node.head.active == 0) return;
   loop.periodics_.stop(node);
   unref();
@@ -129,7 +140,7 @@ std::error_code Loop::start(SignalNode& node) {
 
 void Loop::stop(SignalNode& node) {
   LoopCore& loop = core(*this);
-  loop.check_thread();
+  loop.forget_pending(node.head);
   if (node.head.active == 0) return;
   loop.signals_.stop(node);
   unref();
@@ -146,7 +157,7 @@ std::error_code Loop::start(ChildNode& node) {
 
 void Loop::stop(ChildNode& node) {
   LoopCore& loop = core(*this);
-  loop.check_thread();
+  loop.forget_pending(node.head);
   if (node.head.active == 0) return;
   loop.children_.stop(node);
   unref();
@@ -163,7 +174,7 @@ std::error_code Loop::start(StatNode& node) {
 
 void Loop::stop(StatNode& node) {
   LoopCore& loop = core(*this);
-  loop.check_thread();
+  loop.forget_pending(node.head);
   if (node.head.active == 0) return;
   loop.paths_.stop(node);
   unref();
@@ -175,12 +186,7 @@ bool Loop::feed(Node& node, Events events) { return core(*this).feed(node, event
 Events Loop::clear_pending(Node& node) { return core(*this).clear_pending(node); }
 bool Loop::take(Due& due) { return core(*this).take(due); }
 
-void Dispatcher::ready(Loop& loop, FdNode& node, Events events) { loop.feed(node.head, events); }
-
-void Dispatcher::expired(Loop& loop, TimerNode& node) { core(loop).default_expiry(node); }
-
-void Dispatcher::run_pending(Loop& loop) { core(loop).default_dispatch(); }
-void Dispatcher::before_wait(Loop&) {}
-void Dispatcher::after_wait(Loop&) {}
+void Loop::default_expiry(TimerNode& node) { core(*this).default_expiry(node); }
+void Loop::default_dispatch() { core(*this).default_dispatch(); }
 
 }  // namespace spate

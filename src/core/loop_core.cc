@@ -6,8 +6,8 @@
 
 namespace spate {
 
-LoopCore::LoopCore(OpenedBackend backend, Clock& clock, const LoopOptions& options)
-    : clock_(clock),
+LoopCore::LoopCore(OpenedBackend backend, const LoopOptions& options)
+    : clock_(options.clock != nullptr ? *options.clock : system_clock()),
       dispatcher_(options.dispatcher),
       backend_(std::move(backend.backend)),
       backend_reason_(std::move(backend.reason)),
@@ -33,6 +33,7 @@ std::error_code LoopCore::open() {
 
 LoopCore::~LoopCore() {
   SPATE_ASSERT(depth_ == 0);
+  pending_.clear();
   call_hooks(Hook::cleanup, Events::cleanup);
   stop_everything();
 }
@@ -45,6 +46,7 @@ void LoopCore::stop_everything() {
   periodics_.stop_all();
   signals_.stop_all();
   queue_asyncs();
+  asyncs_.remove_all();
   for (HookList& list : hooks_) list.remove_all();
   timers_.stop_all();
   fds_.stop_all();
@@ -55,45 +57,45 @@ void LoopCore::stop_everything() {
 
 std::expected<bool, std::error_code> LoopCore::run(Run mode) {
   check_thread();
-  if (fork_generation_ != sys::fork_generation())
-    return std::unexpected(make_error_code(Error::loop_forked));
   runner_ = sys::thread_identity();
-  ++depth_;
+  wakeup_.announce_awake();
+  if (depth_++ == 0) entered_ = clock_.monotonic();
   std::error_code error;
   do {
     error = turn(mode != Run::no_wait);
-  } while (!error && mode == Run::until_done && leave_ == Leave::no &&
-           (active_count() > 0 || has_something_queued()));
-  --depth_;
-  if (leave_ == Leave::one || depth_ == 0) leave_ = Leave::no;
+  } while (!error && mode == Run::until_done && !is_leaving() && is_alive());
+  if (leave_from_ == depth_) leave_from_ = INT_MAX;
+  if (--depth_ == 0) metrics_.busy += clock_.monotonic() - entered_;
   if (error) return std::unexpected(error);
-  return active_count() > 0 || has_something_queued();
+  return is_alive();
 }
 
 void LoopCore::leave(bool all) {
   check_thread();
-  if (depth_ > 0 && leave_ != Leave::all) leave_ = all ? Leave::all : Leave::one;
+  const int from = all ? 1 : depth_;
+  if (depth_ > 0 && from < leave_from_) leave_from_ = from;
 }
 
 std::error_code LoopCore::turn(bool may_block) {
+  if (is_foreign()) return Error::loop_forked;
   ++metrics_.turns;
-  if (first_turn_ < Nanos{0}) first_turn_ = clock_.monotonic();
   if (fork_hooks_due_) {
     fork_hooks_due_ = false;
     call_hooks(Hook::fork, Events::fork);
   }
   call_hooks(Hook::prepare, Events::prepare);
-  if (leave_ != Leave::no) return {};
+  if (is_leaving()) return {};
+  if (is_foreign()) return Error::loop_forked;  // A hook has forked, and this is the child.
   if (rebuild_) {
     if (const std::error_code error = rebuild_backend()) return error;
   }
-  fds_.reconcile(*backend_, *this);
-  const std::error_code error = wait(may_block ? wait_time() : Nanos{0});
+  fds_.reconcile(*backend_, delivery_);
+  const std::error_code error = wait(may_block);
   queue_ready();
   queue_timers();
   if (signals_.has_raised()) signals_.collect();
   queue_asyncs();
-  if (!posts_.empty()) feed(post_node_, Events::custom);
+  if (posts_.has_posts()) feed(post_node_, Events::custom);
   queue_idle();
   hooks(Hook::check).feed_all(pending_, Events::check);
   call_pending();
@@ -107,13 +109,20 @@ std::error_code LoopCore::rebuild_backend() {
   return {};
 }
 
-bool LoopCore::has_something_queued() const { return !pending_.empty() || !posts_.empty(); }
+bool LoopCore::has_something_queued() const { return !pending_.empty() || posts_.has_posts(); }
 
-// How long nothing can become due.
+// Whether other threads or signal handlers have left something.
+bool LoopCore::has_messages() const {
+  return posts_.has_posts() || sent_.load() != nullptr || signals_.has_raised();
+}
+
+bool LoopCore::is_alive() const { return active_count() > 0 || has_something_queued(); }
+
+// How long nothing of the loop's own can become due.
 Nanos LoopCore::wait_time() {
-  if (active_count() <= 0 || has_something_queued() || !hooks(Hook::idle).empty() ||
-      fds_.has_always_ready())
+  if (has_something_queued() || !hooks(Hook::idle).empty() || fds_.has_always_ready()) {
     return Nanos{0};
+  }
   const std::int64_t deadline = timers_.next_deadline();
   if (deadline == INT64_MAX) return periodics_.longest_wait();
   update_now();  // The callbacks may have taken their time.
@@ -122,13 +131,26 @@ Nanos LoopCore::wait_time() {
   return until < periodics_.longest_wait() ? until : periodics_.longest_wait();
 }
 
-std::error_code LoopCore::wait(Nanos timeout) {
+// A wait that ends only because timers have to be sorted more finely goes on: nobody is to see it.
+std::error_code LoopCore::wait(bool may_block) {
+  if (!may_block || active_count() <= 0) return wait_once(Nanos{0});
+  for (;;) {
+    const Nanos timeout = wait_time();
+    const Nanos began = now_;
+    const std::error_code error = wait_once(timeout);
+    const bool timed_out = timeout > Nanos{0} && now_ - began >= timeout;
+    if (error || !timed_out || !ready_.empty() || has_messages()) return error;
+    timers_.advance(now_.count());
+    if (timers_.next_deadline() <= now_.count() || !periodics_.empty()) return {};
+  }
+}
+
+std::error_code LoopCore::wait_once(Nanos timeout) {
   if (dispatcher_ != nullptr) dispatcher_->before_wait(*this);
   Nanos before{0};
   if (timeout > Nanos{0}) {
     wakeup_.announce_sleep();
-    if (posts_.has_incoming() || sent_.load() != nullptr || signals_.has_raised())
-      timeout = Nanos{0};
+    if (has_messages()) timeout = Nanos{0};
     before = clock_.monotonic();
   }
   ready_.clear();
@@ -148,7 +170,7 @@ void LoopCore::queue_ready() {
   for (const Ready& ready : ready_) fds_.prefetch_slot(ready.fd);
   for (std::size_t i = 0; i < count; ++i) {
     if (i + kAhead < count) fds_.prefetch_watcher(ready_[i + kAhead].fd);
-    if (fds_.deliver(ready_[i], *this)) continue;
+    if (fds_.deliver(ready_[i], delivery_)) continue;
     ++metrics_.stale_events;
     stale = true;
   }
@@ -157,7 +179,7 @@ void LoopCore::queue_ready() {
   // would keep the loop from ever sleeping.
   rebuild_ = rebuild_ || (stale && saw_stale_);
   saw_stale_ = stale;
-  if (fds_.has_always_ready()) fds_.deliver_always_ready(*this);
+  if (fds_.has_always_ready()) fds_.deliver_always_ready(delivery_);
 }
 
 void LoopCore::queue_timers() {
@@ -170,7 +192,7 @@ void LoopCore::queue_asyncs() {
   for (AsyncNode* node = sent_.exchange(nullptr, std::memory_order_acquire); node != nullptr;) {
     AsyncNode* next = node->next;
     node->sent.store(0);  // From here on it can be sent anew, and its `next` belongs to the sender.
-    if (node->head.active != 0) deliver(node->head, Events::async);
+    if (node->head.active != 0 && !deliver(node->head, Events::async)) send(*node);
     node = next;
   }
 }
@@ -187,12 +209,10 @@ void LoopCore::read_wakeup() {
   wakeup_.drain();
 }
 
-void LoopCore::deliver(Node& node, Events events) {
-  if (node.priority == kDirect) {
-    node.callback(node.context, node, events);
-  } else {
-    pending_.feed(node, events);
-  }
+bool LoopCore::deliver(Node& node, Events events) {
+  if (node.priority != kDirect) return pending_.feed(node, events);
+  node.callback(node.context, node, events);
+  return true;
 }
 
 void LoopCore::on_ready(FdNode& node, Events events) {
@@ -288,7 +308,7 @@ bool LoopCore::take(Due& due) {
 void LoopCore::PostRunner::on_event(Events) {
   const std::size_t count = loop_.posts_.run(kPostsPerTurn);
   loop_.metrics_.posts += count;
-  loop_.metrics_.events += count;
+  loop_.metrics_.events += count - 1;  // Their one common event has been counted.
 }
 
 // ---- starting and stopping
@@ -306,7 +326,7 @@ bool LoopCore::start_fd_beyond(FdNode& node) {
 std::error_code LoopCore::start_fd_now(FdNode& node) {
   check_thread();
   if (node.head.active != 0) return {};
-  if (fork_generation_ != sys::fork_generation()) return Error::loop_forked;
+  if (is_foreign()) return Error::loop_forked;
   if (const std::error_code error = fds_.ensure(node.fd)) return error;
   fds_.start(node);
   const std::error_code error = fds_.reconcile_now(*backend_, node.fd);
@@ -319,7 +339,7 @@ std::error_code LoopCore::start_fd_now(FdNode& node) {
 }
 
 void LoopCore::stop_fd_closing(FdNode& node) {
-  check_thread();
+  forget_pending(node.head);
   if (node.head.active == 0) return;
   stop_fd(node);
   fds_.forget(*backend_, node.fd);
@@ -341,7 +361,7 @@ bool LoopCore::start_hook(Hook hook, Node& node) {
 }
 
 void LoopCore::stop_hook(Hook hook, Node& node) {
-  check_thread();
+  forget_pending(node);
   if (node.active == 0) return;
   hooks(hook).remove(node);
   if (keeps_alive(hook)) unref();
@@ -350,17 +370,18 @@ void LoopCore::stop_hook(Hook hook, Node& node) {
 bool LoopCore::start_async(AsyncNode& node) {
   check_thread();
   if (node.head.active != 0) return true;
-  node.head.active = 1;
+  if (!asyncs_.add(node.head)) return false;
   ref();
   return true;
 }
 
 // A node that was sent lies on the stack, which can only be emptied whole.
 void LoopCore::stop_async(AsyncNode& node) {
-  check_thread();
-  if (node.head.active == 0) return;
-  node.head.active = 0;
-  unref();
+  forget_pending(node.head);
+  if (node.head.active != 0) {
+    asyncs_.remove(node.head);
+    unref();
+  }
   if (node.sent.load() != 0) queue_asyncs();
 }
 
@@ -385,11 +406,10 @@ void LoopCore::resume() {
 }
 
 std::error_code LoopCore::after_fork() {
-  if (const std::error_code error = wakeup_.open()) return error;
   if (const std::error_code error = backend_->reopen()) return error;
   fork_generation_ = sys::fork_generation();
   fds_.register_all_again();
-  fds_.stop(wakeup_node_);
+  if (wakeup_node_.head.active != 0) fds_.stop(wakeup_node_);
   if (const std::error_code error = open()) return error;
   signals_.after_fork();
   children_.stop_all();
@@ -401,12 +421,12 @@ std::error_code LoopCore::after_fork() {
 
 Nanos LoopCore::prepare_to_wait() {
   check_thread();
-  fds_.reconcile(*backend_, *this);
+  if (is_foreign()) return Nanos{0};  // run() says what is the matter.
+  fds_.reconcile(*backend_, delivery_);
   const Nanos timeout = wait_time();
   if (timeout == Nanos{0}) return timeout;
   wakeup_.announce_sleep();
-  const bool due = posts_.has_incoming() || sent_.load() != nullptr || signals_.has_raised();
-  return due ? Nanos{0} : timeout;
+  return has_messages() ? Nanos{0} : timeout;
 }
 
 Metrics LoopCore::metrics() const {
@@ -416,7 +436,8 @@ Metrics LoopCore::metrics() const {
   metrics.active_timers = timers_.size();
   metrics.active_fds = fds_.active_fds() - 1;  // Without the wake-up's own.
   metrics.pending = pending_.size();
-  if (first_turn_ >= Nanos{0}) metrics.busy = clock_.monotonic() - first_turn_ - metrics.blocked;
+  if (depth_ > 0) metrics.busy += clock_.monotonic() - entered_;
+  metrics.busy -= metrics.blocked;
   return metrics;
 }
 

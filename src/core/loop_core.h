@@ -2,6 +2,7 @@
 // queue they all feed, one place where user code is called.
 #pragma once
 
+#include <climits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -26,10 +27,11 @@
 
 namespace spate {
 
-class LoopCore final : public Loop, private FdTable::Sink {
+class LoopCore final : public Loop {
  public:
-  LoopCore(OpenedBackend backend, Clock& clock, const LoopOptions& options);
-  ~LoopCore() override;
+  LoopCore(OpenedBackend backend, const LoopOptions& options);
+  ~LoopCore();
+  using Loop::operator new;
 
   // The second half of construction, which can fail.
   std::error_code open();
@@ -43,7 +45,9 @@ class LoopCore final : public Loop, private FdTable::Sink {
   void suspend();
   void resume();
 
-  void update_now() { now_ = clock_.monotonic() - suspended_; }
+  void update_now() {
+    now_ = (suspended_at_ < Nanos{0} ? clock_.monotonic() : suspended_at_) - suspended_;
+  }
   WallTime wall_now() { return clock_.wall(); }
 
   bool start_fd(FdNode& node) {
@@ -55,7 +59,7 @@ class LoopCore final : public Loop, private FdTable::Sink {
     return true;
   }
   void stop_fd(FdNode& node) {
-    check_thread();
+    forget_pending(node.head);
     if (node.head.active == 0) return;
     if (node.head.priority != kDirect) unref();
     fds_.stop(node);
@@ -70,13 +74,13 @@ class LoopCore final : public Loop, private FdTable::Sink {
     return true;
   }
   void stop_timer(TimerNode& node) {
-    check_thread();
+    forget_pending(node.head);
     if (node.head.active == 0) return;
     timers_.stop(node);
     if (node.head.priority == kDirect) ref();
   }
   void park_timer(TimerNode& node) {
-    check_thread();
+    forget_pending(node.head);
     timers_.park(node);
   }
   bool restart_timer(TimerNode& node, std::int64_t deadline) {
@@ -89,8 +93,18 @@ class LoopCore final : public Loop, private FdTable::Sink {
   void stop_async(AsyncNode& node);
   void send(AsyncNode& node) noexcept;
 
-  // Queues an event, or hands it to a direct node at once.
-  void deliver(Node& node, Events events);
+  // Makes inactive what has reported its last, and leaves the report queued.
+  void retire(ChildNode& node) {
+    children_.stop(node);
+    unref();
+  }
+  void retire(PeriodicNode& node) {
+    periodics_.stop(node);
+    unref();
+  }
+
+  // Queues an event, or hands it to a direct node at once. False when memory runs out.
+  bool deliver(Node& node, Events events);
   Signals& signals() { return signals_; }
 
   bool feed(Node& node, Events events) { return pending_.feed(node, events); }
@@ -110,6 +124,12 @@ class LoopCore final : public Loop, private FdTable::Sink {
     static_cast<Internal*>(context)->on_event(events);
   }
 
+  // What every stop begins with.
+  void forget_pending(Node& node) {
+    check_thread();
+    if (node.pending != 0) pending_.remove(node);
+  }
+
   // Only the thread that runs a loop may touch it.
   void check_thread() const { SPATE_ASSERT(depth_ == 0 || runner_ == sys::thread_identity()); }
 
@@ -126,6 +146,17 @@ class LoopCore final : public Loop, private FdTable::Sink {
     LoopCore& loop_;
   };
 
+  // Where the descriptors' table hands over what it finds.
+  class Delivery final : public FdTable::Sink {
+   public:
+    explicit Delivery(LoopCore& loop) : loop_(loop) {}
+    void on_ready(FdNode& node, Events events) override { loop_.on_ready(node, events); }
+    void on_refused(FdNode& node, int error) override { loop_.on_refused(node, error); }
+
+   private:
+    LoopCore& loop_;
+  };
+
   static constexpr std::size_t kPostsPerTurn = 1024;
   static constexpr std::size_t kAhead = 8;  // How many events' watchers are fetched in advance.
 
@@ -136,8 +167,11 @@ class LoopCore final : public Loop, private FdTable::Sink {
   bool start_fd_beyond(FdNode& node);
   std::error_code turn(bool may_block);
   std::error_code rebuild_backend();
+  bool is_foreign() const { return fork_generation_ != sys::fork_generation(); }
+  bool is_leaving() const { return leave_from_ <= depth_; }
   Nanos wait_time();
-  std::error_code wait(Nanos timeout);
+  std::error_code wait(bool may_block);
+  std::error_code wait_once(Nanos timeout);
   void queue_ready();
   void queue_timers();
   void queue_asyncs();
@@ -147,11 +181,13 @@ class LoopCore final : public Loop, private FdTable::Sink {
   void call(const Due& due);
   void call_measured(const Due& due);
   bool has_something_queued() const;
+  bool has_messages() const;
+  bool is_alive() const;
   void read_wakeup();
   void stop_everything();
 
-  void on_ready(FdNode& node, Events events) override;
-  void on_refused(FdNode& node, int error) override;
+  void on_ready(FdNode& node, Events events);
+  void on_refused(FdNode& node, int error);
   void on_expired(TimerNode& node);
 
   Clock& clock_;
@@ -162,6 +198,7 @@ class LoopCore final : public Loop, private FdTable::Sink {
 
   PendingQueue pending_;
   FdTable fds_;
+  Delivery delivery_{*this};
   TimerQueue timers_;
   HookList hooks_[kHookKinds];
   PostQueue posts_;
@@ -169,6 +206,7 @@ class LoopCore final : public Loop, private FdTable::Sink {
   FdNode wakeup_node_{};
   PostRunner post_runner_{*this};
   Node post_node_{};
+  HookList asyncs_;
   std::atomic<AsyncNode*> sent_{nullptr};
   Signals signals_{*this, wakeup_};
   Children children_{*this};
@@ -179,7 +217,7 @@ class LoopCore final : public Loop, private FdTable::Sink {
   std::vector<Ready> ready_;
   std::int64_t refs_ = 0;
   int depth_ = 0;
-  enum class Leave { no, one, all } leave_ = Leave::no;
+  int leave_from_ = INT_MAX;  // The run() calls nested so deep or deeper are to return.
   std::uintptr_t runner_ = 0;
   std::uint32_t fork_generation_;
   bool fork_hooks_due_ = false;
@@ -188,7 +226,7 @@ class LoopCore final : public Loop, private FdTable::Sink {
   bool measuring_ = false;
   Nanos suspended_{0};  // How much loop time lags behind the clock.
   Nanos suspended_at_{-1};
-  Nanos first_turn_{-1};
+  Nanos entered_{0};  // When the outermost run() began.
   Metrics metrics_;
 };
 

@@ -64,7 +64,7 @@ class Model {
     for (int& fd : files_) fd = ::dup(null_);
     auto backend = std::make_unique<ModelBackend>(*this);
     backend_ = backend.get();
-    loop_ = std::move(*Loop::create(std::move(backend), clock_, {.budget = kBudget}));
+    loop_ = std::move(*Loop::create(std::move(backend), {.budget = kBudget, .clock = &clock_}));
     for (int i = 0; i < kWatchers; ++i) make_watcher(i);
   }
   ~Model() {
@@ -180,7 +180,12 @@ class Model {
     if (watcher.life != life_of(watcher.fd)) aim(id);  // The duty of whoever closed it.
     ASSERT_TRUE(watcher.io->start());
     watcher.active = true;
-    on_[watcher.fd].push_back(id);
+    put_first(id);
+  }
+  // The watcher started last is the first to be called.
+  void put_first(int id) {
+    std::vector<int>& there = on_[watchers_[id].fd];
+    there.insert(there.begin(), id);
   }
   void stop(int id) {
     watchers_[id].io->stop();
@@ -197,8 +202,8 @@ class Model {
     watcher.wanted = some_events();
     ASSERT_TRUE(watcher.io->modify(watcher.wanted));
     if (!watcher.active) return;
-    std::erase(on_[watcher.fd], id);  // As stopped and started: the last in line now.
-    on_[watcher.fd].push_back(id);
+    std::erase(on_[watcher.fd], id);  // As stopped and started.
+    put_first(id);
   }
   void feed(int id) {
     const auto events = static_cast<Events>(0x1000000u << random_.below(3));
@@ -228,7 +233,7 @@ class Model {
   int null_;
   int files_[kFiles];
   std::map<int, int> lives_;
-  std::map<int, std::vector<int>> on_;  // The active watchers of a descriptor, first started first.
+  std::map<int, std::vector<int>> on_;  // The active watchers of a descriptor, last started first.
   int operations_ = 0;
   int called_ = 0;
   int reported_ = 0;

@@ -198,9 +198,12 @@ void PathWatch::look_at(StatNode& node) {
   poll_too(node);
   const FileStatus now = look(node.path);
   if (now == node.current) return;
+  if (!loop_.deliver(node.head, Events::stat)) {
+    loop_.restart_timer(node.poll, (loop_.now() + Nanos{node.interval}).count());  // Look again.
+    return;
+  }
   node.previous = node.current;
   node.current = now;
-  loop_.deliver(node.head, Events::stat);
 }
 
 }  // namespace spate

@@ -38,8 +38,8 @@ class PendingQueue {
   };
 
   static int level_of(const Node& node) {
-    const int level = node.priority - kPriorityMin;
-    return level < 0 ? 0 : level >= kPriorityLevels ? kPriorityLevels - 1 : level;
+    if (node.priority >= kPriorityMax) return kPriorityLevels - 1;
+    return node.priority <= kPriorityMin ? 0 : node.priority - kPriorityMin;
   }
   static void drop_taken(Line& line);
 

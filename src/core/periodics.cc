@@ -86,14 +86,10 @@ void Periodics::schedule(PeriodicNode& node, std::int64_t wall) {
 void Periodics::on_timer(PeriodicNode& node) {
   const std::int64_t wall = loop_.wall_now().time_since_epoch().count();
   if (wall < node.at) return schedule(node, wall);
-  const std::int64_t next = next_time(node, wall);
-  if (next > wall) {
-    node.at = next;
-    schedule(node, wall);
-  } else {
-    loop_.stop(node);
-  }
-  loop_.deliver(node.head, Events::periodic);
+  if (!loop_.deliver(node.head, Events::periodic)) return schedule(node, wall);  // Due once more.
+  node.at = next_time(node, wall);
+  if (node.at > wall) return schedule(node, wall);
+  loop_.retire(node);
 }
 
 void Periodics::check_clock() {

@@ -1,109 +1,253 @@
 #include "core/post_queue.h"
 
 #include <new>
+#include <utility>
+#include <vector>
 
 #include "sys/memory.h"
+#include "sys/process.h"
 
 namespace spate {
 
-struct PostQueue::Cell {
-  Cell* next;
-  union {
-    Task task;  // Alive while the cell is queued.
-  };
+namespace {
 
-  Cell() : next(nullptr) {}
-  ~Cell() {}
+constexpr std::size_t kCacheLine = 64;
+constexpr std::uint64_t kSegmentTasks = 128;
+
+std::atomic<std::uint64_t> next_id{1};
+
+}  // namespace
+
+struct PostQueue::Segment {
+  Segment* next;
+  alignas(Task) std::byte storage[kSegmentTasks * sizeof(Task)];
+
+  static Segment* make() {
+    auto* segment = static_cast<Segment*>(sys::reallocate(nullptr, sizeof(Segment)));
+    if (segment != nullptr) segment->next = nullptr;
+    return segment;
+  }
+  Task* place(std::uint64_t number) {
+    return reinterpret_cast<Task*>(storage) + number % kSegmentTasks;
+  }
 };
 
-// The calling thread's stock of unused cells, whatever loop they came from.
-class PostQueue::CellCache {
+// What one thread has posted to one loop. The thread and the loop each hold it; the last to let go
+// frees it, whichever ends first.
+class PostQueue::Lane {
  public:
-  ~CellCache() { release(stock_); }
-
-  static CellCache& of_this_thread() {
-    static thread_local CellCache cache;
-    return cache;
+  // Null when memory runs out.
+  static Lane* make() {
+    Segment* segment = Segment::make();
+    auto* lane = segment == nullptr ? nullptr : new (std::nothrow) Lane(segment);
+    if (lane == nullptr) sys::release(segment);
+    return lane;
   }
 
-  Cell* get(std::atomic<Cell*>& recycled) {
-    if (stock_ == nullptr) stock_ = recycled.exchange(nullptr, std::memory_order_acquire);
-    if (stock_ == nullptr) {
-      void* block = sys::reallocate(nullptr, sizeof(Cell));
-      return block == nullptr ? nullptr : new (block) Cell;
+  // The thread's side.
+  Task* place() {
+    if (pushed_ == room_ && !append_segment()) return nullptr;
+    return last_->place(pushed_);
+  }
+  void publish() { published_.store(++pushed_); }
+  void abandon() {
+    abandoned_.store(true, std::memory_order_release);
+    release();
+  }
+  bool is_loop_gone() const { return holders_.load(std::memory_order_relaxed) == 1; }
+
+  // The loop's side.
+  bool has_tasks() const { return published_.load() != taken_; }
+  bool is_abandoned() const { return abandoned_.load(std::memory_order_acquire) && !has_tasks(); }
+  // Calls in place. A task that runs the loop comes here again (`nested`): the arrays that it
+  // empties are still needed by those it was called from.
+  std::size_t run(std::size_t limit, bool nested) {
+    std::uint64_t available = published_.load(std::memory_order_acquire);
+    const bool is_own = thread_ == sys::thread_identity();
+    std::size_t count = 0;
+    while (taken_ < available && count < limit) {
+      Task* task = next_task(nested);
+      ++count;
+      (*task)();
+      task->~Task();
+      // What this very thread posts meanwhile costs nothing to look for. Another's count would be
+      // pulled back and forth between two caches, and is left to the next turn.
+      if (taken_ >= available && is_own) available = published_.load(std::memory_order_relaxed);
     }
-    Cell* cell = stock_;
-    stock_ = cell->next;
-    return cell;
+    if (!nested) release_chain(retired_);
+    return count;
+  }
+  void drop_tasks() {
+    while (has_tasks()) next_task(false)->~Task();
+  }
+  void release() {
+    if (holders_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
   }
 
-  static void release(Cell* chain) {
-    while (chain != nullptr) {
-      Cell* next = chain->next;
-      sys::release(chain);
-      chain = next;
+  Lane* next = nullptr;  // The loop's list.
+
+ private:
+  explicit Lane(Segment* segment) : last_(segment), first_(segment) {}
+  ~Lane() {
+    sys::release(spare_.load(std::memory_order_relaxed));
+    sys::release(first_);  // Empty, and therefore the only one.
+  }
+
+  bool append_segment() {
+    Segment* segment = spare_.exchange(nullptr, std::memory_order_acquire);
+    if (segment == nullptr) segment = Segment::make();
+    if (segment == nullptr) return false;
+    segment->next = nullptr;
+    last_->next = segment;
+    last_ = segment;
+    room_ += kSegmentTasks;
+    return true;
+  }
+
+  Task* next_task(bool nested) {
+    if (taken_ % kSegmentTasks == 0 && taken_ > 0) {
+      Segment* used = first_;
+      first_ = used->next;
+      if (nested) {
+        used->next = retired_;
+        retired_ = used;
+      } else {
+        sys::release(spare_.exchange(used, std::memory_order_release));
+      }
     }
+    return first_->place(taken_++);
+  }
+
+  static void release_chain(Segment*& chain) {
+    while (chain != nullptr) sys::release(std::exchange(chain, chain->next));
+  }
+
+  const std::uintptr_t thread_ = sys::thread_identity();
+  alignas(kCacheLine) Segment* last_;
+  std::uint64_t pushed_ = 0;
+  std::uint64_t room_ = kSegmentTasks;  // Up to where the last array reaches.
+  alignas(kCacheLine) std::atomic<std::uint64_t> published_{0};
+  std::atomic<Segment*> spare_{nullptr};
+  std::atomic<int> holders_{2};
+  std::atomic<bool> abandoned_{false};
+  alignas(kCacheLine) Segment* first_;
+  Segment* retired_ = nullptr;
+  std::uint64_t taken_ = 0;
+};
+
+// The lanes that the calling thread has, whatever loops they lead to.
+class PostQueue::LanesOfThread {
+ public:
+  ~LanesOfThread() {
+    for (const Entry& entry : entries_) entry.lane->abandon();
+  }
+
+  static LanesOfThread& get() {
+    static thread_local LanesOfThread lanes;
+    return lanes;
+  }
+
+  Lane* find(std::uint64_t queue) const {
+    for (const Entry& entry : entries_) {
+      if (entry.queue == queue) return entry.lane;
+    }
+    return nullptr;
+  }
+  void add(std::uint64_t queue, Lane* lane) {
+    std::erase_if(entries_, [](const Entry& entry) {
+      if (!entry.lane->is_loop_gone()) return false;
+      entry.lane->release();
+      return true;
+    });
+    entries_.push_back({queue, lane});
   }
 
  private:
-  Cell* stock_ = nullptr;
+  struct Entry {
+    std::uint64_t queue;
+    Lane* lane;
+  };
+  std::vector<Entry> entries_;
 };
 
+PostQueue::PostQueue() : id_(next_id.fetch_add(1, std::memory_order_relaxed)) {}
+
 PostQueue::~PostQueue() {
-  take_incoming();
-  for (Cell* cell = first_; cell != nullptr; cell = cell->next) cell->task.~Task();
-  CellCache::release(first_);
-  CellCache::release(recycled_.exchange(nullptr, std::memory_order_acquire));
-}
-
-PostQueue::Pushed PostQueue::push(Task task) {
-  Cell* cell = CellCache::of_this_thread().get(recycled_);
-  if (cell == nullptr) return Pushed::out_of_memory;
-  new (&cell->task) Task(std::move(task));
-  Cell* top = incoming_.load(std::memory_order_relaxed);
-  do {
-    cell->next = top;
-  } while (!incoming_.compare_exchange_weak(top, cell, std::memory_order_seq_cst,
-                                            std::memory_order_relaxed));
-  return top == nullptr ? Pushed::into_empty : Pushed::behind_others;
-}
-
-void PostQueue::take_incoming() {
-  Cell* cell = incoming_.exchange(nullptr, std::memory_order_acquire);
-  if (cell == nullptr) return;
-  Cell* newest = cell;
-  Cell* oldest = nullptr;
-  while (cell != nullptr) {
-    Cell* next = cell->next;
-    cell->next = oldest;
-    oldest = cell;
-    cell = next;
+  for (Lane* lane = lanes_.load(std::memory_order_acquire); lane != nullptr;) {
+    Lane* next = lane->next;
+    lane->drop_tasks();
+    lane->release();
+    lane = next;
   }
-  (first_ == nullptr ? first_ : last_->next) = oldest;
-  last_ = newest;
+}
+
+PostQueue::Lane* PostQueue::new_lane() {
+  LanesOfThread& lanes = LanesOfThread::get();
+  Lane* lane = lanes.find(id_);
+  if (lane != nullptr) return lane;
+  lane = Lane::make();
+  if (lane == nullptr) return nullptr;
+  lanes.add(id_, lane);
+  lane->next = lanes_.load(std::memory_order_relaxed);
+  while (!lanes_.compare_exchange_weak(lane->next, lane, std::memory_order_release,
+                                       std::memory_order_relaxed)) {
+  }
+  return lane;
+}
+
+PostQueue::Lane* PostQueue::lane_of_this_thread() {
+  // Most threads post to one loop most of the time.
+  static thread_local std::uint64_t recent_queue = 0;
+  static thread_local Lane* recent_lane = nullptr;
+  if (recent_queue != id_) {
+    Lane* lane = new_lane();
+    if (lane == nullptr) return nullptr;
+    recent_queue = id_;
+    recent_lane = lane;
+  }
+  return recent_lane;
+}
+
+Task* PostQueue::place_in(Lane& lane) { return lane.place(); }
+void PostQueue::publish(Lane& lane) { lane.publish(); }
+
+bool PostQueue::has_posts() const {
+  for (const Lane* lane = lanes_.load(); lane != nullptr; lane = lane->next) {
+    if (lane->has_tasks()) return true;
+  }
+  return false;
 }
 
 std::size_t PostQueue::run(std::size_t limit) {
-  take_incoming();
-  Cell* used = nullptr;
-  Cell* used_last = nullptr;
+  ++running_;
   std::size_t count = 0;
-  while (first_ != nullptr && count < limit) {
-    Cell* cell = first_;
-    first_ = cell->next;  // Before the call: it may run the loop, and so come here again.
-    ++count;
-    cell->task();
-    cell->task.~Task();
-    cell->next = used;
-    if (used == nullptr) used_last = cell;
-    used = cell;
+  bool saw_abandoned = false;
+  for (Lane* lane = lanes_.load(std::memory_order_acquire); lane != nullptr; lane = lane->next) {
+    count += lane->run(limit - count, running_ > 1);
+    saw_abandoned = saw_abandoned || lane->is_abandoned();
   }
-  if (used == nullptr) return count;
-  used_last->next = recycled_.load(std::memory_order_relaxed);
-  while (!recycled_.compare_exchange_weak(used_last->next, used, std::memory_order_release,
-                                          std::memory_order_relaxed)) {
-  }
+  if (--running_ == 0 && saw_abandoned) remove_abandoned();
   return count;
+}
+
+// New lanes are put at the head by their threads; only the loop takes lanes out.
+void PostQueue::remove_abandoned() {
+  Lane* previous = nullptr;
+  for (Lane* lane = lanes_.load(std::memory_order_acquire); lane != nullptr;) {
+    Lane* next = lane->next;
+    Lane* expected = lane;
+    if (!lane->is_abandoned()) {
+      previous = lane;
+    } else if (previous != nullptr) {
+      previous->next = next;
+      lane->release();
+    } else if (lanes_.compare_exchange_strong(expected, next, std::memory_order_acq_rel)) {
+      lane->release();
+    } else {
+      previous = lane;  // Another has come before it meanwhile: it goes the next time.
+    }
+    lane = next;
+  }
 }
 
 }  // namespace spate

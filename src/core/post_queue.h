@@ -1,13 +1,13 @@
 // PostQueue: tasks from any thread, each called once, one thread's in its own order.
 //
-// Producers push cells onto a stack with one compare-and-swap; the loop takes the whole stack with
-// one exchange and turns it around. Cells are recycled: the loop puts a used batch on a second
-// stack, and a producer that has none left takes all of that. Both stacks are only ever pushed to
-// and emptied whole, so there is no ABA problem.
+// Each thread that posts has a lane of its own: a chain of fixed arrays that it alone fills and the
+// loop alone empties, so producers never meet, and the loop reads tasks in the order in which they
+// lie in memory. What is published is a count, by one store. Lanes and arrays are recycled.
 #pragma once
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 
 #include "spate/loop.h"
 
@@ -15,32 +15,34 @@ namespace spate {
 
 class PostQueue {
  public:
-  PostQueue() = default;
+  PostQueue();
   PostQueue(const PostQueue&) = delete;
   PostQueue& operator=(const PostQueue&) = delete;
   ~PostQueue();
 
-  enum class Pushed { out_of_memory, into_empty, behind_others };
-
-  // Any thread. After `into_empty` the loop has to be woken; otherwise somebody has seen to that.
-  Pushed push(Task task);
+  // Any thread: its lane, a place to make a task in, and the word that it is there. Null when
+  // memory runs out. What is published is visible to every has_posts() that comes after it in the
+  // single order of these two and of Wakeup's announcements.
+  class Lane;
+  Lane* lane_of_this_thread();
+  static Task* place_in(Lane& lane);
+  static void publish(Lane& lane);
 
   // The loop's thread from here on.
-  bool has_incoming() const { return incoming_.load() != nullptr; }
-  bool empty() const { return first_ == nullptr && !has_incoming(); }
-  // Calls what was posted until now, `limit` at most. Returns how many.
+  bool has_posts() const;
+  // Calls what was posted, and what is posted meanwhile, `limit` at most. Returns how many.
   std::size_t run(std::size_t limit);
 
  private:
-  struct Cell;
-  class CellCache;
+  struct Segment;
+  class LanesOfThread;
 
-  void take_incoming();
+  Lane* new_lane();
+  void remove_abandoned();
 
-  std::atomic<Cell*> incoming_{nullptr};
-  std::atomic<Cell*> recycled_{nullptr};
-  Cell* first_ = nullptr;  // Taken and not yet called, in order.
-  Cell* last_ = nullptr;
+  const std::uint64_t id_;  // No other queue of this process, dead or alive, has it.
+  std::atomic<Lane*> lanes_{nullptr};
+  int running_ = 0;  // Tasks may run the loop, and so come here again.
 };
 
 }  // namespace spate

@@ -130,7 +130,7 @@ void Signals::collect() {
     const int signum = std::countr_zero(raised) + 1;
     for (SignalNode* node = watchers_[signum]; node != nullptr;) {
       SignalNode* next = node->next;
-      loop_.deliver(node->head, Events::signal);
+      if (!loop_.deliver(node->head, Events::signal)) raise(signum);  // Once more, next turn.
       node = next;
     }
   }

@@ -44,7 +44,7 @@ bool TimerQueue::move(TimerNode& node, std::int64_t deadline) {
 }
 
 TimerNode* TimerQueue::pop_due(std::int64_t now) {
-  if (now >= horizon_) advance(now);
+  advance(now);
   const bool has_run = run_head_ < run_.size();
   const bool has_heap = !heap_.empty();
   if (!has_run && !has_heap) return nullptr;
@@ -63,8 +63,8 @@ TimerNode* TimerQueue::pop_due(std::int64_t now) {
 
 void TimerQueue::stop_all() {
   for (const Entry& entry : heap_) forget(*entry.node);
-  for (const Entry& entry : run_) {
-    if (entry.node != nullptr) forget(*entry.node);
+  for (std::size_t i = run_head_; i < run_.size(); ++i) {
+    if (run_[i].node != nullptr) forget(*run_[i].node);
   }
   for (Array<TimerNode*>& bucket : buckets_) {
     for (TimerNode* node : bucket) forget(*node);
@@ -166,7 +166,7 @@ void TimerQueue::drop_parked(Array<TimerNode*>& nodes) {
 }
 
 // Brings the horizon to the end of the tick that `now` lies in.
-void TimerQueue::advance(std::int64_t now) {
+void TimerQueue::move_horizon(std::int64_t now) {
   const std::int64_t target = (now >> kTickBits << kTickBits) + (std::int64_t{1} << kTickBits);
   while (next_open_ < target) open(earliest_bucket());
   horizon_ = target;
@@ -210,7 +210,7 @@ void TimerQueue::sort_into_run(const Array<TimerNode*>& nodes) {
 
 // False if the node belongs before the end of the run, or memory runs out.
 bool TimerQueue::run_append(TimerNode& node) {
-  if (!run_.empty() && node.deadline < run_.back().key) return false;
+  if (!run_.empty() && before({node.deadline, &node}, run_.back())) return false;
   if (run_.size() == run_.capacity() && run_head_ > run_.size() / 2) run_move_to_front();
   if (!run_.push({node.deadline, &node})) return false;
   node.head.active = static_cast<std::uint32_t>(run_.size());

@@ -65,6 +65,10 @@ class TimerQueue {
     if (run_head_ < run_.size() && run_[run_head_].key < next) next = run_[run_head_].key;
     return next;
   }
+  // Sorts what comes near, which pop_due() does as well. `now` never decreases.
+  void advance(std::int64_t now) {
+    if (now >= horizon_) move_horizon(now);
+  }
   // The next node whose deadline is not after `now`, made inactive; nullptr when there is none.
   // `now` never decreases.
   TimerNode* pop_due(std::int64_t now);
@@ -112,7 +116,7 @@ class TimerQueue {
   std::uint32_t bucket_of(std::int64_t deadline) const;
   bool put_in_bucket(std::uint32_t bucket, TimerNode& node);
   void open(std::uint32_t bucket);
-  void advance(std::int64_t now);
+  void move_horizon(std::int64_t now);
   std::uint32_t earliest_bucket() const;
   void find_next_open();
   static int level_of(std::uint32_t bucket) { return static_cast<int>((bucket - 1) / kSlots); }
@@ -141,8 +145,8 @@ class TimerQueue {
   std::int64_t horizon_ = 0;  // No deadline in the wheel is before it. A multiple of a tick.
   std::int64_t next_open_;    // The start of the earliest bucket that is not empty.
   std::uint64_t occupied_[kLevels] = {};
-  std::int64_t
-      start_[kBuckets];  // Of each bucket in use; INT64_MAX for 0, which sends restart() to move().
+  // Of each bucket in use. INT64_MAX for 0 and kRun, which sends restart() to move().
+  std::int64_t start_[kRun + 1];
   Array<TimerNode*> buckets_[kBuckets];
 };
 

@@ -31,24 +31,33 @@ class Pair {
   std::size_t timers() const { return nodes_.size(); }
   std::size_t armed() const { return model_.size(); }
   std::int64_t now() const { return now_; }
-  bool is_armed(std::size_t i) const { return nodes_[i].head.active != 0; }
+  bool is_armed(std::size_t i) const { return TimerQueue::is_live(nodes_[i]); }
+  bool is_linked(std::size_t i) const { return nodes_[i].head.active != 0; }
   std::int64_t deadline(std::size_t i) const { return nodes_[i].deadline; }
   TimerQueue& queue() { return queue_; }
 
   void start(std::size_t i, std::int64_t deadline) {
     nodes_[i].deadline = deadline;
     ASSERT_TRUE(queue_.start(nodes_[i]));
-    arm(i, deadline);
+    arm(i, deadline, ++order_);
   }
+  // A live one keeps its place among equal deadlines.
   void restart(std::size_t i, std::int64_t deadline) {
-    if (is_armed(i)) model_.erase(keys_[i]);
+    const bool was_armed = is_armed(i);
+    const std::uint64_t order = keys_[i].second;
+    if (was_armed) model_.erase(keys_[i]);
     ASSERT_TRUE(queue_.restart(nodes_[i], deadline));
-    arm(i, deadline);
+    arm(i, deadline, was_armed ? order : ++order_);
   }
   void stop(std::size_t i) {
+    if (is_armed(i)) model_.erase(keys_[i]);
     queue_.stop(nodes_[i]);
+    ASSERT_FALSE(is_linked(i));
+  }
+  void park(std::size_t i) {
+    if (is_armed(i)) model_.erase(keys_[i]);
+    queue_.park(nodes_[i]);
     ASSERT_FALSE(is_armed(i));
-    model_.erase(keys_[i]);
   }
 
   std::int64_t earliest() const { return model_.empty() ? INT64_MAX : model_.begin()->first.first; }
@@ -72,9 +81,6 @@ class Pair {
     ASSERT_EQ(queue_.size(), model_.size());
     ASSERT_LE(queue_.next_deadline(), earliest()) << "would oversleep";
     ASSERT_GT(queue_.next_deadline(), now_) << "would spin";
-    if (model_.empty()) {
-      ASSERT_EQ(queue_.next_deadline(), INT64_MAX);
-    }
   }
 
   // As a loop does that sleeps until next_deadline(). Returns how often it woke.
@@ -90,10 +96,10 @@ class Pair {
  private:
   using Key = std::pair<std::int64_t, std::uint64_t>;  // Deadline, and order of arming.
 
-  void arm(std::size_t i, std::int64_t deadline) {
+  void arm(std::size_t i, std::int64_t deadline, std::uint64_t order) {
     ASSERT_TRUE(is_armed(i));
     ASSERT_EQ(nodes_[i].deadline, deadline);
-    keys_[i] = {deadline, ++order_};
+    keys_[i] = {deadline, order};
     model_.emplace(keys_[i], i);
   }
 
@@ -117,8 +123,10 @@ std::int64_t random_deadline(Random& random, const Pair& pair) {
       return now + random.span(3 * kTick);
     case 3:
       return now + std::min(room, std::int64_t{1} << random.below(62)) - random.between(0, 1);
-    case 4:
-      return pair.deadline(random.below(pair.timers()));  // The same as another's.
+    case 4: {
+      const std::size_t other = random.below(pair.timers());
+      return pair.is_armed(other) ? pair.deadline(other) : now;  // The same as another's.
+    }
     case 5:
       return ((now >> 20) + random.between(1, 200)) << 20;  // On a bucket's edge.
     case 6:
@@ -155,14 +163,16 @@ void random_step(Random& random, Pair& pair) {
   switch (random.below(8)) {
     case 0:
     case 1:
-      if (!pair.is_armed(i)) return pair.start(i, deadline);
+      if (!pair.is_linked(i)) return pair.start(i, deadline);
+      if (!pair.is_armed(i)) return pair.stop(i);
       return pair.restart(i, pair.deadline(i) + random.span(kSecond));
     case 2:
     case 3:
     case 4:
       return pair.restart(i, deadline);
     case 5:
-      if (pair.is_armed(i)) pair.stop(i);
+      if (random.one_in(2)) return pair.park(i);
+      if (pair.is_linked(i)) pair.stop(i);
       return;
     case 6:
       if (pair.is_armed(i)) pair.restart(i, pair.deadline(i) - pair.deadline(i) / 7);
@@ -188,6 +198,10 @@ TEST_P(TimerQueueModel, AgreesWithASortedMapOnRandomSchedules) {
     }
     pair.sleep_until_empty();
     ASSERT_EQ(pair.queue().size(), 0u);
+    for (std::size_t i = 0; i < pair.timers(); ++i) {
+      if (pair.is_linked(i)) pair.stop(i);
+    }
+    ASSERT_EQ(pair.queue().next_deadline(), INT64_MAX);
   }
 }
 
@@ -303,11 +317,14 @@ TEST(TimerQueue, PostponesWithoutTouchingAnythingButTheNode) {
   EXPECT_EQ(pair.now(), 109 * kSecond);
 }
 
-TEST(TimerQueue, CountsARestartAsANewArmingAmongEqualDeadlines) {
+TEST(TimerQueue, KeepsThePlaceOfARestartedTimerAmongEqualDeadlines) {
   for (const std::int64_t deadline : {kTick / 2, 50 * kSecond}) {
     Pair pair(3);
     for (std::size_t i = 0; i < 3; ++i) pair.start(i, deadline);
-    pair.restart(0, deadline);  // Now the last.
+    pair.restart(1, deadline + 5);
+    pair.restart(1, deadline);
+    pair.stop(0);
+    pair.start(0, deadline);  // Now the last.
     pair.advance_to(deadline);
     EXPECT_EQ(pair.armed(), 0u);
   }
@@ -320,15 +337,46 @@ TEST(TimerQueue, TakesTheLongestDeadlineThereIs) {
     TimerNode node{};
     node.deadline = deadline;
     ASSERT_TRUE(queue.start(node));
-    ASSERT_TRUE(queue.restart(node, INT64_MAX));
+    ASSERT_TRUE(queue.restart(node, INT64_MAX - 1));
     EXPECT_EQ(queue.pop_due(10 * kSecond), nullptr) << "it was put off for ever";
     EXPECT_EQ(queue.size(), 1u);
   }
   TimerQueue queue;
   TimerNode node{};
-  ASSERT_TRUE(queue.restart(node, INT64_MAX));
+  ASSERT_TRUE(queue.restart(node, INT64_MAX - 1));
   EXPECT_NE(node.head.active, 0u);
   EXPECT_EQ(queue.size(), 1u);
+}
+
+TEST(TimerQueue, ParksAndStartsAgainWithoutTouchingAnythingButTheNode) {
+  Pair pair(100);
+  for (std::size_t i = 0; i < pair.timers(); ++i) pair.start(i, 60 * kSecond);
+  sys::FaultPlan plan;
+  const sys::FaultScope scope(plan);
+  for (int round = 1; round < 50; ++round) {
+    for (std::size_t i = 0; i < pair.timers(); ++i) {
+      pair.park(i);
+      pair.park(i);
+      ASSERT_EQ(pair.queue().size(), pair.timers() - 1);
+      pair.restart(i, (60 + round) * kSecond);
+    }
+  }
+  EXPECT_EQ(plan.calls(sys::Call::allocate), 0u);
+  for (std::size_t i = 0; i < 50; ++i) pair.park(i);
+  pair.sleep_until_empty();
+  EXPECT_EQ(pair.now(), 109 * kSecond);
+}
+
+TEST(TimerQueue, DropsWhatIsParkedWhenItsTimeHasCome) {
+  Pair pair(50);
+  for (std::size_t i = 0; i < pair.timers(); ++i) {
+    pair.start(i, (10 + static_cast<std::int64_t>(i) % 3) * kSecond);
+  }
+  for (std::size_t i = 0; i < pair.timers(); ++i) pair.park(i);
+  EXPECT_EQ(pair.queue().size(), 0u);
+  pair.advance_to(20 * kSecond);
+  for (std::size_t i = 0; i < pair.timers(); ++i) EXPECT_FALSE(pair.is_linked(i));
+  EXPECT_EQ(pair.queue().next_deadline(), INT64_MAX);
 }
 
 TEST(TimerQueue, ReturnsOverdueTimersArmedAfterTheirTime) {
@@ -358,18 +406,17 @@ TEST(TimerQueue, LeavesAllNodesInactiveWhenItStopsThem) {
   EXPECT_EQ(queue.pop_due(INT64_MAX / 2), &nodes[0]);
 }
 
-TEST(TimerQueue, AllocatesNothingForTimersThatRoomWasReservedForAndThatAreDueAtOnce) {
-  TimerQueue queue;
-  ASSERT_TRUE(queue.reserve(1000));
-  std::vector<TimerNode> nodes(1000);
+TEST(TimerQueue, NeedsNoMemoryForTimersThatRoomWasReservedFor) {
+  Pair pair(1000);
+  Random random(6);
+  ASSERT_TRUE(pair.queue().reserve(pair.timers()));
   sys::FaultPlan plan;
+  plan.fail_share(sys::Call::allocate, 1, ENOMEM, 1);
   const sys::FaultScope scope(plan);
-  queue.pop_due(kSecond);
-  for (TimerNode& node : nodes) {
-    node.deadline = kSecond;
-    ASSERT_TRUE(queue.start(node));
-  }
-  EXPECT_EQ(plan.calls(sys::Call::allocate), 0u);
+  pair.advance_to(kSecond);
+  for (std::size_t i = 0; i < pair.timers(); ++i) pair.start(i, random.span(3 * kSecond));
+  pair.sleep_until_empty();
+  EXPECT_EQ(pair.armed(), 0u);
 }
 
 }  // namespace

@@ -29,7 +29,10 @@ class Wakeup {
 
   // The loop's thread.
   void announce_sleep() { state_.store(kSleeping); }
-  void announce_awake() { state_.store(kAwake, std::memory_order_relaxed); }
+  void announce_awake() {
+    // Others read it at each post: not to be taken from their caches for nothing.
+    if (state_.load(std::memory_order_relaxed) != kAwake) state_.store(kAwake);
+  }
   void drain() {
     std::uint64_t count;
     sys::read(eventfd_.get(), &count, sizeof(count));  // Empty already: fine as well.

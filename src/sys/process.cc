@@ -10,6 +10,8 @@ std::uint32_t generation = 0;
 
 [[maybe_unused]] const int registered = ::pthread_atfork(nullptr, nullptr, [] { ++generation; });
 
+int changes(bool trace) { return WEXITED | (trace ? WSTOPPED | WCONTINUED : 0); }
+
 // What waitpid() would have said.
 int status_of(const siginfo_t& info) {
   switch (info.si_code) {
@@ -30,14 +32,19 @@ int status_of(const siginfo_t& info) {
 
 std::uint32_t fork_generation() { return generation; }
 
-long wait_child(int pid, bool trace, int& status) {
+long see_child_change(int pid, bool trace, int& status) {
   if (const int error = injected(Call::waitid)) return -error;
   siginfo_t info{};
-  const int wanted = WEXITED | WNOHANG | (trace ? WSTOPPED | WCONTINUED : 0);
+  const int wanted = changes(trace) | WNOHANG | WNOWAIT;
   if (::waitid(P_PID, static_cast<id_t>(pid), &info, wanted) < 0) return -errno;
   if (info.si_pid == 0) return 0;
   status = status_of(info);
   return 1;
+}
+
+void take_child_change(int pid, bool trace) {
+  siginfo_t info{};
+  ::waitid(P_PID, static_cast<id_t>(pid), &info, changes(trace) | WNOHANG);
 }
 
 long check_child(int pid) {

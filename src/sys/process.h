@@ -26,9 +26,11 @@ inline long pidfd_open(int pid) {
   return result_of(::syscall(SYS_pidfd_open, pid, 0));
 }
 
-// Takes one change of exactly this child's state, without blocking. Returns 1 with waitpid()'s
-// status in `status`, 0 if there is nothing to report, -ECHILD if there is no such child.
-long wait_child(int pid, bool trace, int& status);
+// One change of exactly this child's state, without blocking and without taking it: 1 with
+// waitpid()'s status in `status`, 0 if there is nothing to report, -ECHILD if there is no such
+// child. take_child_change() takes it.
+long see_child_change(int pid, bool trace, int& status);
+void take_child_change(int pid, bool trace);
 
 // 0 if this is a child of ours that can be waited for, -ECHILD if not; takes nothing.
 long check_child(int pid);

@@ -115,7 +115,7 @@ TEST_P(Interruption, ByLateEventsLosesNothing) {
         std::make_unique<FaultyBackend>(std::move(open_backend(GetParam())->backend),
                                         Faults{.late = 2, .spurious = 0, .stale = 0, .seed = seed});
     const FaultyBackend& faulty = *backend;
-    const auto loop = std::move(*Loop::create(std::move(backend), system_clock()));
+    const auto loop = std::move(*Loop::create(std::move(backend)));
     expect_all_through(*loop);
     EXPECT_GT(faulty.held_back, 0);
   }
@@ -127,7 +127,7 @@ TEST_P(Interruption, BySpuriousEventsLosesNothing) {
         std::make_unique<FaultyBackend>(std::move(open_backend(GetParam())->backend),
                                         Faults{.late = 0, .spurious = 2, .stale = 0, .seed = seed});
     const FaultyBackend& faulty = *backend;
-    const auto loop = std::move(*Loop::create(std::move(backend), system_clock()));
+    const auto loop = std::move(*Loop::create(std::move(backend)));
     expect_all_through(*loop);
     EXPECT_GT(faulty.made_up, 0);
   }
@@ -138,7 +138,7 @@ TEST_P(Interruption, ByLateAndSpuriousAndStaleEventsAndSignalsLosesNothing) {
     auto backend = std::make_unique<FaultyBackend>(
         std::move(open_backend(GetParam())->backend),
         Faults{.late = 3, .spurious = 3, .stale = 2, .seed = seed});
-    const auto loop = std::move(*Loop::create(std::move(backend), system_clock()));
+    const auto loop = std::move(*Loop::create(std::move(backend)));
     sys::FaultPlan plan;
     plan.fail_share(wait_call(GetParam()), 0.3, EINTR, seed).fail_share(Call::read, 0.3, EINTR, 1);
     const sys::FaultScope scope(plan);

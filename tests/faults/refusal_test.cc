@@ -91,8 +91,8 @@ TEST(RefusedDescriptor, EndsItsWatchersWithTheKernelsReason) {
       const sys::FaultScope scope(plan);
       EXPECT_EQ(loop->run(), false);
     }
-    EXPECT_EQ(calls, (std::vector<Events>{Events::error | Events::read,
-                                          Events::error | Events::write}));
+    EXPECT_EQ(calls, (std::vector<Events>{Events::error | Events::write,
+                                          Events::error | Events::read}));
     EXPECT_FALSE(first.is_active());
     EXPECT_EQ(first.error(), system_error(error));
     EXPECT_EQ(second.error(), system_error(error));

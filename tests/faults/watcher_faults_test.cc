@@ -244,12 +244,17 @@ class StatFaults : public ::testing::Test {
     EXPECT_EQ(::write(fd, "x", 1), 1);
     ::close(fd);
   }
-  // The wait of the next turn lets the polling interval pass.
+  void turn_until_called(int turns) {
+    for (int turn = 0; turn < turns && calls_ == 0; ++turn) {
+      ASSERT_TRUE(scripted_.loop->run(Run::once));
+    }
+  }
+  // The waits let the polling interval pass.
   void expect_change_is_polled() {
-    ASSERT_TRUE(scripted_.loop->run(Run::once));
+    turn_until_called(4);
     EXPECT_EQ(calls_, 0);
     grow();
-    ASSERT_TRUE(scripted_.loop->run(Run::once));
+    turn_until_called(4);
     EXPECT_EQ(calls_, 1);
     EXPECT_EQ(stat_.current().size, stat_.previous().size + 1);
   }
@@ -294,9 +299,7 @@ TEST_F(StatFaults, FallBackToLookingNowAndThenWhenInotifyCannotBeWatched) {
   often.start(std::chrono::seconds{1}, std::chrono::seconds{1});
   ASSERT_TRUE(scripted_.loop->run(Run::once));
   grow();
-  for (int turn = 0; turn < 20 && calls_ == 0; ++turn) {
-    ASSERT_TRUE(scripted_.loop->run(Run::once));
-  }
+  turn_until_called(20);
   EXPECT_EQ(calls_, 1) << "the change was missed";
 }
 
@@ -306,7 +309,7 @@ TEST_F(StatFaults, CountAPathThatCannotBeLookedAtAsMissing) {
   const sys::FaultScope scope(plan);
   ASSERT_FALSE(stat_.start(path_));
   EXPECT_FALSE(stat_.current().exists());
-  ASSERT_TRUE(scripted_.loop->run(Run::once));
+  turn_until_called(4);
   EXPECT_EQ(calls_, 1);
   EXPECT_TRUE(stat_.current().exists());
   EXPECT_FALSE(stat_.previous().exists());

@@ -61,7 +61,8 @@ class ScriptedBackend final : public Backend {
     ready.insert(ready.end(), next_.begin(), next_.end());
     const bool idle = next_.empty();
     next_.clear();
-    if (idle && timeout >= kForever) return {EDEADLK, std::system_category()};  // Would never return.
+    if (idle && timeout >= kForever)
+      return {EDEADLK, std::system_category()};  // Would never return.
     if (idle && timeout > Nanos{0}) clock_.advance(timeout);
     return wait_error;
   }
@@ -73,7 +74,9 @@ class ScriptedBackend final : public Backend {
   }
 
   // The next wait reports this descriptor, as it is registered now.
-  void report(int fd, Events events) { next_.push_back({fd, registered[fd].generation, events, 0}); }
+  void report(int fd, Events events) {
+    next_.push_back({fd, registered[fd].generation, events, 0});
+  }
   // The next wait reports exactly this.
   void report(const Ready& ready) { next_.push_back(ready); }
 
@@ -99,10 +102,11 @@ struct ScriptedLoop {
   ScriptedBackend* backend;
   std::unique_ptr<Loop> loop;
 
-  explicit ScriptedLoop(const LoopOptions& options = {}) {
+  explicit ScriptedLoop(LoopOptions options = {}) {
     auto owned = std::make_unique<ScriptedBackend>(clock);
     backend = owned.get();
-    loop = std::move(*Loop::create(std::move(owned), clock, options));
+    options.clock = &clock;
+    loop = std::move(*Loop::create(std::move(owned), options));
     backend->changes.clear();
   }
 };

@@ -35,6 +35,8 @@ class EventfdLoop {
 
   void post(Task task) {
     queue_.push(std::move(task));
+    // The push must be visible before the flag is looked at, or the loop could fall asleep on it.
+    std::atomic_thread_fence(std::memory_order_seq_cst);
     if (!notified_.load() && !notified_.exchange(true)) eventfd_write(eventfd_, 1);
   }
 

@@ -1,0 +1,106 @@
+// Dispatcher: a layer that takes delivery itself.
+#include "tests/conformance/harness.h"
+
+namespace spate::testing {
+namespace {
+
+class Recorder final : public Dispatcher {
+ public:
+  void ready(Loop& loop, FdNode& node, Events events) override {
+    log += 'r';
+    seen = events;
+    Dispatcher::ready(loop, node, events);
+  }
+  void expired(Loop& loop, TimerNode& node) override {
+    log += 'e';
+    EXPECT_EQ(node.head.active, 0u);
+    Dispatcher::expired(loop, node);
+  }
+  void run_pending(Loop& loop) override {
+    Due due;
+    for (int taken = 0; taken < limit && loop.take(due); ++taken) {
+      EXPECT_EQ(due.node->pending, 0u);
+      log += 't';
+      due.node->callback(due.node->context, *due.node, due.events);
+    }
+  }
+  void before_wait(Loop&) override { log += '['; }
+  void after_wait(Loop&) override { log += ']'; }
+
+  std::string log;
+  Events seen = Events::none;
+  int limit = 1000;
+};
+
+class DispatcherTest : public ::testing::TestWithParam<std::string_view> {
+ protected:
+  Recorder recorder_;
+  std::unique_ptr<Loop> loop_ =
+      std::move(*Loop::create({.backend = GetParam(), .dispatcher = &recorder_}));
+};
+SPATE_ON_EVERY_BACKEND(DispatcherTest);
+
+TEST_P(DispatcherTest, SeesWhatIsReadyAndWhatExpiredAndTakesWhatIsDue) {
+  Pipe pipe;
+  Probe<Io> io{*loop_, pipe.out(), Events::write};
+  Probe<Timer> timer{*loop_};
+  EXPECT_TRUE(io->start());
+  EXPECT_TRUE(timer->start(0ns, 1h));
+  turn(*loop_);
+  EXPECT_EQ(recorder_.log, "[]rett");
+  EXPECT_EQ(recorder_.seen, Events::write);
+  EXPECT_EQ(io.calls, 1);
+  EXPECT_EQ(timer.calls, 1);
+  EXPECT_TRUE(timer->is_active()) << "the default restarts a repeating one";
+  EXPECT_EQ(loop_->metrics().events, 2u);
+}
+
+TEST_P(DispatcherTest, MayLeaveSomeForTheNextTurn) {
+  Probe<Timer> a{*loop_};
+  Probe<Timer> b{*loop_};
+  EXPECT_TRUE(a->feed());
+  EXPECT_TRUE(b->feed());
+  recorder_.limit = 1;
+  turn(*loop_);
+  EXPECT_EQ(a.calls, 1);
+  EXPECT_EQ(b.calls, 0);
+  EXPECT_EQ(loop_->pending_count(), 1u);
+  EXPECT_EQ(loop_->run(), false);
+  EXPECT_EQ(b.calls, 1);
+}
+
+TEST_P(DispatcherTest, NeverSeesWhatIsTheLoopsOwn) {
+  Pipe pipe;
+  int calls = 0;
+  EXPECT_FALSE(loop_->once(pipe.out(), Events::write, 1h, [&](Events) { ++calls; }));
+  EXPECT_FALSE(loop_->once(-1, Events::none, 0ns, [&](Events) { ++calls; }));
+  EXPECT_TRUE(loop_->post([&] { ++calls; }));
+  turn(*loop_, 2);
+  EXPECT_EQ(calls, 3);
+  EXPECT_EQ(recorder_.log, "[][]");
+}
+
+TEST_P(DispatcherTest, IsToldOfARefusal) {
+  Probe<Io> io{*loop_, INT32_MAX, Events::read};
+  EXPECT_TRUE(io->start());
+  turn(*loop_);
+  EXPECT_TRUE(any(recorder_.seen & Events::error));
+  EXPECT_EQ(io.calls, 1);
+}
+
+TEST_P(DispatcherTest, AWatcherStoppedByAnEarlierOneIsSkipped) {
+  Probe<Timer> a{*loop_};
+  auto b = std::make_unique<Probe<Timer>>(*loop_);
+  Probe<Timer> c{*loop_};
+  a.then = [&] { b.reset(); };
+  EXPECT_TRUE(a->feed());
+  EXPECT_TRUE(b->watcher.feed());
+  EXPECT_TRUE(c->feed());
+  turn(*loop_);
+  EXPECT_EQ(a.calls, 1);
+  EXPECT_EQ(c.calls, 1);
+  EXPECT_EQ(recorder_.log, "[]tt");
+}
+
+}  // namespace
+}  // namespace spate::testing

@@ -1,0 +1,211 @@
+// Who may die first: the loop or its watchers.
+#include "tests/conformance/harness.h"
+
+namespace spate::testing {
+namespace {
+
+class LifetimeTest : public OnEveryBackend {
+ protected:
+  ~LifetimeTest() override {
+    if (child_ > 0) {
+      ::kill(child_, SIGKILL);
+      ::waitpid(child_, nullptr, 0);
+    }
+  }
+
+  // Destroys the loop, then asks the watcher whether it knows, then destroys that.
+  template <class W>
+  void expect_stopped_by_the_loops_end(Probe<W>& probe) {
+    EXPECT_TRUE(probe->is_active());
+    loop_.reset();
+    EXPECT_FALSE(probe->is_active());
+    EXPECT_FALSE(probe->is_pending());
+    probe->stop();
+    EXPECT_EQ(probe.calls, 0);
+  }
+
+  Pipe pipe_;
+  TempDir dir_;
+  int child_ = -1;
+};
+SPATE_ON_EVERY_BACKEND(LifetimeTest);
+
+TEST_P(LifetimeTest, TheLoopBeforeItsIo) {
+  Probe<Io> io{*loop_, pipe_.out(), Events::write};
+  EXPECT_TRUE(io->start());
+  expect_stopped_by_the_loops_end(io);
+}
+
+TEST_P(LifetimeTest, TheLoopBeforeItsTimer) {
+  Probe<Timer> timer{*loop_};
+  EXPECT_TRUE(timer->start(1h, 1h));
+  expect_stopped_by_the_loops_end(timer);
+}
+
+TEST_P(LifetimeTest, TheLoopBeforeAStoppedTimer) {
+  std::vector<std::unique_ptr<Probe<Timer>>> timers;
+  for (int i = 0; i < 100; ++i) {
+    timers.push_back(std::make_unique<Probe<Timer>>(*loop_));
+    EXPECT_TRUE(timers.back()->watcher.start(i * 1s));
+    if (i % 3 != 0) timers.back()->watcher.stop();
+  }
+  loop_.reset();
+  for (const auto& timer : timers) EXPECT_FALSE(timer->watcher.is_active());
+}
+
+TEST_P(LifetimeTest, TheLoopBeforeItsPeriodic) {
+  Probe<Periodic> periodic{*loop_};
+  EXPECT_TRUE(periodic->start_every(1h));
+  expect_stopped_by_the_loops_end(periodic);
+}
+
+TEST_P(LifetimeTest, TheLoopBeforeItsSignal) {
+  Probe<Signal> signal{*loop_};
+  EXPECT_FALSE(signal->start(SIGUSR1));
+  expect_stopped_by_the_loops_end(signal);
+}
+
+TEST_P(LifetimeTest, TheLoopBeforeItsChild) {
+  Probe<Child> child{*loop_};
+  child_ = fork_sleeper();
+  EXPECT_FALSE(child->start(child_));
+  expect_stopped_by_the_loops_end(child);
+}
+
+TEST_P(LifetimeTest, TheLoopBeforeItsTracedChild) {
+  Probe<Child> child{*loop_};
+  child_ = fork_sleeper();
+  EXPECT_FALSE(child->start(child_, Child::Report::exit_stop_continue));
+  expect_stopped_by_the_loops_end(child);
+}
+
+TEST_P(LifetimeTest, TheLoopBeforeItsStat) {
+  Probe<Stat> stat{*loop_};
+  EXPECT_FALSE(stat->start(dir_.file("file")));
+  expect_stopped_by_the_loops_end(stat);
+}
+
+TEST_P(LifetimeTest, TheLoopBeforeItsAsync) {
+  Probe<Async> async{*loop_};
+  EXPECT_TRUE(async->start());
+  expect_stopped_by_the_loops_end(async);
+}
+
+TEST_P(LifetimeTest, TheLoopBeforeAnAsyncThatWasSent) {
+  Probe<Async> async{*loop_};
+  EXPECT_TRUE(async->start());
+  async->send();
+  expect_stopped_by_the_loops_end(async);
+}
+
+TEST_P(LifetimeTest, TheLoopBeforeItsHooks) {
+  Probe<Idle> idle{*loop_};
+  Probe<Prepare> prepare{*loop_};
+  Probe<Check> check{*loop_};
+  Probe<Fork> fork{*loop_};
+  EXPECT_TRUE(idle->start());
+  EXPECT_TRUE(prepare->start());
+  EXPECT_TRUE(check->start());
+  EXPECT_TRUE(fork->start());
+  loop_.reset();
+  EXPECT_FALSE(idle->is_active() || prepare->is_active());
+  EXPECT_FALSE(check->is_active() || fork->is_active());
+  EXPECT_EQ(idle.calls + prepare.calls + check.calls + fork.calls, 0);
+}
+
+TEST_P(LifetimeTest, TheLoopBeforeWhatIsPending) {
+  Probe<Timer> fed{*loop_};
+  Probe<Io> refused{*loop_, INT32_MAX, Events::read};
+  EXPECT_TRUE(fed->feed());
+  EXPECT_TRUE(refused->start());
+  loop_.reset();
+  EXPECT_FALSE(fed->is_pending());
+  EXPECT_FALSE(refused->is_pending());
+  fed->stop();
+  EXPECT_EQ(fed.calls + refused.calls, 0);
+}
+
+TEST_P(LifetimeTest, TheLoopBeforeSeveralWatchersOfOneDescriptor) {
+  Probe<Io> a{*loop_, pipe_.out(), Events::write};
+  Probe<Io> b{*loop_, pipe_.out(), Events::write};
+  Probe<Io> c{*loop_, pipe_.out(), Events::read};
+  EXPECT_TRUE(a->start());
+  EXPECT_TRUE(b->start());
+  turn();
+  EXPECT_TRUE(c->start());
+  loop_.reset();
+  EXPECT_FALSE(a->is_active() || b->is_active() || c->is_active());
+}
+
+TEST_P(LifetimeTest, WatchersBeforeTheLoop) {
+  {
+    Probe<Io> io{*loop_, pipe_.out(), Events::write};
+    Probe<Timer> timer{*loop_};
+    Probe<Periodic> periodic{*loop_};
+    Probe<Signal> signal{*loop_};
+    Probe<Child> child{*loop_};
+    Probe<Stat> stat{*loop_};
+    Probe<Async> async{*loop_};
+    Probe<Check> check{*loop_};
+    child_ = fork_sleeper();
+    EXPECT_TRUE(io->start());
+    EXPECT_TRUE(timer->start(1h));
+    EXPECT_TRUE(periodic->start_every(1h));
+    EXPECT_FALSE(signal->start(SIGUSR1));
+    EXPECT_FALSE(child->start(child_));
+    EXPECT_FALSE(stat->start(dir_.file("file")));
+    EXPECT_TRUE(async->start());
+    EXPECT_TRUE(check->start());
+    async->send();
+    turn();
+    async->send();
+    ::raise(SIGUSR1);
+    dir_.append("file");
+  }
+  EXPECT_EQ(loop_->active_count(), 0);
+  EXPECT_EQ(loop_->pending_count(), 0u);
+  EXPECT_EQ(loop_->run(), false);
+}
+
+TEST_P(LifetimeTest, ALoopLeavesNoDescriptorBehind) {
+  const auto open_descriptors = [] {
+    std::size_t count = 0;
+    for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator("/proc/self/fd"))
+      ++count;
+    return count;
+  };
+  loop_.reset();
+  const std::size_t before = open_descriptors();
+  loop_ = make_loop(backend());
+  {
+    Probe<Periodic> periodic{*loop_};
+    Probe<Stat> stat{*loop_};
+    EXPECT_TRUE(periodic->start_every(1h));
+    EXPECT_FALSE(stat->start(dir_.file("file")));
+    turn();
+    loop_.reset();
+  }
+  EXPECT_EQ(open_descriptors(), before);
+}
+
+TEST_P(LifetimeTest, ALoopsDescriptorsAreNotInherited) {
+  Probe<Periodic> periodic{*loop_};
+  Probe<Stat> stat{*loop_};
+  Probe<Child> child{*loop_};
+  child_ = fork_sleeper();
+  EXPECT_TRUE(periodic->start_every(1h));
+  EXPECT_FALSE(stat->start(dir_.file("file")));
+  EXPECT_FALSE(child->start(child_));
+  turn();
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    const int fd = std::atoi(entry.path().filename().c_str());
+    const int flags = ::fcntl(fd, F_GETFD);
+    if (flags < 0 || fd <= STDERR_FILENO) continue;
+    std::error_code ignored;
+    const std::string target = std::filesystem::read_symlink(entry.path(), ignored);
+    if (target.starts_with("anon_inode:")) EXPECT_TRUE(flags & FD_CLOEXEC) << target;
+  }
+}
+
+}  // namespace
+}  // namespace spate::testing

@@ -1,0 +1,163 @@
+// Metrics, counts and reserve(): what a loop tells of itself.
+#include "tests/conformance/harness.h"
+
+namespace spate::testing {
+namespace {
+
+using LookingInTest = OnEveryBackend;
+SPATE_ON_EVERY_BACKEND(LookingInTest);
+
+TEST_P(LookingInTest, CountsTurnsAndWaits) {
+  turn(3);
+  EXPECT_EQ(loop_->iteration(), 3u);
+  EXPECT_EQ(loop_->metrics().turns, 3u);
+  EXPECT_EQ(loop_->metrics().kernel_calls.wait, 3u);
+}
+
+TEST_P(LookingInTest, CountsCallbacks) {
+  Pipe pipe;
+  Probe<Io> io{*loop_, pipe.out(), Events::write};
+  Probe<Timer> timer{*loop_};
+  Probe<Check> check{*loop_};
+  EXPECT_TRUE(io->start());
+  EXPECT_TRUE(timer->start(0ns));
+  EXPECT_TRUE(check->start());
+  turn();
+  EXPECT_EQ(loop_->metrics().events, 3u);
+}
+
+TEST_P(LookingInTest, APostedTaskCountsAsOneEvent) {
+  for (int i = 0; i < 5; ++i) EXPECT_TRUE(loop_->post([] {}));
+  turn();
+  EXPECT_EQ(loop_->metrics().posts, 5u);
+  EXPECT_EQ(loop_->metrics().events, 5u);
+}
+
+TEST_P(LookingInTest, CountsWhatIsActive) {
+  Pipe pipe;
+  Probe<Io> a{*loop_, pipe.in(), Events::read};
+  Probe<Io> b{*loop_, pipe.in(), Events::read};
+  Probe<Io> c{*loop_, pipe.out(), Events::write};
+  Probe<Timer> near{*loop_};
+  Probe<Timer> far{*loop_};
+  EXPECT_EQ(loop_->metrics().active_fds, 0u);
+  for (Probe<Io>* io : {&a, &b, &c}) EXPECT_TRUE((*io)->start());
+  EXPECT_TRUE(near->start(1ms));
+  EXPECT_TRUE(far->start(1h));
+  EXPECT_EQ(loop_->active_count(), 5);
+  EXPECT_EQ(loop_->metrics().active_fds, 2u);
+  EXPECT_EQ(loop_->metrics().active_timers, 2u);
+  far->stop();
+  EXPECT_EQ(loop_->metrics().active_timers, 1u);
+  EXPECT_TRUE(far->start(1h));
+  EXPECT_EQ(loop_->metrics().active_timers, 2u);
+  for (Probe<Io>* io : {&a, &b, &c}) (*io)->stop();
+  near->stop();
+  far->stop();
+  EXPECT_EQ(loop_->active_count(), 0);
+  EXPECT_EQ(loop_->metrics().active_fds, 0u);
+  EXPECT_EQ(loop_->metrics().active_timers, 0u);
+}
+
+TEST_P(LookingInTest, CountsWhatIsPending) {
+  Probe<Timer> a{*loop_};
+  Probe<Timer> b{*loop_};
+  EXPECT_TRUE(a->feed());
+  EXPECT_TRUE(b->feed());
+  EXPECT_EQ(loop_->pending_count(), 2u);
+  EXPECT_EQ(loop_->metrics().pending, 2u);
+  b.then = [&] { EXPECT_EQ(loop_->pending_count(), 0u); };
+  turn();
+  EXPECT_EQ(loop_->metrics().pending, 0u);
+}
+
+TEST_P(LookingInTest, CountsKernelCallsOfChanges) {
+  Pipe pipe;
+  Probe<Io> io{*loop_, pipe.in(), Events::read};
+  const std::uint64_t before = modifies();
+  EXPECT_TRUE(io->start());
+  turn();
+  io->stop();
+  turn();
+  EXPECT_EQ(modifies() - before, is_epoll() ? 2u : 0u);
+}
+
+TEST_P(LookingInTest, TellsBlockedFromBusyTime) {
+  Probe<Timer> timer{*loop_};
+  EXPECT_TRUE(timer->start(10ms));
+  EXPECT_EQ(loop_->run(), false);
+  const Metrics metrics = loop_->metrics();
+  EXPECT_GE(metrics.blocked, 5ms);
+  EXPECT_LT(metrics.busy, metrics.blocked);
+  EXPECT_GE(metrics.busy, 0ns);
+}
+
+TEST(MetricsTest, CallbackTimesAreMeasuredOnRequest) {
+  ScriptedLoop scripted;
+  Loop& loop = *scripted.loop;
+  Probe<Timer> timer{loop};
+  timer.then = [&] { scripted.clock.advance(timer.calls * 2s - Nanos{timer.calls > 2 ? 3s : 0s}); };
+  const auto call = [&] {
+    EXPECT_TRUE(timer->feed());
+    turn(loop);
+  };
+  call();
+  EXPECT_EQ(loop.metrics().longest_callback, 0ns);
+  loop.measure_callbacks(true);
+  call();
+  EXPECT_EQ(loop.metrics().longest_callback, 4s);
+  EXPECT_EQ(loop.metrics().last_callback, 4s);
+  call();
+  EXPECT_EQ(loop.metrics().longest_callback, 4s);
+  EXPECT_EQ(loop.metrics().last_callback, 3s);
+  loop.measure_callbacks(false);
+  call();
+  EXPECT_EQ(loop.metrics().last_callback, 3s);
+  EXPECT_EQ(loop.metrics().busy, 14s);
+}
+
+TEST(MetricsTest, AStaleEventIsCountedAndDropped) {
+  ScriptedLoop scripted;
+  Probe<Io> io{*scripted.loop, 0, Events::read};
+  EXPECT_TRUE(io->start());
+  turn(*scripted.loop);
+  const std::uint32_t generation = scripted.backend->registered[0].generation;
+  scripted.backend->report({0, generation - 1, Events::read, 0});
+  turn(*scripted.loop);
+  EXPECT_EQ(io.calls, 0);
+  EXPECT_EQ(scripted.loop->metrics().stale_events, 1u);
+  scripted.backend->report(0, Events::read);
+  turn(*scripted.loop);
+  EXPECT_EQ(io.calls, 1);
+}
+
+TEST_P(LookingInTest, ReserveMakesRoomAndChangesNothing) {
+  EXPECT_TRUE(loop_->reserve(4096, 1000));
+  EXPECT_TRUE(loop_->reserve(16, 1));
+  EXPECT_TRUE(loop_->reserve(0, 0));
+  Pipe pipe;
+  Probe<Io> io{*loop_, pipe.out(), Events::write};
+  Probe<Io> not_open{*loop_, 4000, Events::read};
+  Probe<Timer> timer{*loop_};
+  EXPECT_TRUE(io->start());
+  EXPECT_TRUE(not_open->start());
+  EXPECT_TRUE(timer->start(0ns));
+  turn();
+  EXPECT_EQ(io.calls, 1);
+  EXPECT_EQ(timer.calls, 1);
+  EXPECT_TRUE(any(not_open.events & Events::error));
+  EXPECT_EQ(loop_->active_count(), 1);
+}
+
+TEST_P(LookingInTest, WatchersKnowTheirLoopAndWhatTheyWatch) {
+  Probe<Io> io{*loop_, 7, Events::read | Events::closed};
+  EXPECT_EQ(&io->loop(), loop_.get());
+  EXPECT_EQ(io->fd(), 7);
+  EXPECT_EQ(io->events(), Events::read | Events::closed);
+  io->set(3, Events::write);
+  EXPECT_EQ(io->fd(), 3);
+  EXPECT_EQ(io->events(), Events::write);
+}
+
+}  // namespace
+}  // namespace spate::testing

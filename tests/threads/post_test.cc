@@ -1,0 +1,246 @@
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "spate/hooks.h"
+#include "spate/loop.h"
+#include "spate/timer.h"
+
+namespace spate {
+namespace {
+
+std::unique_ptr<Loop> make_loop(std::string_view backend = "auto") {
+  return std::move(*Loop::create({.backend = backend}));
+}
+
+// Counts what each producer posted, and whether it came in order.
+struct Account {
+  explicit Account(std::size_t producers) : next(producers, 0) {}
+  void note(std::size_t producer, int number) {
+    in_order = in_order && next[producer] == number;
+    ++next[producer];
+    ++total;
+  }
+  std::vector<int> next;
+  int total = 0;
+  bool in_order = true;
+};
+
+class Post : public ::testing::TestWithParam<std::string_view> {};
+
+TEST_P(Post, LosesNothingAndKeepsTheOrderOfEachProducer) {
+  constexpr int kEach = 10'000;
+  constexpr int kProducers = 4;
+  const auto loop = make_loop(GetParam());
+  Account account(kProducers);
+  loop->ref();
+  std::vector<std::thread> producers;
+  for (std::size_t p = 0; p < kProducers; ++p) {
+    producers.emplace_back([&loop, &account, p] {
+      for (int i = 0; i < kEach; ++i) {
+        ASSERT_TRUE(loop->post([&loop, &account, p, i] {
+          account.note(p, i);
+          if (account.total == kEach * kProducers) loop->stop();
+        }));
+      }
+    });
+  }
+  EXPECT_TRUE(loop->run());
+  for (std::thread& producer : producers) producer.join();
+  EXPECT_EQ(account.total, kEach * kProducers);
+  EXPECT_TRUE(account.in_order);
+  EXPECT_EQ(loop->metrics().posts, static_cast<std::uint64_t>(kEach) * kProducers);
+}
+
+// One task at a time, each after the loop may have gone to sleep: a wake-up that gets lost hangs.
+TEST_P(Post, WakesALoopThatSleepsEachTime) {
+  constexpr int kRounds = 3000;
+  const auto loop = make_loop(GetParam());
+  std::atomic<int> answered{0};
+  loop->ref();
+  std::thread asker([&] {
+    for (int i = 0; i < kRounds; ++i) {
+      loop->post([&answered] {
+        answered.fetch_add(1);
+        answered.notify_one();
+      });
+      while (answered.load() == i) answered.wait(i);
+    }
+    loop->post([&loop] { loop->stop(); });
+  });
+  EXPECT_TRUE(loop->run());
+  asker.join();
+  EXPECT_EQ(answered.load(), kRounds);
+}
+
+TEST_P(Post, DoesNotEnterTheKernelWhileTheLoopIsBusy) {
+  constexpr int kPosts = 5000;
+  const auto loop = make_loop(GetParam());
+  Idle busy(*loop, [] {});
+  ASSERT_TRUE(busy.start());
+  ASSERT_TRUE(loop->run(Run::no_wait));
+  int called = 0;
+  const std::uint64_t before = loop->metrics().kernel_calls.wake_write;
+  std::thread producer([&] {
+    for (int i = 0; i < kPosts; ++i) loop->post([&called] { ++called; });
+  });
+  while (called < kPosts) ASSERT_TRUE(loop->run(Run::once));
+  producer.join();
+  EXPECT_EQ(loop->metrics().kernel_calls.wake_write, before);
+}
+
+TEST_P(Post, EntersTheKernelOnceForABurstIntoASleepingLoop) {
+  const auto loop = make_loop(GetParam());
+  loop->ref();
+  ASSERT_EQ(loop->prepare_to_wait(), kForever);
+  int called = 0;
+  std::thread producer([&] {
+    for (int i = 0; i < 1000; ++i) loop->post([&called] { ++called; });
+  });
+  producer.join();
+  EXPECT_EQ(loop->metrics().kernel_calls.wake_write, 1u);
+  ASSERT_TRUE(loop->run(Run::no_wait));
+  EXPECT_EQ(called, 1000);
+}
+
+TEST_P(Post, FromInsideACallbackIsCalledInTheNextTurnAndStarvesNobody) {
+  const auto loop = make_loop(GetParam());
+  int posts = 0;
+  int ticks = 0;
+  struct Poster {
+    Loop& loop;
+    int& posts;
+    void operator()() const {
+      if (++posts < 10'000) loop.post(Poster{loop, posts});
+    }
+  };
+  Timer timer(*loop, [&ticks] { ++ticks; });
+  timer.start(Nanos{0}, Nanos{1000});
+  timer.loop().unref();
+  loop->post(Poster{*loop, posts});
+  EXPECT_EQ(loop->run(), false);
+  EXPECT_EQ(posts, 10'000);
+  EXPECT_GT(ticks, 10);
+  loop->ref();
+}
+
+TEST_P(Post, IsDestroyedUncalledWhenTheLoopDies) {
+  const auto shared = std::make_shared<int>(0);
+  {
+    const auto loop = make_loop(GetParam());
+    std::vector<std::thread> producers;
+    for (int p = 0; p < 3; ++p) {
+      producers.emplace_back([&loop, shared] {
+        for (int i = 0; i < 1000; ++i) loop->post([shared] { ++*shared; });
+      });
+    }
+    for (std::thread& producer : producers) producer.join();
+    EXPECT_GT(shared.use_count(), 3000);
+  }
+  EXPECT_EQ(*shared, 0);
+  EXPECT_EQ(shared.use_count(), 1);
+}
+
+TEST_P(Post, StopsALoopOfAnotherThread) {
+  for (int i = 0; i < 200; ++i) {
+    const auto loop = make_loop(GetParam());
+    loop->ref();
+    std::thread runner([&loop] { EXPECT_TRUE(loop->run()); });
+    loop->post([&loop] { loop->stop(); });
+    runner.join();
+  }
+}
+
+// Each passes a token on to the next; all of them end when it has gone around often enough.
+TEST_P(Post, CarriesATokenAroundARingOfLoops) {
+  constexpr std::size_t kLoops = 3;
+  constexpr int kHops = 3000;
+  struct Ring {
+    std::vector<std::unique_ptr<Loop>> loops;
+    int hops = 0;  // Handed over with the token.
+    void pass(std::size_t at) {
+      if (++hops == kHops) {
+        for (const auto& loop : loops) loop->post([&stopped = *loop] { stopped.stop(); });
+        return;
+      }
+      const std::size_t next = (at + 1) % loops.size();
+      loops[next]->post([this, next] { pass(next); });
+    }
+  };
+  Ring ring;
+  for (std::size_t i = 0; i < kLoops; ++i) {
+    ring.loops.push_back(make_loop(GetParam()));
+    ring.loops.back()->ref();
+  }
+  std::vector<std::thread> runners;
+  for (const auto& loop : ring.loops) {
+    runners.emplace_back([&loop] { EXPECT_TRUE(loop->run()); });
+  }
+  ring.loops[0]->post([&ring] { ring.pass(0); });
+  for (std::thread& runner : runners) runner.join();
+  EXPECT_EQ(ring.hops, kHops);
+}
+
+TEST_P(Post, GoesBetweenAllLoopsAtOnceWithoutLoss) {
+  constexpr std::size_t kLoops = 3;
+  constexpr int kEach = 2000;
+  struct Member {
+    std::unique_ptr<Loop> loop;
+    int received = 0;
+  };
+  std::vector<Member> members(kLoops);
+  for (Member& member : members) {
+    member.loop = make_loop(GetParam());
+    member.loop->ref();
+  }
+  const auto send_to_all = [&members] {
+    for (int i = 0; i < kEach; ++i) {
+      for (Member& member : members) {
+        member.loop->post([&member] {
+          if (++member.received == kEach * static_cast<int>(kLoops)) member.loop->stop();
+        });
+      }
+    }
+  };
+  std::vector<std::thread> runners;
+  for (Member& member : members) {
+    member.loop->post(send_to_all);
+    runners.emplace_back([&member] { EXPECT_TRUE(member.loop->run()); });
+  }
+  for (std::thread& runner : runners) runner.join();
+  for (const Member& member : members) {
+    EXPECT_EQ(member.received, kEach * static_cast<int>(kLoops));
+  }
+}
+
+TEST_P(Post, LetsThreadsComeAndGo) {
+  const auto loop = make_loop(GetParam());
+  int called = 0;
+  for (int i = 0; i < 100; ++i) {
+    std::thread([&] { loop->post([&called] { ++called; }); }).join();
+    (void)loop->run(Run::no_wait);
+  }
+  EXPECT_EQ(called, 100);
+}
+
+TEST_P(Post, WakeMakesASleepingLoopTurnOnce) {
+  const auto loop = make_loop(GetParam());
+  loop->ref();
+  std::atomic<bool> woken{false};
+  std::thread waker([&] {
+    while (!woken.load()) loop->wake();
+  });
+  ASSERT_TRUE(loop->run(Run::once));
+  woken.store(true);
+  waker.join();
+}
+
+INSTANTIATE_TEST_SUITE_P(Backends, Post, ::testing::ValuesIn(Loop::backends()),
+                         [](const auto& backend) { return std::string(backend.param); });
+
+}  // namespace
+}  // namespace spate
