@@ -7,6 +7,8 @@ function(spate_add_test name)
   endif()
   add_executable(${name} ${arg_SOURCES})
   spate_own_code(${name})
+  # GoogleTest's macros are statements with an else of their own.
+  target_compile_options(${name} PRIVATE -Wno-dangling-else)
   target_compile_options(${name} PRIVATE "SHELL:-iquote ${PROJECT_SOURCE_DIR}/tests")
   target_link_libraries(${name} PRIVATE spate_testing GTest::gmock GTest::gtest GTest::gtest_main)
   gtest_discover_tests(${name} TEST_PREFIX ${arg_LABEL}. DISCOVERY_TIMEOUT 60

@@ -45,7 +45,7 @@ class Child : public Watcher<Child, ChildNode> {
   int pid() const { return node_.pid; }
   // In the callback: the status as waitpid() gives it (for the macros of <sys/wait.h>), and what
   // they would say. If somebody else took the status away, the events carry Events::error and the
-  // status is 0.
+  // status is -1, which is none of these.
   int status() const { return node_.status; }
   bool exited() const { return node_.status >= 0 && (node_.status & 0x7f) == 0; }
   int exit_code() const { return (node_.status >> 8) & 0xff; }  // if exited()

@@ -125,10 +125,10 @@ class SPATE_EXPORT Loop {
 
   // ---- from other threads
 
-  // Calls `task` on the loop's thread, in its next turn. Every task is called exactly once, one
-  // thread's in its own order; the kernel is entered only if the loop sleeps. Any thread, also
+  // Calls `task` on the loop's thread, in this turn or the next. Every task is called exactly once,
+  // one thread's in its own order; the kernel is entered only if the loop sleeps. Any thread, also
   // inside a callback; not in a signal handler. False, and the task destroyed, when memory runs
-  // out. Tasks still queued when the loop dies are destroyed unrun.
+  // out. Tasks still queued when the loop dies are destroyed uncalled.
   template <class F>
     requires std::is_constructible_v<Task, F&&>
   bool post(F&& task) {

@@ -52,8 +52,10 @@ class Timer : public Watcher<Timer, TimerNode> {
   }
 
   Nanos repeat() const { return Nanos{node_.repeat}; }
-  // Takes effect at the next expiry or again(). Negative counts as zero.
-  void set_repeat(Nanos repeat) { node_.repeat = repeat.count() > 0 ? repeat.count() : 0; }
+  // Takes effect at the next expiry or again(). Negative counts as zero; bounded by kForever.
+  void set_repeat(Nanos repeat) {
+    node_.repeat = repeat < Nanos{0} ? 0 : (repeat < kForever ? repeat : kForever).count();
+  }
 
   // In loop time; meaningful while active.
   Nanos deadline() const { return Nanos{node_.deadline}; }

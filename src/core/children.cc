@@ -96,8 +96,8 @@ void Children::look_at_all() {
 void Children::look_at(int pid, bool trace) {
   int status = -1;
   const long result = sys::see_child_change(pid, trace, status);
-  if (result == 0 || result == -EINTR) return;
-  if (report(pid, result < 0, status)) {
+  if (result == 0) return;
+  if (result != -EINTR && report(pid, result < 0, status)) {
     sys::take_child_change(pid, trace);
   } else {
     loop_.signals().raise(SIGCHLD);

@@ -250,7 +250,7 @@ void LoopCore::default_expiry(TimerNode& node) {
   if (node.head.priority == kDirect)
     return node.head.callback(node.head.context, node.head, Events::timer);
   if (!pending_.feed(node.head, Events::timer) && node.head.active == 0) {
-    node.deadline = now_.count();
+    node.deadline = now_.count() + 1;  // Not in this turn again, which would never end.
     start_timer(node);
   }
 }

@@ -201,6 +201,8 @@ class Model {
     Watcher& watcher = watchers_[id];
     watcher.wanted = some_events();
     ASSERT_TRUE(watcher.io->modify(watcher.wanted));
+    const Events queued = pending_.remove(id) & ~(kIoEvents & ~watcher.wanted);
+    if (any(queued)) pending_.feed(id, watcher.io->priority(), queued);
     if (!watcher.active) return;
     std::erase(on_[watcher.fd], id);  // As stopped and started.
     put_first(id);

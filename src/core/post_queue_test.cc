@@ -4,6 +4,10 @@
 
 #include <cerrno>
 #include <memory>
+#include <new>
+#include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "sys/fault.h"
@@ -13,72 +17,105 @@ namespace {
 
 constexpr std::size_t kNoLimit = SIZE_MAX;
 
+template <class F>
+bool push(PostQueue& queue, F task) {
+  PostQueue::Lane* lane = queue.lane_of_this_thread();
+  Task* place = lane == nullptr ? nullptr : PostQueue::place_in(*lane);
+  if (place == nullptr) return false;
+  new (place) Task(std::move(task));
+  PostQueue::publish(*lane);
+  return true;
+}
+
 TEST(PostQueue, CallsTasksOnceAndInOrder) {
   PostQueue queue;
   std::vector<int> called;
-  for (int i = 0; i < 100; ++i) queue.push([&called, i] { called.push_back(i); });
+  for (int i = 0; i < 100; ++i) push(queue, [&called, i] { called.push_back(i); });
   EXPECT_TRUE(called.empty());
-  EXPECT_FALSE(queue.empty());
+  EXPECT_TRUE(queue.has_posts());
   EXPECT_EQ(queue.run(kNoLimit), 100u);
-  EXPECT_TRUE(queue.empty());
+  EXPECT_FALSE(queue.has_posts());
   EXPECT_EQ(queue.run(kNoLimit), 0u);
   for (int i = 0; i < 100; ++i) EXPECT_EQ(called[static_cast<std::size_t>(i)], i);
-}
-
-TEST(PostQueue, SaysWhoseTaskHasToWakeTheLoop) {
-  PostQueue queue;
-  EXPECT_EQ(queue.push([] {}), PostQueue::Pushed::into_empty);
-  EXPECT_EQ(queue.push([] {}), PostQueue::Pushed::behind_others);
-  queue.run(kNoLimit);
-  EXPECT_EQ(queue.push([] {}), PostQueue::Pushed::into_empty);
 }
 
 TEST(PostQueue, StopsAtItsLimitAndGoesOnInOrder) {
   PostQueue queue;
   std::vector<int> called;
-  for (int i = 0; i < 10; ++i) queue.push([&called, i] { called.push_back(i); });
+  for (int i = 0; i < 10; ++i) push(queue, [&called, i] { called.push_back(i); });
   EXPECT_EQ(queue.run(4), 4u);
-  EXPECT_FALSE(queue.empty());
-  queue.push([&called] { called.push_back(10); });
+  EXPECT_TRUE(queue.has_posts());
+  push(queue, [&called] { called.push_back(10); });
   EXPECT_EQ(queue.run(kNoLimit), 7u);
   for (int i = 0; i <= 10; ++i) EXPECT_EQ(called[static_cast<std::size_t>(i)], i);
 }
 
-TEST(PostQueue, LeavesWhatATaskPostsForTheNextTime) {
+TEST(PostQueue, CallsWhatATaskPostsUpToTheLimit) {
   PostQueue queue;
   int called = 0;
-  queue.push([&] {
-    ++called;
-    queue.push([&] { ++called; });
-  });
-  EXPECT_EQ(queue.run(kNoLimit), 1u);
-  EXPECT_EQ(called, 1);
-  EXPECT_EQ(queue.run(kNoLimit), 1u);
-  EXPECT_EQ(called, 2);
+  struct Again {
+    PostQueue& queue;
+    int& called;
+    void operator()() {
+      ++called;
+      push(queue, Again{queue, called});
+    }
+  };
+  push(queue, Again{queue, called});
+  EXPECT_EQ(queue.run(10), 10u);
+  EXPECT_EQ(called, 10);
+  EXPECT_TRUE(queue.has_posts());
 }
 
-TEST(PostQueue, MayBeRunInsideATask) {
+TEST(PostQueue, MayBeRunInsideATaskAcrossMoreThanOneArray) {
   PostQueue queue;
   std::vector<int> called;
-  queue.push([&] {
+  std::string held = "still here when the inner run has emptied the array that this task lies in";
+  push(queue, [&, held] {
     called.push_back(0);
-    queue.push([&] { called.push_back(3); });
-    EXPECT_EQ(queue.run(2), 2u);
-    EXPECT_EQ(queue.run(kNoLimit), 1u);
+    EXPECT_EQ(queue.run(kNoLimit), 999u);
+    EXPECT_EQ(held.substr(0, 10), "still here");
   });
-  queue.push([&] { called.push_back(1); });
-  queue.push([&] { called.push_back(2); });
+  for (int i = 1; i < 1000; ++i) push(queue, [&called, i] { called.push_back(i); });
   EXPECT_EQ(queue.run(kNoLimit), 1u);
-  EXPECT_EQ(called, (std::vector<int>{0, 1, 2, 3}));
+  for (int i = 0; i < 1000; ++i) EXPECT_EQ(called[static_cast<std::size_t>(i)], i);
+}
+
+TEST(PostQueue, OutlivesTheThreadsThatPostedToIt) {
+  PostQueue queue;
+  int called = 0;
+  for (int round = 0; round < 100; ++round) {
+    std::thread poster([&] {
+      for (int i = 0; i < 200; ++i) push(queue, [&called] { ++called; });
+    });
+    poster.join();
+    if (round % 3 == 0) queue.run(kNoLimit);
+  }
+  queue.run(kNoLimit);
+  EXPECT_EQ(called, 100 * 200);
+}
+
+TEST(PostQueue, MayDieBeforeTheThreadsThatPostedToIt) {
+  const auto shared = std::make_shared<int>(0);
+  std::thread poster([&] {
+    for (int round = 0; round < 50; ++round) {
+      PostQueue queue;
+      for (int i = 0; i < 200; ++i) push(queue, [shared] { ++*shared; });
+      queue.run(100);
+    }
+  });
+  poster.join();
+  EXPECT_EQ(*shared, 50 * 100);
+  EXPECT_EQ(shared.use_count(), 1);
 }
 
 TEST(PostQueue, DestroysTheTasksThatItNeverCalled) {
   const auto shared = std::make_shared<int>(0);
   {
     PostQueue queue;
-    for (int i = 0; i < 10; ++i) queue.push([shared] { ++*shared; });
+    for (int i = 0; i < 10; ++i) push(queue, [shared] { ++*shared; });
     EXPECT_EQ(queue.run(3), 3u);
-    queue.push([shared] { ++*shared; });
+    push(queue, [shared] { ++*shared; });
   }
   EXPECT_EQ(*shared, 3);
   EXPECT_EQ(shared.use_count(), 1);
@@ -88,29 +125,28 @@ TEST(PostQueue, DestroysEachTaskRightAfterItsCall) {
   PostQueue queue;
   auto shared = std::make_shared<int>(0);
   const std::weak_ptr<int> watched = shared;
-  queue.push([shared = std::move(shared)] {});
-  queue.push([&watched] { EXPECT_TRUE(watched.expired()); });
+  push(queue, [shared = std::move(shared)] {});
+  push(queue, [&watched] { EXPECT_TRUE(watched.expired()); });
   EXPECT_EQ(queue.run(kNoLimit), 2u);
 }
 
 TEST(PostQueue, DestroysTheTaskWhenMemoryRunsOutAndSaysSo) {
   PostQueue queue;
   const auto shared = std::make_shared<int>(0);
-  // Whatever cells this thread has in stock are used up first.
   sys::FaultPlan plan;
   plan.fail_share(sys::Call::allocate, 1, ENOMEM, 1);
   const sys::FaultScope scope(plan);
   std::size_t accepted = 0;
-  while (queue.push([shared] {}) != PostQueue::Pushed::out_of_memory) ++accepted;
+  while (push(queue, [shared] {})) ++accepted;
   EXPECT_EQ(static_cast<std::size_t>(shared.use_count()), 1 + accepted);
   EXPECT_EQ(queue.run(kNoLimit), accepted);
   EXPECT_EQ(shared.use_count(), 1);
 }
 
-TEST(PostQueue, RecyclesItsCells) {
+TEST(PostQueue, RecyclesItsArrays) {
   PostQueue queue;
   const auto round = [&queue] {
-    for (int i = 0; i < 100; ++i) queue.push([] {});
+    for (int i = 0; i < 100; ++i) push(queue, [] {});
     queue.run(kNoLimit);
   };
   round();

@@ -85,9 +85,10 @@ TEST_P(DestroyTest, IsSafe) {
   EXPECT_EQ(loop_->run(), false);
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    EveryBackend, DestroyTest, ::testing::ValuesIn(all_cases()),
-    [](const ::testing::TestParamInfo<Case>& info) { return name_of(info.param); });
+INSTANTIATE_TEST_SUITE_P(EveryBackend, DestroyTest, ::testing::ValuesIn(all_cases()),
+                         [](const ::testing::TestParamInfo<Case>& tested) {
+                           return name_of(tested.param);
+                         });
 
 // ---- the loop with everything active
 

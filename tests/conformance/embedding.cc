@@ -180,7 +180,7 @@ TEST_P(EmbeddingTest, AShakenOffDuplicateDoesNotDeafenTheOuterLoop) {
   turn(8);
   EXPECT_LE(inner_->metrics().stale_events, 4u);
   pipe.fill();
-  EXPECT_TRUE(run_until(*loop_, [&] { return io.calls > 0; }));
+  EXPECT_TRUE(run_until(*loop_, [&] { return io.calls > 0; }, 300ms));
 }
 
 }  // namespace

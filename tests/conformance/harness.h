@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -166,15 +167,16 @@ struct Probe {
   char name = '?';
 };
 
-// Turns the loop until `done` says so, for five seconds at most. Neither the time limit nor the
-// loop's having nothing to do ends it early.
+// Turns the loop until `done` says so, for `patience` at most. That the loop has nothing to do does
+// not end it.
 template <class Done>
-bool run_until(Loop& loop, Done done) {
-  const auto limit = std::chrono::steady_clock::now() + 5s;
+bool run_until(Loop& loop, Done done, Nanos patience = 5s) {
+  const auto limit = std::chrono::steady_clock::now() + patience;
   Timer look_again{loop, [] {}};
   if (!look_again.start(5ms, 5ms)) return false;
   while (!done()) {
-    if (!loop.run(Run::once) || std::chrono::steady_clock::now() > limit) return done();
+    if (!loop.run(Run::once)) return false;
+    if (std::chrono::steady_clock::now() > limit) return done();
   }
   return true;
 }
@@ -210,10 +212,13 @@ class OnEveryBackend : public ::testing::TestWithParam<std::string_view> {
   std::string log_;
 };
 
-#define SPATE_ON_EVERY_BACKEND(suite)                                                         \
-  INSTANTIATE_TEST_SUITE_P(                                                                   \
-      EveryBackend, suite, ::testing::ValuesIn(Loop::backends()),                             \
-      [](const ::testing::TestParamInfo<std::string_view>& info) { return std::string(info.param); })
+inline std::string backend_test_name(const ::testing::TestParamInfo<std::string_view>& backend) {
+  return std::string(backend.param);
+}
+
+#define SPATE_ON_EVERY_BACKEND(suite)                                                  \
+  INSTANTIATE_TEST_SUITE_P(EveryBackend, suite, ::testing::ValuesIn(Loop::backends()), \
+                           backend_test_name)
 
 // ---- processes
 
@@ -240,6 +245,12 @@ inline void await_end(int pid) {
 }
 
 // A child that does nothing until it is killed, or its parent dies.
-int fork_sleeper();
+inline int fork_sleeper() {
+  return fork_child([] {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    for (;;) ::pause();
+    return 0;
+  });
+}
 
 }  // namespace spate::testing

@@ -167,6 +167,45 @@ TEST_P(IoTest, ModifyInsideTheCallbackHoldsFromTheNextTurnOn) {
   EXPECT_EQ(io.events, Events::read);
 }
 
+TEST_P(IoTest, ModifyForgetsWhatIsQueuedAndNoLongerAskedFor) {
+  Sockets pair;
+  Probe<Io> io{*loop_, pair.near(), kReadWrite};
+  Probe<Check> first{*loop_};
+  first->set_priority(2);
+  Events next = Events::write;
+  first.then = [&] { EXPECT_TRUE(io->modify(next)); };
+  ASSERT_EQ(::write(pair.far(), "x", 1), 1);
+  EXPECT_TRUE(io->start());
+  EXPECT_TRUE(first->start());
+  turn();
+  EXPECT_EQ(io.calls, 1);
+  EXPECT_EQ(io.events, Events::write);
+  next = Events::read;
+  turn();
+  EXPECT_EQ(io.calls, 1) << "it was ready for what it no longer asks for";
+}
+
+TEST_P(IoTest, ModifyToNothingIsAPause) {
+  Pipe pipe;
+  Probe<Io> io{*loop_, pipe.out(), Events::write};
+  EXPECT_TRUE(io->start());
+  EXPECT_TRUE(io->modify(Events::none));
+  EXPECT_TRUE(io->is_active());
+  EXPECT_EQ(loop_->active_count(), 1);
+  turn(2);
+  EXPECT_EQ(io.calls, 0);
+  EXPECT_TRUE(io->modify(Events::write));
+  turn();
+  EXPECT_EQ(io.calls, 1);
+  EXPECT_TRUE(io->modify(Events::none));
+  pipe.read_end.reset();  // An error is reported to whoever is there: a pause must not spin.
+  Probe<Timer> soon{*loop_};
+  EXPECT_TRUE(soon->start(5ms));
+  const std::uint64_t before = loop_->iteration();
+  while (soon.calls == 0) EXPECT_TRUE(loop_->run(Run::once));
+  EXPECT_LE(loop_->iteration() - before, 6u);
+}
+
 TEST_P(IoTest, StopInsideTheCallbackEndsIt) {
   Pipe pipe;
   Probe<Io> io{*loop_, pipe.out(), Events::write};
@@ -291,7 +330,8 @@ TEST_P(IoTest, AnErrorIsReportedAsReadableAndWritable) {
 TEST_P(IoTest, AResetConnectionIsReportedToWhoOnlyWrites) {
   Sockets pair{true};
   Probe<Io> io{*loop_, pair.near(), Events::write};
-  while (::write(pair.near(), log_.data(), 0) == 0 && ::send(pair.near(), "0123456789", 10, 0) > 0) {
+  while (::write(pair.near(), log_.data(), 0) == 0 &&
+         ::send(pair.near(), "0123456789", 10, 0) > 0) {
   }
   EXPECT_TRUE(io->start());
   turn();
@@ -333,6 +373,19 @@ TEST_P(IoTest, ClosedIsNotReportedForData) {
   EXPECT_TRUE(io->start());
   ASSERT_EQ(::write(pair.far(), "x", 1), 1);
   turn(2);
+  EXPECT_EQ(io.calls, 0);
+}
+
+TEST_P(IoTest, ClosedAloneBehindUnreadDataLetsTheLoopSleep) {
+  if (is_select()) GTEST_SKIP() << "select cannot ask for it: it spins";
+  Sockets pair;
+  Probe<Io> io{*loop_, pair.near(), Events::closed};
+  Probe<Timer> soon{*loop_};
+  EXPECT_TRUE(io->start());
+  ASSERT_EQ(::write(pair.far(), "x", 1), 1);
+  EXPECT_TRUE(soon->start(5ms));
+  while (soon.calls == 0) EXPECT_TRUE(loop_->run(Run::once));
+  EXPECT_LE(loop_->iteration(), 6u);
   EXPECT_EQ(io.calls, 0);
 }
 

@@ -114,6 +114,14 @@ TEST_F(PeriodicTest, AFunctionDecidesAlone) {
   EXPECT_EQ(periodic->at(), wall() + 50s);
 }
 
+TEST_F(PeriodicTest, AFunctionThatNamesNoLaterTimeAtTheStartIsCalledBackForOnce) {
+  Probe<Periodic> periodic{loop_};
+  EXPECT_TRUE(periodic->reschedule_with([](void*, WallTime now) { return now - 1h; }));
+  turn(loop_, 3);
+  EXPECT_EQ(periodic.calls, 1);
+  EXPECT_FALSE(periodic->is_active());
+}
+
 TEST_F(PeriodicTest, AFunctionThatNamesNoLaterTimeStopsIt) {
   Probe<Periodic> periodic{loop_};
   int left = 2;

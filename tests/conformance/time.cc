@@ -19,6 +19,22 @@ TEST_F(TimeTest, NowIsTheTimeOfTheTurn) {
   EXPECT_EQ(loop_.now(), start + 5s);
 }
 
+TEST_F(TimeTest, AClockOfTheCallersServesWithAnyBackend) {
+  for (const std::string_view backend : Loop::backends()) {
+    ScriptedClock clock;
+    const Loop::Created created = Loop::create({.backend = backend, .clock = &clock});
+    ASSERT_TRUE(created);
+    Probe<Timer> timer{**created};
+    EXPECT_TRUE(timer->start(1h));
+    clock.advance(1h - 1ns);
+    turn(**created);
+    EXPECT_EQ(timer.calls, 0);
+    clock.advance(1ns);
+    turn(**created);
+    EXPECT_EQ(timer.calls, 1);
+  }
+}
+
 TEST_F(TimeTest, NowStandsStillDuringTheCallbacks) {
   Probe<Timer> timer{loop_};
   Probe<Timer> next{loop_};

@@ -281,6 +281,24 @@ TEST_F(TimerTest, RestartForgetsAQueuedExpiry) {
   EXPECT_EQ(second.calls, 1);
 }
 
+TEST_F(TimerTest, StartForgetsAQueuedExpiry) {
+  Probe<Timer> first{loop_};
+  Probe<Timer> once{loop_};
+  Probe<Timer> repeating{loop_};
+  first.then = [&] {
+    EXPECT_TRUE(once->start(5ms));
+    EXPECT_TRUE(repeating->start(5ms, 5ms));
+  };
+  EXPECT_TRUE(first->start(1ms));
+  EXPECT_TRUE(once->start(2ms));
+  EXPECT_TRUE(repeating->start(2ms, 1ms));
+  pass(10ms);
+  EXPECT_EQ(once.calls + repeating.calls, 0);
+  pass(5ms);
+  EXPECT_EQ(once.calls, 1);
+  EXPECT_EQ(repeating.calls, 1);
+}
+
 TEST_F(TimerTest, StopForgetsAQueuedExpiry) {
   Probe<Timer> first{loop_};
   Probe<Timer> second{loop_};

@@ -105,9 +105,9 @@ class AsyncVictim final : public VictimOf<Async> {
 }  // namespace
 
 const char* name_of(Kind kind) {
-  constexpr const char* kNames[] = {"Io",   "Timer", "Periodic", "Signal", "Child", "TracedChild",
-                                    "Stat", "Idle",  "Prepare",  "Check",  "Fork",  "Cleanup",
-                                    "Async"};
+  constexpr const char* kNames[] = {"Io",          "Timer",   "Periodic", "Signal",  "Child",
+                                    "TracedChild", "Stat",    "Idle",     "Prepare", "Check",
+                                    "Fork",        "Cleanup", "Async"};
   return kNames[static_cast<int>(kind)];
 }
 

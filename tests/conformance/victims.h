@@ -23,9 +23,9 @@ enum class Kind {
   cleanup,
   async,
 };
-inline constexpr Kind kKinds[] = {Kind::io,     Kind::timer,        Kind::periodic, Kind::signal,
-                                  Kind::child,  Kind::traced_child, Kind::stat,     Kind::idle,
-                                  Kind::prepare, Kind::check,       Kind::fork,     Kind::cleanup,
+inline constexpr Kind kKinds[] = {Kind::io,      Kind::timer,        Kind::periodic, Kind::signal,
+                                  Kind::child,   Kind::traced_child, Kind::stat,     Kind::idle,
+                                  Kind::prepare, Kind::check,        Kind::fork,     Kind::cleanup,
                                   Kind::async};
 const char* name_of(Kind kind);
 

@@ -29,16 +29,17 @@ using sys::Call;
 using testing::ScriptedLoop;
 
 // Makes the nth allocation of the scenario fail, and up to four more after it, for all n.
-void for_each_failure(const std::function<void()>& scenario) {
+void for_each_failure(const std::function<void(ScriptedLoop&)>& scenario) {
   for (const std::uint64_t times : {1u, 2u, 5u}) {
     bool failed = true;
     for (std::uint64_t nth = 1; failed; ++nth) {
       ASSERT_LT(nth, 200u) << "does it ever get by?";
       SCOPED_TRACE(::testing::Message() << "allocation " << nth << ", " << times << " times");
+      ScriptedLoop scripted;
       sys::FaultPlan plan;
       plan.fail_nth(Call::allocate, nth, ENOMEM, times);
       const sys::FaultScope scope(plan);
-      scenario();
+      scenario(scripted);
       failed = plan.failures(Call::allocate) > 0;
       if (::testing::Test::HasFatalFailure()) return;
     }
@@ -52,8 +53,11 @@ void insist(F start) {
   while (!start()) ASSERT_LT(++tries, 10);
 }
 
-void turn_until(Loop& loop, const bool& done) {
-  for (int turn = 0; turn < 12 && !done; ++turn) ASSERT_TRUE(loop.run(Run::no_wait));
+void turn_until(ScriptedLoop& scripted, const bool& done) {
+  for (int turn = 0; turn < 12 && !done; ++turn) {
+    ASSERT_TRUE(scripted.loop->run(Run::no_wait));
+    scripted.clock.advance(Nanos{1000});
+  }
 }
 
 // One test a kind of event: whatever happens meanwhile, its callback comes.
@@ -61,11 +65,10 @@ class MemoryRunsOut : public ::testing::Test {
  protected:
   template <class Scenario>
   void expect_delivery(Scenario scenario) {
-    for_each_failure([this, &scenario] {
-      ScriptedLoop scripted;
+    for_each_failure([this, &scenario](ScriptedLoop& scripted) {
       delivered_ = false;
       scenario(scripted);
-      turn_until(*scripted.loop, delivered_);
+      turn_until(scripted, delivered_);
       EXPECT_TRUE(delivered_) << "an event got lost";
     });
   }
@@ -77,8 +80,7 @@ class MemoryRunsOut : public ::testing::Test {
 };
 
 TEST_F(MemoryRunsOut, AndAnIoIsServedAllTheSame) {
-  for_each_failure([this] {
-    ScriptedLoop scripted;
+  for_each_failure([this](ScriptedLoop& scripted) {
     delivered_ = false;
     const int fd = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
     Io io(*scripted.loop, fd, Events::read, deliver());
@@ -101,7 +103,7 @@ TEST_F(MemoryRunsOut, AndARefusedIoIsToldAllTheSame) {
     scripted.backend->refusals[fd] = {EBADF, std::system_category()};
     auto io = std::make_unique<Io>(*scripted.loop, fd, Events::read, deliver());
     insist([&io] { return io->start(); });
-    turn_until(*scripted.loop, delivered_);
+    turn_until(scripted, delivered_);
   });
   ::close(fd);
 }
@@ -113,14 +115,13 @@ TEST_F(MemoryRunsOut, AndATimerExpiresAllTheSame) {
       insist([&] { return timer.start(Nanos{5'000'000}, repeat); });
       EXPECT_EQ(scripted.loop->active_count(), 1);
       scripted.clock.advance(std::chrono::milliseconds{6});
-      turn_until(*scripted.loop, delivered_);
+      turn_until(scripted, delivered_);
     });
   }
 }
 
 TEST_F(MemoryRunsOut, AndNoneOfManyTimersIsLost) {
-  for_each_failure([] {
-    ScriptedLoop scripted;
+  for_each_failure([](ScriptedLoop& scripted) {
     int called = 0;
     std::vector<std::unique_ptr<Timer>> timers;
     for (int i = 0; i < 100; ++i) {
@@ -138,7 +139,7 @@ TEST_F(MemoryRunsOut, AndNoneOfManyTimersIsLost) {
 TEST_F(MemoryRunsOut, AndATaskIsCalledAllTheSame) {
   expect_delivery([this](ScriptedLoop& scripted) {
     insist([&] { return scripted.loop->post(deliver()); });
-    turn_until(*scripted.loop, delivered_);
+    turn_until(scripted, delivered_);
     EXPECT_EQ(scripted.loop->metrics().posts, 1u);
   });
 }
@@ -148,7 +149,7 @@ TEST_F(MemoryRunsOut, AndAnAsyncIsCalledAllTheSame) {
     Async async(*scripted.loop, deliver());
     insist([&] { return async.start(); });
     async.send();
-    turn_until(*scripted.loop, delivered_);
+    turn_until(scripted, delivered_);
     async.stop();
   });
 }
@@ -158,18 +159,16 @@ TEST_F(MemoryRunsOut, AndASignalIsReportedAllTheSame) {
     Signal signal(*scripted.loop, deliver());
     insist([&] { return !signal.start(SIGUSR1); });
     ::raise(SIGUSR1);
-    turn_until(*scripted.loop, delivered_);
+    turn_until(scripted, delivered_);
   });
 }
 
 TEST_F(MemoryRunsOut, AndAPeriodicIsCalledAllTheSame) {
   expect_delivery([this](ScriptedLoop& scripted) {
     Periodic periodic(*scripted.loop, deliver());
-    insist([&] {
-      return periodic.start_at(scripted.clock.wall() + std::chrono::milliseconds{2});
-    });
+    insist([&] { return periodic.start_at(scripted.clock.wall() + std::chrono::milliseconds{2}); });
     scripted.clock.advance(std::chrono::milliseconds{3});
-    turn_until(*scripted.loop, delivered_);
+    turn_until(scripted, delivered_);
   });
 }
 
@@ -181,7 +180,7 @@ TEST_F(MemoryRunsOut, AndTheEndOfAChildIsReportedAllTheSame) {
     ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOWAIT), 0);
     Child child(*scripted.loop, deliver());
     insist([&] { return !child.start(pid, Child::Report::exit_stop_continue); });
-    turn_until(*scripted.loop, delivered_);
+    turn_until(scripted, delivered_);
     if (child.is_active()) ::waitpid(pid, nullptr, 0);
   });
 }
@@ -214,7 +213,7 @@ TEST_F(MemoryRunsOut, AndOnceCallsAllTheSame) {
     });
     EXPECT_EQ(scripted.loop->active_count(), 1);
     scripted.clock.advance(std::chrono::milliseconds{1});
-    turn_until(*scripted.loop, delivered_);
+    turn_until(scripted, delivered_);
   });
 }
 
@@ -222,12 +221,12 @@ TEST_F(MemoryRunsOut, AndHooksComeInALaterTurn) {
   expect_delivery([this](ScriptedLoop& scripted) {
     Check check(*scripted.loop, deliver());
     insist([&] { return check.start(); });
-    turn_until(*scripted.loop, delivered_);
+    turn_until(scripted, delivered_);
   });
   expect_delivery([this](ScriptedLoop& scripted) {
     Idle idle(*scripted.loop, deliver());
     insist([&] { return idle.start(); });
-    turn_until(*scripted.loop, delivered_);
+    turn_until(scripted, delivered_);
   });
 }
 
@@ -236,13 +235,12 @@ TEST_F(MemoryRunsOut, AndAForkHookIsCalledAllTheSame) {
     Fork fork(*scripted.loop, deliver());
     insist([&] { return fork.start(); });
     insist([&] { return !scripted.loop->after_fork(); });
-    turn_until(*scripted.loop, delivered_);
+    turn_until(scripted, delivered_);
   });
 }
 
 TEST_F(MemoryRunsOut, AndFeedSaysSo) {
-  for_each_failure([] {
-    ScriptedLoop scripted;
+  for_each_failure([](ScriptedLoop& scripted) {
     int called = 0;
     Timer timer(*scripted.loop, [&called] { ++called; });
     const bool fed = timer.feed();
@@ -250,6 +248,29 @@ TEST_F(MemoryRunsOut, AndFeedSaysSo) {
     ASSERT_TRUE(scripted.loop->run(Run::no_wait));
     EXPECT_EQ(called, fed ? 1 : 0);
   });
+}
+
+// What cannot be queued now is queued in a later turn; this one has to end all the same.
+TEST(MemoryThatStaysOut, DoesNotKeepATurnFromEnding) {
+  ScriptedLoop scripted;
+  int called = 0;
+  Timer once(*scripted.loop, [&called] { ++called; });
+  Timer repeating(*scripted.loop, [&called] { ++called; });
+  ASSERT_TRUE(once.start(Nanos{0}));
+  ASSERT_TRUE(repeating.start(Nanos{0}, Nanos{10}));
+  {
+    sys::FaultPlan plan;
+    plan.fail_share(Call::allocate, 1, ENOMEM, 1);
+    const sys::FaultScope scope(plan);
+    for (int turn = 0; turn < 3; ++turn) {
+      scripted.clock.advance(Nanos{10});
+      ASSERT_TRUE(scripted.loop->run(Run::no_wait));
+    }
+    EXPECT_EQ(called, 0);
+  }
+  scripted.clock.advance(Nanos{10});
+  ASSERT_TRUE(scripted.loop->run(Run::no_wait));
+  EXPECT_EQ(called, 2);
 }
 
 TEST(Reserve, MakesStartingIosAndTimersIndependentOfMemory) {
@@ -260,12 +281,12 @@ TEST(Reserve, MakesStartingIosAndTimersIndependentOfMemory) {
   std::vector<int> fds;
   for (int i = 0; i < kCount; ++i) fds.push_back(::dup(null));
   ASSERT_LT(fds.back(), kCount + 100);
-  sys::FaultPlan plan;
-  plan.fail_share(Call::allocate, 1, ENOMEM, 1);
+  std::vector<std::unique_ptr<Io>> ios;
+  std::vector<std::unique_ptr<Timer>> timers;
   {
+    sys::FaultPlan plan;
+    plan.fail_share(Call::allocate, 1, ENOMEM, 1);
     const sys::FaultScope scope(plan);
-    std::vector<std::unique_ptr<Io>> ios;
-    std::vector<std::unique_ptr<Timer>> timers;
     for (int i = 0; i < kCount; ++i) {
       ios.push_back(std::make_unique<Io>(*scripted.loop, fds[static_cast<std::size_t>(i)],
                                          Events::read, [] {}));
@@ -273,9 +294,10 @@ TEST(Reserve, MakesStartingIosAndTimersIndependentOfMemory) {
       timers.push_back(std::make_unique<Timer>(*scripted.loop, [] {}));
       EXPECT_TRUE(timers.back()->start(std::chrono::milliseconds{i * i}));
     }
-    ASSERT_TRUE(scripted.loop->run(Run::no_wait));
     EXPECT_EQ(scripted.loop->active_count(), 2 * kCount);
   }
+  ios.clear();
+  timers.clear();
   for (const int fd : fds) ::close(fd);
   ::close(null);
 }

@@ -135,9 +135,9 @@ TEST_P(Interruption, BySpuriousEventsLosesNothing) {
 
 TEST_P(Interruption, ByLateAndSpuriousAndStaleEventsAndSignalsLosesNothing) {
   for (std::uint64_t seed = 1; seed <= 5; ++seed) {
-    auto backend = std::make_unique<FaultyBackend>(
-        std::move(open_backend(GetParam())->backend),
-        Faults{.late = 3, .spurious = 3, .stale = 2, .seed = seed});
+    auto backend =
+        std::make_unique<FaultyBackend>(std::move(open_backend(GetParam())->backend),
+                                        Faults{.late = 3, .spurious = 3, .stale = 2, .seed = seed});
     const auto loop = std::move(*Loop::create(std::move(backend)));
     sys::FaultPlan plan;
     plan.fail_share(wait_call(GetParam()), 0.3, EINTR, seed).fail_share(Call::read, 0.3, EINTR, 1);

