@@ -1,17 +1,20 @@
 // Loop: waits for events and calls the watchers that asked for them.
 //
 // Ownership: create() hands out a unique_ptr; the loop owns its backend and no watcher. It must not
-// be destroyed from inside one of its callbacks. Watchers that are still active when it dies are
-// stopped. Threads: one thread at a time runs a loop, and only that thread touches it and its
-// watchers, with two exceptions that any thread may use at any time: post() and Async::send().
-// While no thread runs the loop, any one thread may use it. Breaking this rule is asserted. Several
-// loops live side by side, in one thread or in many. Inside a callback: everything, nested run()
-// included, except destroying the loop.
+// be destroyed from inside one of its callbacks. Watchers still active when it dies are stopped.
+//
+// Threads: one thread at a time runs a loop, and only that thread touches it and its watchers, with
+// three exceptions that any thread may use at any time: post(), wake() and Async::send(). While no
+// thread runs the loop, any one thread may use it. Breaking this rule is asserted. Several loops
+// live side by side, in one thread or in many.
+//
+// Inside a callback: everything, nested run() included, except destroying the loop.
 //
 // One turn of run(), in this order (libev's, with its quirks mended):
-//   fork hooks - prepare hooks - tell the kernel what changed - wait - read the clock once - queue
-//   what is due: io, timers, signals, children, async, posts - idle hooks if that is nothing -
-//   check hooks - call what is queued, highest priority first, first come first served within one.
+//   1. fork hooks, prepare hooks; the kernel is told what changed; the wait; the clock is read
+//   2. queued is what is due: io and ended children, timers, signals, async, posts
+//   3. idle hooks, if nothing of their priority is queued; check hooks
+//   4. called is what is queued, highest priority first, first queued first within one
 // All that is queued when the calling begins is called in this turn. What the callbacks themselves
 // feed is called too, until LoopOptions::budget of those are spent; the rest waits for the next
 // turn, which then does not block. So no class of events can starve another.
@@ -155,7 +158,7 @@ class SPATE_EXPORT Loop {
   // A descriptor that is readable when run(Run::no_wait) has something to do. The loop's own: not
   // to be closed, read or kept beyond it; another one after after_fork(). Errors:
   // Error::not_pollable with backends other than epoll.
-  std::expected<int, std::error_code> poll_fd() const;
+  std::expected<int, std::error_code> poll_fd();
   // To be called before the outer loop waits: tells the kernel what changed and returns how long
   // the outer loop may wait on poll_fd(): zero, a duration, or kForever. From here until the next
   // run, post() wakes through poll_fd().
@@ -202,7 +205,7 @@ class SPATE_EXPORT Loop {
   bool start(TimerNode& node);
   void stop(TimerNode& node);
   // Stops, but may leave the node linked, so that stopping costs a store, and so does starting it
-  // again: it has to be stopped in earnest before its memory goes.
+  // again, with restart(): it has to be stopped in earnest before its memory goes.
   void park(TimerNode& node);
   // Moves the deadline, of an inactive node too, which it starts. To a later one this is a store.
   bool restart(TimerNode& node, std::int64_t deadline);

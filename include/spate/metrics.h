@@ -24,15 +24,16 @@ struct Metrics {
   std::uint64_t events = 0;   // Callbacks called, posted tasks included.
   std::uint64_t posts = 0;    // Posted tasks called.
   std::uint64_t wakeups = 0;  // Waits that ended because another thread or a signal asked for it.
-  std::uint64_t stale_events =
-      0;             // Kernel events dropped: they belonged to an earlier life of their descriptor.
+  // Kernel events dropped, because they belonged to an earlier life of their descriptor.
+  std::uint64_t stale_events = 0;
   Nanos blocked{0};  // Time inside waits that were allowed to block.
-  Nanos busy{0};     // Time outside of them, since the first turn.
+  Nanos busy{0};     // Time inside run(), but not blocked.
   Nanos longest_callback{0};
   Nanos last_callback{0};
   KernelCalls kernel_calls;
+  // Those that the loop has for its own needs (process descriptors, inotify, polling) included.
   std::size_t active_timers = 0;
-  std::size_t active_fds = 0;  // Descriptors with at least one active Io.
+  std::size_t active_fds = 0;  // Descriptors with at least one watcher.
   std::size_t pending = 0;     // Events queued and not yet called.
 };
 

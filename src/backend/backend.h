@@ -3,10 +3,12 @@
 #pragma once
 
 #include <cstdint>
+#include <expected>
 #include <string_view>
 #include <system_error>
 #include <vector>
 
+#include "spate/error.h"
 #include "spate/events.h"
 #include "spate/metrics.h"
 #include "spate/time.h"
@@ -39,12 +41,17 @@ class Backend {
   // ready by then has to be looked for once more: timers must not overtake it.
   virtual std::error_code wait(Nanos timeout, std::vector<Ready>& ready) = 0;
 
-  // Starts over with no descriptors, in the child of a fork or when the kernel's set is beyond
-  // repair.
+  // Opens, or opens everything anew in the child of a fork; there are no descriptors afterwards.
   virtual std::error_code reopen() = 0;
 
-  // A descriptor that is readable when wait() would return something, or -1.
-  virtual int poll_fd() const { return -1; }
+  // The same when the kernel's set is beyond repair, but poll_fd() stays what it is.
+  virtual std::error_code start_over() { return reopen(); }
+
+  // A descriptor that is readable when wait() would return something. Errors: the kernel's, or
+  // Error::not_pollable.
+  virtual std::expected<int, std::error_code> poll_fd() {
+    return std::unexpected(make_error_code(Error::not_pollable));
+  }
 
   const KernelCalls& kernel_calls() const { return calls_; }
 

@@ -30,7 +30,14 @@ Events from_epoll(std::uint32_t mask) {
 class Epoll final : public Backend {
  public:
   std::string_view name() const override { return "epoll"; }
-  int poll_fd() const override { return epoll_.get(); }
+
+  // Not the set itself, which may have to be thrown away, but one around it.
+  std::expected<int, std::error_code> poll_fd() override {
+    if (!around_.is_open()) {
+      if (const std::error_code error = surround()) return std::unexpected(error);
+    }
+    return around_.get();
+  }
 
   std::error_code modify(int fd, Events before, Events after, std::uint32_t generation) override {
     if (!any(after)) {
@@ -67,15 +74,33 @@ class Epoll final : public Backend {
   }
 
   std::error_code reopen() override {
+    around_ = sys::Descriptor();
+    return start_over();
+  }
+
+  std::error_code start_over() override {
     const long fd = sys::epoll_create();
     if (fd < 0) return sys::error_code(fd);
     epoll_ = sys::Descriptor(fd);
-    return {};
+    return around_.is_open() ? put_into(around_) : std::error_code();
   }
 
  private:
   static constexpr std::size_t kFirstBatch = 256;
   static constexpr long kMaxBatch = 8192;
+
+  std::error_code surround() {
+    const long fd = sys::epoll_create();
+    if (fd < 0) return sys::error_code(fd);
+    sys::Descriptor around(fd);
+    if (const std::error_code error = put_into(around)) return error;
+    around_ = std::move(around);
+    return {};
+  }
+
+  std::error_code put_into(const sys::Descriptor& around) {
+    return sys::error_code(sys::epoll_ctl(around.get(), EPOLL_CTL_ADD, epoll_.get(), EPOLLIN, 0));
+  }
 
   long control(int operation, int fd, Events events, std::uint32_t generation) {
     ++calls_.modify;
@@ -102,6 +127,7 @@ class Epoll final : public Backend {
   }
 
   sys::Descriptor epoll_;
+  sys::Descriptor around_;  // For an outer loop to wait on; made when it is asked for.
   std::vector<epoll_event> buffer_ = std::vector<epoll_event>(kFirstBatch);
   bool precise_ = true;
 };

@@ -65,17 +65,18 @@ class Select final : public Backend {
 
   Events events_of(int fd) const {
     Events events = Events::none;
-    if (FD_ISSET(fd, &read_)) events |= wanted_[fd] & (Events::read | closed_now(fd));
+    if (FD_ISSET(fd, &read_)) events |= wanted_[fd] & (Events::read | beyond_readable(fd));
     if (FD_ISSET(fd, &write_)) events |= Events::write;
     if (FD_ISSET(fd, &except_)) events |= Events::urgent;
     return events;
   }
 
-  // Readable may mean data as well: one poll tells which, for the few that ask.
-  Events closed_now(int fd) const {
-    if (!any(wanted_[fd] & Events::closed)) return Events::none;
+  // "Readable" may be a hang-up or a half-close as well. One poll tells, for the few that ask.
+  Events beyond_readable(int fd) const {
+    if (!any(wanted_[fd] & (Events::write | Events::closed))) return Events::none;
     pollfd entry{.fd = fd, .events = POLLRDHUP, .revents = 0};
-    return sys::poll(&entry, 1, Nanos{0}) > 0 ? Events::closed : Events::none;
+    if (sys::poll(&entry, 1, Nanos{0}) <= 0) return Events::none;
+    return entry.revents & (POLLERR | POLLHUP) ? kHungUp : Events::closed;
   }
 
   // select does not say which descriptor is bad.

@@ -43,17 +43,7 @@ class Array {
   }
   // Where room has been reserved.
   void push_reserved(T value) { data_[size_++] = value; }
-  bool reserve(std::size_t wanted) {
-    if (wanted <= capacity_) return true;
-    const std::size_t grown = capacity_ * 2 > kMinimum ? capacity_ * 2 : kMinimum;
-    const std::size_t capacity = wanted > grown ? wanted : grown;
-    if (capacity > SIZE_MAX / sizeof(T)) return false;
-    void* data = sys::reallocate(data_, capacity * sizeof(T));
-    if (data == nullptr) return false;
-    data_ = static_cast<T*>(data);
-    capacity_ = capacity;
-    return true;
-  }
+  bool reserve(std::size_t wanted) { return wanted <= capacity_ || grow(wanted); }
   // Grows to `size` with elements of zero bytes.
   bool grow_with_zeros(std::size_t size) {
     if (!reserve(size)) return false;
@@ -72,6 +62,17 @@ class Array {
 
  private:
   static constexpr std::size_t kMinimum = 8;
+
+  [[gnu::noinline]] bool grow(std::size_t wanted) {
+    const std::size_t grown = capacity_ * 2 > kMinimum ? capacity_ * 2 : kMinimum;
+    const std::size_t capacity = wanted > grown ? wanted : grown;
+    if (capacity > SIZE_MAX / sizeof(T)) return false;
+    void* data = sys::reallocate(data_, capacity * sizeof(T));
+    if (data == nullptr) return false;
+    data_ = static_cast<T*>(data);
+    capacity_ = capacity;
+    return true;
+  }
 
   T* data_ = nullptr;
   std::size_t size_ = 0;

@@ -1,6 +1,7 @@
 #include "core/children.h"
 
 #include <cerrno>
+#include <utility>
 
 #include "core/loop_core.h"
 #include "sys/process.h"
@@ -31,11 +32,9 @@ std::error_code Children::start(ChildNode& node) {
     node.exit.events = static_cast<std::uint32_t>(Events::read) | kFdIsNew;
     node.exit.head.priority = kDirect;
     node.exit.head.context = this;
-    node.exit.head.callback = [](void* context, Node& head, Events) {
-      const auto* exit = reinterpret_cast<FdNode*>(&head);
-      const auto* child = reinterpret_cast<const ChildNode*>(reinterpret_cast<const char*>(exit) -
-                                                             offsetof(ChildNode, exit));
-      static_cast<Children*>(context)->look_at(child->pid, false);
+    node.exit.head.callback = [](void* context, Node& head, Events events) {
+      auto* child = reinterpret_cast<char*>(&head) - offsetof(ChildNode, exit);
+      static_cast<Children*>(context)->on_exit(*reinterpret_cast<ChildNode*>(child), events);
     };
     if (!loop_.start_fd(node.exit)) {
       const sys::Descriptor closes(node.exit.fd);
@@ -46,6 +45,14 @@ std::error_code Children::start(ChildNode& node) {
   first_ = &node;
   node.head.active = 1;
   return {};
+}
+
+// A process descriptor that the backend refuses is as good as none.
+void Children::on_exit(ChildNode& node, Events events) {
+  if (any(events & Events::error) && !watch_signal()) {
+    const sys::Descriptor closes(std::exchange(node.exit.fd, -1));
+  }
+  look_at(node.pid, node.trace);
 }
 
 void Children::stop(ChildNode& node) {

@@ -24,6 +24,7 @@ class Children {
  private:
   static bool needs_signal(const ChildNode& node) { return node.exit.fd < 0; }
 
+  void on_exit(ChildNode& node, Events events);
   std::error_code watch_signal();
   void unwatch_signal();
   void look_at(int pid, bool trace);

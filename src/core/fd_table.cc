@@ -21,7 +21,8 @@ std::error_code FdTable::grow(int fd) {
 
 bool FdTable::resize(std::size_t size) {
   return slots_.reserve(size) && dirty_.reserve(slots_.capacity()) &&
-         always_ready_.reserve(slots_.capacity()) && slots_.grow_with_zeros(slots_.capacity());
+         reconciling_.reserve(slots_.capacity()) && always_ready_.reserve(slots_.capacity()) &&
+         slots_.grow_with_zeros(slots_.capacity());
 }
 
 void FdTable::unlink(Slot& slot, FdNode& node) {
@@ -53,22 +54,27 @@ void FdTable::forget(Backend& backend, int fd) {
   if (slot.flags & kAlwaysReady) set_always_ready(fd, slot, false);
 }
 
+// Twice, because a refusal may have a layer start another descriptor; not for ever, because that
+// one may be refused too.
 void FdTable::reconcile(Backend& backend, Sink& sink) {
-  // By index: a refusal may have its layer start another descriptor.
-  for (std::size_t i = 0; i < dirty_.size(); ++i) {
-    const int fd = dirty_[i];
-    Slot& slot = slots_[static_cast<std::size_t>(fd)];
-    slot.flags &= static_cast<std::uint8_t>(~kDirty);
-    update_wanted(slot);
-    if (slot.wanted == slot.has && (slot.flags & (kRenewed | kAlwaysReady)) == 0) continue;
-    const std::error_code error = apply(backend, fd, slot);
-    if (error.value() == EPERM && error.category() == std::system_category()) {
-      set_always_ready(fd, slot, true);
-    } else if (error) {
-      refuse(slot, error.category() == std::system_category() ? error.value() : ERANGE, sink);
-    }
+  for (int pass = 0; pass < 2 && has_changes(); ++pass) {
+    reconciling_.swap(dirty_);
+    for (const int fd : reconciling_) reconcile_slot(backend, fd, sink);
+    reconciling_.clear();
   }
-  dirty_.clear();
+}
+
+void FdTable::reconcile_slot(Backend& backend, int fd, Sink& sink) {
+  Slot& slot = slots_[static_cast<std::size_t>(fd)];
+  slot.flags &= static_cast<std::uint8_t>(~kDirty);
+  update_wanted(slot);
+  if (slot.wanted == slot.has && (slot.flags & (kRenewed | kAlwaysReady)) == 0) return;
+  const std::error_code error = apply(backend, fd, slot);
+  if (error.value() == EPERM && error.category() == std::system_category()) {
+    set_always_ready(fd, slot, any(events_of(slot.wanted) & (Events::read | Events::write)));
+  } else if (error) {
+    refuse(slot, error.category() == std::system_category() ? error.value() : ERANGE, sink);
+  }
 }
 
 std::error_code FdTable::reconcile_now(Backend& backend, int fd) {
@@ -89,6 +95,9 @@ std::error_code FdTable::apply(Backend& backend, int fd, Slot& slot) {
   if (slot.has == 0 || slot.wanted == 0 || renewed) ++slot.generation;
   const std::error_code error =
       backend.modify(fd, events_of(slot.has), events_of(slot.wanted), slot.generation);
+  if (error && slot.has != 0) {
+    backend.modify(fd, events_of(slot.has), Events::none, slot.generation);
+  }
   slot.has = error ? std::uint8_t{0} : slot.wanted;
   return error;
 }

@@ -58,6 +58,7 @@ class FdTable {
 
   // Tells the backend what changed since the last time; a refused descriptor loses its watchers.
   void reconcile(Backend& backend, Sink& sink);
+  bool has_changes() const { return !dirty_.empty(); }
   // The same for one descriptor, now; nobody loses anything. Errors: the backend's, EPERM included.
   std::error_code reconcile_now(Backend& backend, int fd);
 
@@ -119,6 +120,7 @@ class FdTable {
   }
   static void unlink(Slot& slot, FdNode& node);
   static void update_wanted(Slot& slot);
+  void reconcile_slot(Backend& backend, int fd, Sink& sink);
   std::error_code apply(Backend& backend, int fd, Slot& slot);
   static void deliver_to_all(const Slot& slot, Events events, Sink& sink);
   void set_always_ready(int fd, Slot& slot, bool on);
@@ -126,6 +128,7 @@ class FdTable {
 
   Array<Slot> slots_;
   Array<int> dirty_;
+  Array<int> reconciling_;  // Trades places with dirty_.
   Array<int> always_ready_;
 };
 

@@ -1,6 +1,8 @@
 // HookList: nodes of one kind that are called together, in the order they were started.
 #pragma once
 
+#include <algorithm>
+
 #include "core/array.h"
 #include "core/pending_queue.h"
 #include "spate/node.h"
@@ -26,23 +28,22 @@ class HookList {
     --count_;
   }
 
-  // Queues all of them, or those of one priority.
-  void feed_all(PendingQueue& pending, Events events) {
+  // Queues all of them. False, and none queued, when memory runs out.
+  bool feed_all(PendingQueue& pending, Events events) {
     close_gaps();
+    if (!pending.reserve(nodes_.size())) return false;
     for (Node* node : nodes_) pending.feed(*node, events);
+    return true;
   }
-  void feed_of_priority(PendingQueue& pending, Events events, int priority) {
+  // Those of the highest priority that has any, unless something of that or a higher one is queued.
+  void feed_highest(PendingQueue& pending, Events events) {
     close_gaps();
-    for (Node* node : nodes_) {
-      if (node->priority == priority) pending.feed(*node, events);
-    }
-  }
-  int highest_priority() const {
     int highest = kPriorityMin;
-    for (const Node* node : nodes_) {
-      if (node != nullptr && node->priority > highest) highest = node->priority;
+    for (const Node* node : nodes_) highest = std::max(highest, PendingQueue::priority_of(*node));
+    if (pending.has_from(highest)) return;
+    for (Node* node : nodes_) {
+      if (PendingQueue::priority_of(*node) == highest) pending.feed(*node, events);
     }
-    return highest;
   }
   void remove_all() {
     for (Node* node : nodes_) {

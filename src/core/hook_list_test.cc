@@ -40,18 +40,36 @@ TEST(HookList, FeedsItsNodesInTheOrderTheyWereAdded) {
   EXPECT_EQ(fed_by(list), expected);
 }
 
-TEST(HookList, FeedsOnlyThePriorityThatIsAskedFor) {
+TEST(HookList, FeedsOnlyTheHighestPriorityThatHasAny) {
   std::vector<Node> nodes(3);
-  nodes[1].priority = 2;
+  nodes[1].priority = 99;  // Clamped.
   HookList list;
   for (Node& node : nodes) list.add(node);
-  EXPECT_EQ(list.highest_priority(), 2);
   PendingQueue pending;
-  list.feed_of_priority(pending, Events::idle, 2);
+  list.feed_highest(pending, Events::idle);
   EXPECT_EQ(pending.size(), 1u);
   EXPECT_NE(nodes[1].pending, 0u);
+  pending.clear();
   list.remove(nodes[1]);
-  EXPECT_EQ(list.highest_priority(), 0);
+  list.feed_highest(pending, Events::idle);
+  EXPECT_EQ(pending.size(), 2u);
+  pending.clear();
+}
+
+TEST(HookList, FeedsNobodyWhileSomethingAsUrgentIsQueued) {
+  Node hook{};
+  Node urgent{};
+  HookList list;
+  list.add(hook);
+  PendingQueue pending;
+  pending.feed(urgent, Events::read);
+  list.feed_highest(pending, Events::idle);
+  EXPECT_EQ(hook.pending, 0u);
+  pending.remove(urgent);
+  urgent.priority = -1;
+  pending.feed(urgent, Events::read);
+  list.feed_highest(pending, Events::idle);
+  EXPECT_NE(hook.pending, 0u);
   pending.clear();
 }
 

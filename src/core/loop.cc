@@ -73,11 +73,7 @@ std::error_code Loop::once(int fd, Events events, Nanos timeout, OnceCallback ca
   return core(*this).onces_.add(fd, events, timeout, std::move(callback));
 }
 
-std::expected<int, std::error_code> Loop::poll_fd() const {
-  const int fd = core(*this).backend_->poll_fd();
-  if (fd < 0) return std::unexpected(make_error_code(Error::not_pollable));
-  return fd;
-}
+std::expected<int, std::error_code> Loop::poll_fd() { return core(*this).backend_->poll_fd(); }
 
 Nanos Loop::prepare_to_wait() { return core(*this).prepare_to_wait(); }
 std::error_code Loop::after_fork() { return core(*this).after_fork(); }

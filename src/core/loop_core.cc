@@ -1,5 +1,6 @@
 #include "core/loop_core.h"
 
+#include <algorithm>
 #include <cerrno>
 
 #include "sys/process.h"
@@ -79,22 +80,20 @@ void LoopCore::leave(bool all) {
 std::error_code LoopCore::turn(bool may_block) {
   if (is_foreign()) return Error::loop_forked;
   ++metrics_.turns;
-  if (fork_hooks_due_) {
-    fork_hooks_due_ = false;
-    call_hooks(Hook::fork, Events::fork);
-  }
+  if (fork_hooks_due_) fork_hooks_due_ = !call_hooks(Hook::fork, Events::fork);
   call_hooks(Hook::prepare, Events::prepare);
   if (is_leaving()) return {};
   if (is_foreign()) return Error::loop_forked;  // A hook has forked, and this is the child.
   if (rebuild_) {
     if (const std::error_code error = rebuild_backend()) return error;
   }
-  fds_.reconcile(*backend_, delivery_);
+  reconcile();
   const std::error_code error = wait(may_block);
   queue_ready();
   queue_timers();
   if (signals_.has_raised()) signals_.collect();
   queue_asyncs();
+  if (paths_.has_unreported()) paths_.report_again();
   if (posts_.has_posts()) feed(post_node_, Events::custom);
   queue_idle();
   hooks(Hook::check).feed_all(pending_, Events::check);
@@ -103,10 +102,19 @@ std::error_code LoopCore::turn(bool may_block) {
 }
 
 std::error_code LoopCore::rebuild_backend() {
-  if (const std::error_code error = backend_->reopen()) return error;
+  if (const std::error_code error = backend_->start_over()) return error;
   fds_.register_all_again();
   rebuild_ = false;
   return {};
+}
+
+// The wake-up may have been refused, with a set that had to be built anew.
+void LoopCore::reconcile() {
+  if (wakeup_node_.head.active == 0) {
+    wakeup_node_.events |= kFdIsNew;
+    fds_.start(wakeup_node_);
+  }
+  fds_.reconcile(*backend_, delivery_);
 }
 
 bool LoopCore::has_something_queued() const { return !pending_.empty() || posts_.has_posts(); }
@@ -120,15 +128,16 @@ bool LoopCore::is_alive() const { return active_count() > 0 || has_something_que
 
 // How long nothing of the loop's own can become due.
 Nanos LoopCore::wait_time() {
-  if (has_something_queued() || !hooks(Hook::idle).empty() || fds_.has_always_ready()) {
+  if (has_something_queued() || !hooks(Hook::idle).empty() || fds_.has_always_ready() ||
+      fds_.has_changes() || paths_.has_unreported()) {
     return Nanos{0};
   }
+  const bool is_deaf = wakeup_node_.head.active == 0;
+  const Nanos longest = std::min(periodics_.longest_wait(), is_deaf ? kDeafSleep : kForever);
   const std::int64_t deadline = timers_.next_deadline();
-  if (deadline == INT64_MAX) return periodics_.longest_wait();
+  if (deadline == INT64_MAX) return longest;
   update_now();  // The callbacks may have taken their time.
-  if (deadline <= now_.count()) return Nanos{0};
-  const Nanos until{deadline - now_.count()};
-  return until < periodics_.longest_wait() ? until : periodics_.longest_wait();
+  return std::clamp(Nanos{deadline} - now_, Nanos{0}, longest);
 }
 
 // A wait that ends only because timers have to be sorted more finely goes on: nobody is to see it.
@@ -198,10 +207,7 @@ void LoopCore::queue_asyncs() {
 }
 
 void LoopCore::queue_idle() {
-  HookList& idle = hooks(Hook::idle);
-  if (idle.empty()) return;
-  const int priority = idle.highest_priority();
-  if (!pending_.has_from(priority)) idle.feed_of_priority(pending_, Events::idle, priority);
+  if (!hooks(Hook::idle).empty()) hooks(Hook::idle).feed_highest(pending_, Events::idle);
 }
 
 void LoopCore::read_wakeup() {
@@ -215,18 +221,25 @@ bool LoopCore::deliver(Node& node, Events events) {
   return true;
 }
 
-void LoopCore::on_ready(FdNode& node, Events events) {
-  if (dispatcher_ != nullptr && node.head.priority != kDirect && node.head.callback != &internal) {
-    dispatcher_->ready(*this, node, events);
-  } else {
-    deliver(node.head, events);
-  }
+bool LoopCore::on_ready(FdNode& node, Events events) {
+  return dispatcher_ == nullptr ? deliver(node.head, events) : dispatch_ready(node, events);
 }
 
+bool LoopCore::dispatch_ready(FdNode& node, Events events) {
+  if (node.head.priority == kDirect || node.head.callback == &internal) {
+    return deliver(node.head, events);
+  }
+  dispatcher_->ready(*this, node, events);
+  return true;
+}
+
+// One that cannot be told for want of memory stays, to be refused again in the next turn.
 void LoopCore::on_refused(FdNode& node, int error) {
   node.head.extra = static_cast<std::uint32_t>(error);
   if (node.head.priority != kDirect) unref();
-  on_ready(node, Events::error | (static_cast<Events>(node.events) & kIoEvents));
+  if (on_ready(node, refusal_of(node))) return;
+  node.events |= kFdIsNew;
+  start_fd(node);
 }
 
 void LoopCore::on_expired(TimerNode& node) {
@@ -243,8 +256,9 @@ void LoopCore::on_expired(TimerNode& node) {
 // lost.
 void LoopCore::default_expiry(TimerNode& node) {
   if (node.repeat > 0) {
-    const std::int64_t missed = (now_.count() - node.deadline) / node.repeat;
-    node.deadline += (missed + 1) * node.repeat;
+    const std::int64_t repeat = std::min(node.repeat, kForever.count());
+    const std::int64_t missed = (now_.count() - node.deadline) / repeat;
+    node.deadline += (missed + 1) * repeat;
     start_timer(node);  // Has room: it was there a moment ago.
   }
   if (node.head.priority == kDirect)
@@ -266,10 +280,11 @@ void LoopCore::call_pending() {
   }
 }
 
-void LoopCore::call_hooks(Hook hook, Events events) {
-  if (hooks(hook).empty()) return;
-  hooks(hook).feed_all(pending_, events);
+bool LoopCore::call_hooks(Hook hook, Events events) {
+  if (hooks(hook).empty()) return true;
+  const bool fed = hooks(hook).feed_all(pending_, events);
   call_pending();
+  return fed;
 }
 
 void LoopCore::default_dispatch() {
@@ -317,10 +332,8 @@ void LoopCore::PostRunner::on_event(Events) {
 bool LoopCore::start_fd_beyond(FdNode& node) {
   const std::error_code error = fds_.ensure(node.fd);
   if (!error) return start_fd(node);
-  if (error.value() == ENOMEM) return false;
-  if (node.head.priority != kDirect) ref();
-  on_refused(node, error.value());
-  return true;
+  node.head.extra = static_cast<std::uint32_t>(error.value());
+  return error.value() != ENOMEM && on_ready(node, refusal_of(node));
 }
 
 std::error_code LoopCore::start_fd_now(FdNode& node) {
@@ -346,10 +359,9 @@ void LoopCore::stop_fd_closing(FdNode& node) {
 }
 
 bool LoopCore::move_timer(TimerNode& node, std::int64_t deadline) {
-  const bool was_linked = node.head.active != 0;
-  if (!timers_.restart(node, deadline)) return false;
-  if (!was_linked && node.head.priority == kDirect) unref();
-  return true;
+  if (node.head.active != 0) return timers_.restart(node, deadline);
+  node.deadline = deadline;
+  return start_timer(node);
 }
 
 bool LoopCore::start_hook(Hook hook, Node& node) {
@@ -422,7 +434,7 @@ std::error_code LoopCore::after_fork() {
 Nanos LoopCore::prepare_to_wait() {
   check_thread();
   if (is_foreign()) return Nanos{0};  // run() says what is the matter.
-  fds_.reconcile(*backend_, delivery_);
+  reconcile();
   const Nanos timeout = wait_time();
   if (timeout == Nanos{0}) return timeout;
   wakeup_.announce_sleep();

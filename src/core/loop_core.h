@@ -158,6 +158,7 @@ class LoopCore final : public Loop {
   };
 
   static constexpr std::size_t kPostsPerTurn = 1024;
+  static constexpr Nanos kDeafSleep{10'000'000};  // While the wake-up is refused.
   static constexpr std::size_t kAhead = 8;  // How many events' watchers are fetched in advance.
 
   static bool keeps_alive(Hook hook) { return hook != Hook::fork && hook != Hook::cleanup; }
@@ -167,6 +168,10 @@ class LoopCore final : public Loop {
   bool start_fd_beyond(FdNode& node);
   std::error_code turn(bool may_block);
   std::error_code rebuild_backend();
+  void reconcile();
+  static Events refusal_of(const FdNode& node) {
+    return Events::error | (static_cast<Events>(node.events) & kIoEvents);
+  }
   bool is_foreign() const { return fork_generation_ != sys::fork_generation(); }
   bool is_leaving() const { return leave_from_ <= depth_; }
   Nanos wait_time();
@@ -177,7 +182,7 @@ class LoopCore final : public Loop {
   void queue_asyncs();
   void queue_idle();
   void call_pending();
-  void call_hooks(Hook hook, Events events);
+  bool call_hooks(Hook hook, Events events);
   void call(const Due& due);
   void call_measured(const Due& due);
   bool has_something_queued() const;
@@ -186,7 +191,8 @@ class LoopCore final : public Loop {
   void read_wakeup();
   void stop_everything();
 
-  void on_ready(FdNode& node, Events events);
+  bool on_ready(FdNode& node, Events events);
+  [[gnu::noinline]] bool dispatch_ready(FdNode& node, Events events);
   void on_refused(FdNode& node, int error);
   void on_expired(TimerNode& node);
 

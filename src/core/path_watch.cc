@@ -42,8 +42,9 @@ std::string parent_of(const std::string& path) {
 PathWatch::PathWatch(LoopCore& loop) : loop_(loop) {
   inotify_node_.head.priority = kDirect;
   inotify_node_.head.context = this;
-  inotify_node_.head.callback = [](void* context, Node&, Events) {
-    static_cast<PathWatch*>(context)->on_inotify();
+  inotify_node_.head.callback = [](void* context, Node&, Events events) {
+    auto* paths = static_cast<PathWatch*>(context);
+    any(events & Events::error) ? paths->do_without_inotify() : paths->on_inotify();
   };
 }
 
@@ -108,6 +109,7 @@ void PathWatch::after_fork() {
 
 bool PathWatch::open_inotify() {
   if (inotify_.is_open()) return true;
+  if (inotify_refused_) return false;
   const long fd = sys::inotify_create();
   if (fd < 0) return false;
   sys::Descriptor inotify(fd);
@@ -161,6 +163,16 @@ bool PathWatch::poll_too(StatNode& node) {
   return true;
 }
 
+// The backend has refused the descriptor: from here on, everything is looked at now and then.
+void PathWatch::do_without_inotify() {
+  inotify_refused_ = true;
+  inotify_ = sys::Descriptor();
+  for (StatNode* node = first_; node != nullptr; node = node->next) {
+    node->watch = -1;
+    poll_too(*node);
+  }
+}
+
 void PathWatch::on_inotify() {
   alignas(inotify_event) char buffer[4096];
   for (;;) {
@@ -187,6 +199,11 @@ void PathWatch::on_watch_event(int watch, bool is_gone) {
   }
 }
 
+void PathWatch::report_again() {
+  has_unreported_ = false;
+  on_watch_event(-1, false);
+}
+
 // The watch is set again before the look, so that no change can fall between the two.
 void PathWatch::look_at(StatNode& node) {
   const int before = node.watch;
@@ -199,7 +216,7 @@ void PathWatch::look_at(StatNode& node) {
   const FileStatus now = look(node.path);
   if (now == node.current) return;
   if (!loop_.deliver(node.head, Events::stat)) {
-    loop_.restart_timer(node.poll, (loop_.now() + Nanos{node.interval}).count());  // Look again.
+    has_unreported_ = true;
     return;
   }
   node.previous = node.current;

@@ -22,6 +22,9 @@ class PathWatch {
   void stop(StatNode& node);
   void stop_all();
   void after_fork();
+  // A change that could not be queued for want of memory.
+  bool has_unreported() const { return has_unreported_; }
+  void report_again();
   // Looks without reporting.
   static void refresh(StatNode& node);
 
@@ -35,12 +38,15 @@ class PathWatch {
 
   void look_at(StatNode& node);
   void on_inotify();
+  void do_without_inotify();
   void on_watch_event(int watch, bool is_gone);
 
   LoopCore& loop_;
   StatNode* first_ = nullptr;
   sys::Descriptor inotify_;
   FdNode inotify_node_{};
+  bool inotify_refused_ = false;
+  bool has_unreported_ = false;
 };
 
 }  // namespace spate

@@ -1,20 +1,12 @@
 #include "core/pending_queue.h"
 
-#include <bit>
-
 namespace spate {
 
-bool PendingQueue::feed(Node& node, Events events) {
-  const int level = level_of(node);
-  Line& line = lines_[level];
-  if (node.pending != 0) {
-    line.entries[node.pending - 1].events |= events;
-    return true;
+bool PendingQueue::reserve(std::size_t nodes) {
+  if (nodes == 0) return true;
+  for (Line& line : lines_) {
+    if (!line.entries.reserve(line.entries.size() + nodes)) return false;
   }
-  if (!line.entries.push({&node, events})) return false;
-  node.pending = static_cast<std::uint32_t>(line.entries.size());
-  runnable_ |= 1u << level;
-  ++count_;
   return true;
 }
 
@@ -36,28 +28,6 @@ void PendingQueue::begin_turn(std::uint32_t budget) {
     line.turn_end = line.entries.size();
     runnable_ |= 1u << level;
   }
-}
-
-bool PendingQueue::take(Due& due) {
-  while (runnable_ != 0) {
-    const int level = std::bit_width(runnable_) - 1;
-    Line& line = lines_[level];
-    while (line.head < line.entries.size()) {
-      due = line.entries[line.head];
-      if (due.node != nullptr && line.head >= line.turn_end && extra_-- == 0) {
-        extra_ = 0;
-        break;
-      }
-      ++line.head;
-      if (due.node == nullptr) continue;
-      due.node->pending = 0;
-      --count_;
-      return true;
-    }
-    if (line.head == line.entries.size()) drop_taken(line);
-    runnable_ &= ~(1u << level);
-  }
-  return false;
 }
 
 bool PendingQueue::has_from(int priority) const {
@@ -84,6 +54,7 @@ void PendingQueue::clear() {
 // Moves the rest of a line to its front. Cheap, since it is nearly always empty: only a spent
 // budget leaves anything.
 void PendingQueue::drop_taken(Line& line) {
+  if (line.head == 0) return;
   std::size_t kept = 0;
   for (std::size_t i = line.head; i < line.entries.size(); ++i) {
     const Due entry = line.entries[i];

@@ -6,6 +6,7 @@
 // is fed meanwhile, `budget` at most, too.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 
 #include "core/array.h"
@@ -15,8 +16,16 @@ namespace spate {
 
 class PendingQueue {
  public:
+  // Within the range, whatever the node says.
+  static int priority_of(const Node& node) {
+    if (node.priority >= kPriorityMax) return kPriorityMax;
+    return node.priority <= kPriorityMin ? kPriorityMin : node.priority;
+  }
+
   // False when memory runs out.
   bool feed(Node& node, Events events);
+  // Room for so many more, so that feed() cannot fail.
+  bool reserve(std::size_t nodes);
   // Returns the events that were queued for it.
   Events remove(Node& node);
 
@@ -37,10 +46,7 @@ class PendingQueue {
     std::size_t turn_end = 0;  // What lies before was here when the turn began.
   };
 
-  static int level_of(const Node& node) {
-    if (node.priority >= kPriorityMax) return kPriorityLevels - 1;
-    return node.priority <= kPriorityMin ? 0 : node.priority - kPriorityMin;
-  }
+  static int level_of(const Node& node) { return priority_of(node) - kPriorityMin; }
   static void drop_taken(Line& line);
 
   Line lines_[kPriorityLevels];
@@ -48,5 +54,43 @@ class PendingQueue {
   std::uint32_t extra_ = 0;     // How many of those fed in this turn may still be taken.
   std::uint32_t runnable_ = 0;  // The lines that may have something for this turn, bit by level.
 };
+
+// Every event goes through these two.
+
+inline bool PendingQueue::feed(Node& node, Events events) {
+  const int level = level_of(node);
+  Line& line = lines_[level];
+  if (node.pending != 0) {
+    line.entries[node.pending - 1].events |= events;
+    return true;
+  }
+  if (!line.entries.push({&node, events})) return false;
+  node.pending = static_cast<std::uint32_t>(line.entries.size());
+  runnable_ |= 1u << level;
+  ++count_;
+  return true;
+}
+
+inline bool PendingQueue::take(Due& due) {
+  while (runnable_ != 0) {
+    const int level = std::bit_width(runnable_) - 1;
+    Line& line = lines_[level];
+    while (line.head < line.entries.size()) {
+      due = line.entries[line.head];
+      if (due.node != nullptr && line.head >= line.turn_end && extra_-- == 0) {
+        extra_ = 0;
+        break;
+      }
+      ++line.head;
+      if (due.node == nullptr) continue;
+      due.node->pending = 0;
+      --count_;
+      return true;
+    }
+    if (line.head == line.entries.size()) drop_taken(line);
+    runnable_ &= ~(1u << level);
+  }
+  return false;
+}
 
 }  // namespace spate

@@ -130,6 +130,10 @@ void Periodics::watch_for_changes() {
 
 // The clock was set: reading answers ECANCELED. The turn looks at the clock in any case.
 void Periodics::on_change() {
+  if (change_node_.head.active == 0) {  // Refused by the backend.
+    change_timer_ = sys::Descriptor();
+    return;
+  }
   std::uint64_t count;
   sys::read(change_timer_.get(), &count, sizeof(count));
   sys::arm_clock_change_timer(change_timer_.get());

@@ -14,7 +14,8 @@ bool is_readable(int fd) {
   return ::poll(&entry, 1, 0) == 1;
 }
 
-// Keeps an inner loop going inside an outer one, as the header says.
+// Keeps an inner loop going inside an outer one, as the header says. The inner loop starts over
+// with another descriptor when it has to shake off a closed one, so it is asked each time.
 class Embedded {
  public:
   Embedded(Loop& outer, Loop& inner)
@@ -22,9 +23,6 @@ class Embedded {
         before_wait_(outer, bind<&Embedded::prepare>(this)),
         ready_(outer, bind<&Embedded::sweep>(this)),
         timeout_(outer, bind<&Embedded::sweep>(this)) {
-    EXPECT_TRUE(inner.poll_fd());
-    ready_.set(inner.poll_fd().value_or(-1), Events::read);
-    EXPECT_TRUE(ready_.start());
     EXPECT_TRUE(before_wait_.start());
   }
 
@@ -33,6 +31,12 @@ class Embedded {
  private:
   void prepare() {
     const Nanos wait = inner_.prepare_to_wait();
+    const int fd = inner_.poll_fd().value_or(-1);
+    if (fd != ready_.fd()) {
+      ready_.stop();
+      ready_.set(fd, Events::read);
+      EXPECT_TRUE(ready_.start());
+    }
     timeout_.stop();
     if (wait < kForever) EXPECT_TRUE(timeout_.start(wait));
   }

@@ -99,6 +99,24 @@ TEST_P(StatTest, ReportsReplacementByRename) {
       << "the new file is not watched";
 }
 
+TEST_P(StatTest, FollowsThePathWhenTheReplacedFileLivesOnUnderAnotherName) {
+  dir_.append("file");
+  dir_.append("other");
+  ASSERT_EQ(::link(dir_.file("file").c_str(), dir_.file("second_name").c_str()), 0);
+  Probe<Stat> stat{*loop_};
+  EXPECT_FALSE(stat->start(dir_.file("file")));
+  ASSERT_EQ(::rename(dir_.file("other").c_str(), dir_.file("file").c_str()), 0);
+  EXPECT_TRUE(called(stat, 1));
+  const int before = stat.calls;
+  dir_.append("second_name");
+  quiet_turns();
+  EXPECT_EQ(stat.calls, before) << "the old file is still watched";
+  dir_.append("file");
+  EXPECT_TRUE(run_until(
+      *loop_, [&] { return stat->current().size == 2; }, 1s))
+      << "the new file is not watched";
+}
+
 TEST_P(StatTest, ReportsThatItWasRenamedAway) {
   dir_.append("file");
   Probe<Stat> stat{*loop_};

@@ -65,7 +65,11 @@ class FaultyBackend final : public Backend {
     told_.clear();
     return inner_->reopen();
   }
-  int poll_fd() const override { return inner_->poll_fd(); }
+  std::error_code start_over() override {
+    told_.clear();
+    return inner_->start_over();
+  }
+  std::expected<int, std::error_code> poll_fd() override { return inner_->poll_fd(); }
 
   int held_back = 0;
   int made_up = 0;

@@ -8,6 +8,8 @@ static std::unique_ptr<spate::Loop> loop;
 static spate::Io* ios;
 static spate::Timer* timers;
 
+static constexpr auto invoked = [] { watchers_invoked(); };
+
 static void watchers_open(void) { loop = spate::Loop::create().value(); }
 
 static size_t watchers_object_bytes(void) {
@@ -19,11 +21,11 @@ static void watchers_create(void) {
   if (watchers_kind == WATCHERS_IO) {
     ios = std::allocator<spate::Io>().allocate(watchers_count);
     for (long i = 0; i < watchers_count; i++)
-      std::construct_at(ios + i, *loop, fd, spate::Events::read, watchers_invoked)->start();
+      std::construct_at(ios + i, *loop, fd, spate::Events::read, invoked)->start();
   } else {
     timers = std::allocator<spate::Timer>().allocate(watchers_count);
     for (long i = 0; i < watchers_count; i++)
-      std::construct_at(timers + i, *loop, watchers_invoked)->start(spate::Nanos(0));
+      std::construct_at(timers + i, *loop, invoked)->start(spate::Nanos(0));
   }
 }
 
