@@ -26,8 +26,10 @@ struct Metrics {
   std::uint64_t wakeups = 0;  // Waits that ended because another thread or a signal asked for it.
   // Kernel events dropped, because they belonged to an earlier life of their descriptor.
   std::uint64_t stale_events = 0;
-  Nanos blocked{0};  // Time inside waits that were allowed to block.
-  Nanos busy{0};     // Time inside run(), but not blocked.
+  // Time inside waits that were allowed to block, and the rest of the time inside run(). Calls of
+  // run(Run::no_wait) are not measured.
+  Nanos blocked{0};
+  Nanos busy{0};
   Nanos longest_callback{0};
   Nanos last_callback{0};
   KernelCalls kernel_calls;

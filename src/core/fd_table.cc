@@ -59,14 +59,18 @@ void FdTable::forget(Backend& backend, int fd) {
 void FdTable::reconcile(Backend& backend, Sink& sink) {
   for (int pass = 0; pass < 2 && has_changes(); ++pass) {
     reconciling_.swap(dirty_);
-    for (const int fd : reconciling_) reconcile_slot(backend, fd, sink);
+    // By index: a refusal may make the tables grow.
+    for (std::size_t i = 0; i < reconciling_.size(); ++i) {
+      const int fd = reconciling_[i];
+      Slot& slot = slots_[static_cast<std::size_t>(fd)];
+      slot.flags &= static_cast<std::uint8_t>(~kDirty);
+      if (slot.flags != 0 || slot.wanted != slot.has) reconcile_slot(backend, fd, slot, sink);
+    }
     reconciling_.clear();
   }
 }
 
-void FdTable::reconcile_slot(Backend& backend, int fd, Sink& sink) {
-  Slot& slot = slots_[static_cast<std::size_t>(fd)];
-  slot.flags &= static_cast<std::uint8_t>(~kDirty);
+void FdTable::reconcile_slot(Backend& backend, int fd, Slot& slot, Sink& sink) {
   update_wanted(slot);
   if (slot.wanted == slot.has && (slot.flags & (kRenewed | kAlwaysReady)) == 0) return;
   const std::error_code error = apply(backend, fd, slot);
@@ -108,8 +112,8 @@ bool FdTable::deliver(const Ready& ready, Sink& sink) {
   Slot& slot = slots_[number];
   if (slot.has == 0 || slot.generation != ready.generation) return false;
   if (ready.error != 0) {
-    refuse(slot, ready.error, sink);
     mark_dirty(ready.fd, slot);  // The backend is to drop it as well.
+    refuse(slot, ready.error, sink);
     return true;
   }
   deliver_to_all(slot, ready.events, sink);

@@ -120,7 +120,7 @@ class FdTable {
   }
   static void unlink(Slot& slot, FdNode& node);
   static void update_wanted(Slot& slot);
-  void reconcile_slot(Backend& backend, int fd, Sink& sink);
+  void reconcile_slot(Backend& backend, int fd, Slot& slot, Sink& sink);
   std::error_code apply(Backend& backend, int fd, Slot& slot);
   static void deliver_to_all(const Slot& slot, Events events, Sink& sink);
   void set_always_ready(int fd, Slot& slot, bool on);

@@ -60,13 +60,15 @@ std::expected<bool, std::error_code> LoopCore::run(Run mode) {
   check_thread();
   runner_ = sys::thread_identity();
   wakeup_.announce_awake();
-  if (depth_++ == 0) entered_ = clock_.monotonic();
+  const bool is_outermost = depth_++ == 0;
+  if (is_outermost) woke_up_ = mode == Run::no_wait ? kForever : loop_time();
   std::error_code error;
   do {
     error = turn(mode != Run::no_wait);
   } while (!error && mode == Run::until_done && !is_leaving() && is_alive());
   if (leave_from_ == depth_) leave_from_ = INT_MAX;
-  if (--depth_ == 0) metrics_.busy += clock_.monotonic() - entered_;
+  --depth_;
+  if (is_outermost && mode != Run::no_wait) metrics_.busy += loop_time() - woke_up_;
   if (error) return std::unexpected(error);
   return is_alive();
 }
@@ -81,7 +83,7 @@ std::error_code LoopCore::turn(bool may_block) {
   if (is_foreign()) return Error::loop_forked;
   ++metrics_.turns;
   if (fork_hooks_due_) fork_hooks_due_ = !call_hooks(Hook::fork, Events::fork);
-  call_hooks(Hook::prepare, Events::prepare);
+  if (!hooks(Hook::prepare).empty()) call_hooks(Hook::prepare, Events::prepare);
   if (is_leaving()) return {};
   if (is_foreign()) return Error::loop_forked;  // A hook has forked, and this is the child.
   if (rebuild_) {
@@ -96,7 +98,7 @@ std::error_code LoopCore::turn(bool may_block) {
   if (paths_.has_unreported()) paths_.report_again();
   if (posts_.has_posts()) feed(post_node_, Events::custom);
   queue_idle();
-  hooks(Hook::check).feed_all(pending_, Events::check);
+  if (!hooks(Hook::check).empty()) hooks(Hook::check).feed_all(pending_, Events::check);
   call_pending();
   return error;
 }
@@ -124,7 +126,8 @@ bool LoopCore::has_messages() const {
   return posts_.has_posts() || sent_.load() != nullptr || signals_.has_raised();
 }
 
-bool LoopCore::is_alive() const { return active_count() > 0 || has_something_queued(); }
+bool LoopCore::is_kept_alive() const { return active_count() > 0; }
+bool LoopCore::is_alive() const { return is_kept_alive() || has_something_queued(); }
 
 // How long nothing of the loop's own can become due.
 Nanos LoopCore::wait_time() {
@@ -136,17 +139,17 @@ Nanos LoopCore::wait_time() {
   const Nanos longest = std::min(periodics_.longest_wait(), is_deaf ? kDeafSleep : kForever);
   const std::int64_t deadline = timers_.next_deadline();
   if (deadline == INT64_MAX) return longest;
-  update_now();  // The callbacks may have taken their time.
   return std::clamp(Nanos{deadline} - now_, Nanos{0}, longest);
 }
 
 // A wait that ends only because timers have to be sorted more finely goes on: nobody is to see it.
 std::error_code LoopCore::wait(bool may_block) {
-  if (!may_block || active_count() <= 0) return wait_once(Nanos{0});
+  if (!may_block || !is_kept_alive()) return wait_once(Nanos{0});
   for (;;) {
-    const Nanos timeout = wait_time();
+    update_now();  // The callbacks may have taken their time.
     const Nanos began = now_;
-    const std::error_code error = wait_once(timeout);
+    const Nanos timeout = wait_time();
+    const std::error_code error = timeout > Nanos{0} ? sleep(timeout) : wait_once(timeout);
     const bool timed_out = timeout > Nanos{0} && now_ - began >= timeout;
     if (error || !timed_out || !ready_.empty() || has_messages()) return error;
     timers_.advance(now_.count());
@@ -154,19 +157,22 @@ std::error_code LoopCore::wait(bool may_block) {
   }
 }
 
+std::error_code LoopCore::sleep(Nanos timeout) {
+  wakeup_.announce_sleep();
+  const Nanos began = now_;
+  metrics_.busy += began - std::min(woke_up_, began);
+  const std::error_code error = wait_once(has_messages() ? Nanos{0} : timeout);
+  wakeup_.announce_awake();
+  metrics_.blocked += now_ - began;
+  woke_up_ = now_;
+  return error;
+}
+
 std::error_code LoopCore::wait_once(Nanos timeout) {
   if (dispatcher_ != nullptr) dispatcher_->before_wait(*this);
-  Nanos before{0};
-  if (timeout > Nanos{0}) {
-    wakeup_.announce_sleep();
-    if (has_messages()) timeout = Nanos{0};
-    before = clock_.monotonic();
-  }
   ready_.clear();
   const std::error_code error = backend_->wait(timeout, ready_);
-  wakeup_.announce_awake();
   update_now();
-  if (timeout > Nanos{0}) metrics_.blocked += now_ + suspended_ - before;
   if (dispatcher_ != nullptr) dispatcher_->after_wait(*this);
   return error;
 }
@@ -435,6 +441,7 @@ Nanos LoopCore::prepare_to_wait() {
   check_thread();
   if (is_foreign()) return Nanos{0};  // run() says what is the matter.
   reconcile();
+  update_now();
   const Nanos timeout = wait_time();
   if (timeout == Nanos{0}) return timeout;
   wakeup_.announce_sleep();
@@ -448,8 +455,7 @@ Metrics LoopCore::metrics() const {
   metrics.active_timers = timers_.size();
   metrics.active_fds = fds_.active_fds() - 1;  // Without the wake-up's own.
   metrics.pending = pending_.size();
-  if (depth_ > 0) metrics.busy += clock_.monotonic() - entered_;
-  metrics.busy -= metrics.blocked;
+  if (depth_ > 0 && woke_up_ < kForever) metrics.busy += loop_time() - woke_up_;
   return metrics;
 }
 

@@ -45,8 +45,10 @@ class LoopCore final : public Loop {
   void suspend();
   void resume();
 
-  void update_now() {
-    now_ = (suspended_at_ < Nanos{0} ? clock_.monotonic() : suspended_at_) - suspended_;
+  void update_now() { now_ = loop_time(); }
+  // The monotonic clock, less the time for which the loop was suspended.
+  Nanos loop_time() const {
+    return (suspended_at_ < Nanos{0} ? clock_.monotonic() : suspended_at_) - suspended_;
   }
   WallTime wall_now() { return clock_.wall(); }
 
@@ -59,7 +61,8 @@ class LoopCore final : public Loop {
     return true;
   }
   void stop_fd(FdNode& node) {
-    forget_pending(node.head);
+    check_thread();
+    if (node.head.pending != 0) pending_.remove(node.head);
     if (node.head.active == 0) return;
     if (node.head.priority != kDirect) unref();
     fds_.stop(node);
@@ -176,6 +179,7 @@ class LoopCore final : public Loop {
   bool is_leaving() const { return leave_from_ <= depth_; }
   Nanos wait_time();
   std::error_code wait(bool may_block);
+  std::error_code sleep(Nanos timeout);
   std::error_code wait_once(Nanos timeout);
   void queue_ready();
   void queue_timers();
@@ -187,6 +191,7 @@ class LoopCore final : public Loop {
   void call_measured(const Due& due);
   bool has_something_queued() const;
   bool has_messages() const;
+  bool is_kept_alive() const;
   bool is_alive() const;
   void read_wakeup();
   void stop_everything();
@@ -232,7 +237,7 @@ class LoopCore final : public Loop {
   bool measuring_ = false;
   Nanos suspended_{0};  // How much loop time lags behind the clock.
   Nanos suspended_at_{-1};
-  Nanos entered_{0};  // When the outermost run() began.
+  Nanos woke_up_{0};  // When the last sleep of this run() ended.
   Metrics metrics_;
 };
 

@@ -21,12 +21,12 @@ Events PendingQueue::remove(Node& node) {
 
 void PendingQueue::begin_turn(std::uint32_t budget) {
   extra_ = budget;
-  for (int level = 0; level < kPriorityLevels; ++level) {
-    Line& line = lines_[level];
-    if (line.entries.empty()) continue;
+  runnable_ |= put_off_;
+  put_off_ = 0;
+  for (std::uint32_t rest = runnable_; rest != 0; rest &= rest - 1) {
+    Line& line = lines_[std::countr_zero(rest)];
     drop_taken(line);
     line.turn_end = line.entries.size();
-    runnable_ |= 1u << level;
   }
 }
 

@@ -27,7 +27,7 @@ class PendingQueue {
   // Room for so many more, so that feed() cannot fail.
   bool reserve(std::size_t nodes);
   // Returns the events that were queued for it.
-  Events remove(Node& node);
+  [[gnu::cold]] Events remove(Node& node);
 
   void begin_turn(std::uint32_t budget);
   // The next to be called, no longer pending; false when the turn is over.
@@ -53,6 +53,7 @@ class PendingQueue {
   std::size_t count_ = 0;
   std::uint32_t extra_ = 0;     // How many of those fed in this turn may still be taken.
   std::uint32_t runnable_ = 0;  // The lines that may have something for this turn, bit by level.
+  std::uint32_t put_off_ = 0;   // Those with something for the next one only.
 };
 
 // Every event goes through these two.
@@ -87,7 +88,11 @@ inline bool PendingQueue::take(Due& due) {
       --count_;
       return true;
     }
-    if (line.head == line.entries.size()) drop_taken(line);
+    if (line.head == line.entries.size()) {
+      drop_taken(line);
+    } else {
+      put_off_ |= 1u << level;
+    }
     runnable_ &= ~(1u << level);
   }
   return false;
