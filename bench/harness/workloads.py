@@ -1,6 +1,7 @@
 """What is run: the workloads, their cases, and which program stands for several contestants."""
 import dataclasses
 import os
+import resource
 
 # A program that stands for several contestants: name -> extra arguments.
 VARIANTS = {
@@ -58,8 +59,15 @@ class Workload:
     pinned: bool = True
 
 
+def larger_sizes():
+    """The published sizes beyond 9,900 pairs, as far as this process may open descriptors."""
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    limit = float("inf") if limit == resource.RLIM_INFINITY else limit
+    return [pairs for pairs in (20000, 50000, 100000) if 2 * pairs + 100 <= limit]
+
+
 def fd(quick):
-    sizes = [100, 1000, 9900] if quick else [100, 200, 500, 1000, 2000, 5000, 9900]
+    sizes = [100, 1000, 9900] if quick else [100, 200, 500, 1000, 2000, 5000, 9900, *larger_sizes()]
     cases = []
     for timeouts in (0, 1):
         for active in (100, 1000):

@@ -21,6 +21,24 @@ Loop::Created assemble(OpenedBackend backend, const LoopOptions& options) {
   return loop;
 }
 
+// What all kinds have in common that a part of the loop looks after.
+template <class Part, class N>
+std::error_code start_with(LoopCore& loop, Part& part, N& node) {
+  loop.check_thread();
+  if (node.head.active != 0) return {};
+  const std::error_code error = part.start(node);
+  if (!error) loop.ref();
+  return error;
+}
+
+template <class Part, class N>
+void stop_with(LoopCore& loop, Part& part, N& node) {
+  loop.forget_pending(node.head);
+  if (node.head.active == 0) return;
+  part.stop(node);
+  loop.unref();
+}
+
 }  // namespace
 
 Loop::Created Loop::create(const LoopOptions& options) {
@@ -109,72 +127,21 @@ void Loop::stop(AsyncNode& node) { core(*this).stop_async(node); }
 void Loop::send(AsyncNode& node) noexcept { core(*this).send(node); }
 
 bool Loop::start(PeriodicNode& node) {
-  LoopCore& loop = core(*this);
-  loop.check_thread();
-  if (node.head.active != 0) return true;
-  if (!loop.periodics_.start(node)) return false;
-  ref();
-  return true;
+  return !start_with(core(*this), core(*this).periodics_, node);
 }
-
-void Loop::stop(PeriodicNode& node) {
-  LoopCore& loop = core(*this);
-  loop.forget_pending(node.head);
-  if (node.head.active == 0) return;
-  loop.periodics_.stop(node);
-  unref();
-}
-
 std::error_code Loop::start(SignalNode& node) {
-  LoopCore& loop = core(*this);
-  loop.check_thread();
-  if (node.head.active != 0) return {};
-  const std::error_code error = loop.signals_.start(node);
-  if (!error) ref();
-  return error;
+  return start_with(core(*this), core(*this).signals_, node);
 }
-
-void Loop::stop(SignalNode& node) {
-  LoopCore& loop = core(*this);
-  loop.forget_pending(node.head);
-  if (node.head.active == 0) return;
-  loop.signals_.stop(node);
-  unref();
-}
-
 std::error_code Loop::start(ChildNode& node) {
-  LoopCore& loop = core(*this);
-  loop.check_thread();
-  if (node.head.active != 0) return {};
-  const std::error_code error = loop.children_.start(node);
-  if (!error) ref();
-  return error;
+  return start_with(core(*this), core(*this).children_, node);
 }
-
-void Loop::stop(ChildNode& node) {
-  LoopCore& loop = core(*this);
-  loop.forget_pending(node.head);
-  if (node.head.active == 0) return;
-  loop.children_.stop(node);
-  unref();
-}
-
 std::error_code Loop::start(StatNode& node) {
-  LoopCore& loop = core(*this);
-  loop.check_thread();
-  if (node.head.active != 0) return {};
-  const std::error_code error = loop.paths_.start(node);
-  if (!error) ref();
-  return error;
+  return start_with(core(*this), core(*this).paths_, node);
 }
-
-void Loop::stop(StatNode& node) {
-  LoopCore& loop = core(*this);
-  loop.forget_pending(node.head);
-  if (node.head.active == 0) return;
-  loop.paths_.stop(node);
-  unref();
-}
+void Loop::stop(PeriodicNode& node) { stop_with(core(*this), core(*this).periodics_, node); }
+void Loop::stop(SignalNode& node) { stop_with(core(*this), core(*this).signals_, node); }
+void Loop::stop(ChildNode& node) { stop_with(core(*this), core(*this).children_, node); }
+void Loop::stop(StatNode& node) { stop_with(core(*this), core(*this).paths_, node); }
 
 void Loop::refresh(StatNode& node) { PathWatch::refresh(node); }
 

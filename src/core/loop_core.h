@@ -61,8 +61,7 @@ class LoopCore final : public Loop {
     return true;
   }
   void stop_fd(FdNode& node) {
-    check_thread();
-    if (node.head.pending != 0) pending_.remove(node.head);
+    forget_pending(node.head);
     if (node.head.active == 0) return;
     if (node.head.priority != kDirect) unref();
     fds_.stop(node);
@@ -83,6 +82,7 @@ class LoopCore final : public Loop {
     if (node.head.priority == kDirect) ref();
   }
   void park_timer(TimerNode& node) {
+    if (node.head.priority == kDirect) return stop_timer(node);
     forget_pending(node.head);
     timers_.park(node);
   }

@@ -1,5 +1,7 @@
 #include "core/periodics.h"
 
+#include <cerrno>
+
 #include "core/loop_core.h"
 
 namespace spate {
@@ -24,8 +26,9 @@ PeriodicNode& Periodics::owner_of(Node& timer_head) {
                                           offsetof(PeriodicNode, timer));
 }
 
-bool Periodics::start(PeriodicNode& node) {
-  if (!nodes_.push(&node)) return false;
+std::error_code Periodics::start(PeriodicNode& node) {
+  const std::error_code no_memory{ENOMEM, std::system_category()};
+  if (!nodes_.push(&node)) return no_memory;
   node.head.active = static_cast<std::uint32_t>(nodes_.size());
   node.timer = {};
   node.timer.head.priority = kDirect;
@@ -36,13 +39,13 @@ bool Periodics::start(PeriodicNode& node) {
   node.timer.deadline = loop_.now().count();
   if (!loop_.start_timer(node.timer)) {
     stop(node);
-    return false;
+    return no_memory;
   }
   if (nodes_.size() == 1) watch_for_changes();
   const std::int64_t wall = loop_.wall_now().time_since_epoch().count();
   node.at = node.reschedule == nullptr && node.interval == 0 ? node.offset : next_time(node, wall);
   schedule(node, wall);
-  return true;
+  return {};
 }
 
 void Periodics::stop(PeriodicNode& node) {

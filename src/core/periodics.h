@@ -20,7 +20,7 @@ class Periodics {
   Periodics(const Periodics&) = delete;
   Periodics& operator=(const Periodics&) = delete;
 
-  bool start(PeriodicNode& node);
+  std::error_code start(PeriodicNode& node);
   void stop(PeriodicNode& node);
   void stop_all();
   void after_fork();

@@ -444,6 +444,22 @@ TEST_P(RealTimerTest, IsNeverEarly) {
   }
 }
 
+TEST_F(TimerTest, AWaitGoesOnUntilSomethingIsDueHoweverFarAwayThatIs) {
+  for (const Nanos delay : {Nanos{2ms}, Nanos{70ms}, Nanos{5s}, Nanos{24h}, Nanos{24h * 365}}) {
+    std::vector<std::unique_ptr<Probe<Timer>>> later;
+    for (int i = 0; i < 100; ++i) {
+      later.push_back(std::make_unique<Probe<Timer>>(loop_));
+      EXPECT_TRUE(later.back()->watcher.start(2 * delay + i * 1ms));
+    }
+    Probe<Timer> first{loop_};
+    EXPECT_TRUE(first->start(delay));
+    const std::uint64_t turns = loop_.iteration();
+    EXPECT_TRUE(loop_.run(Run::once));
+    EXPECT_EQ(first.calls, 1) << "the turn ended before anything was due";
+    EXPECT_EQ(loop_.iteration(), turns + 1);
+  }
+}
+
 TEST_P(RealTimerTest, TheLoopSleepsUntilTheDeadline) {
   Probe<Timer> timer{*loop_};
   ASSERT_TRUE(timer->start(20ms));
