@@ -137,6 +137,7 @@ Nanos LoopCore::wait_time() {
   }
   const bool is_deaf = wakeup_node_.head.active == 0;
   const Nanos longest = std::min(periodics_.longest_wait(), is_deaf ? kDeafSleep : kForever);
+  timers_.advance(now_.count());  // So that it is a deadline that comes next, if it is near.
   const std::int64_t deadline = timers_.next_deadline();
   if (deadline == INT64_MAX) return longest;
   return std::clamp(Nanos{deadline} - now_, Nanos{0}, longest);
