@@ -47,6 +47,9 @@ class Backend {
   // The same when the kernel's set is beyond repair, but poll_fd() stays what it is.
   virtual std::error_code start_over() { return reopen(); }
 
+  // Whether kEdge is heeded: readiness is then reported once each time it comes about.
+  virtual bool knows_edges() const { return false; }
+
   // A descriptor that is readable when wait() would return something. Errors: the kernel's, or
   // Error::not_pollable.
   virtual std::expected<int, std::error_code> poll_fd() {
@@ -58,6 +61,9 @@ class Backend {
  protected:
   KernelCalls calls_;
 };
+
+// Asked for beside read: for the loop's wake-up, which then need not be read empty.
+inline constexpr Events kEdge = static_cast<Events>(0x10);
 
 // What a backend reports when the descriptor is in error or hung up: the caller's read or write
 // will tell.

@@ -109,7 +109,7 @@ class FdTable {
   static_assert(sizeof(Slot) == 16);
 
   static Events wanted_by(const FdNode& node) {
-    return static_cast<Events>(node.events) & kIoEvents;
+    return static_cast<Events>(node.events) & (kIoEvents | kEdge);
   }
   std::error_code grow(int fd);
   bool resize(std::size_t size);

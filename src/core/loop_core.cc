@@ -28,7 +28,8 @@ std::error_code LoopCore::open() {
   if (const std::error_code error = wakeup_.open()) return error;
   if (const std::error_code error = fds_.ensure(wakeup_.fd())) return error;
   wakeup_node_.fd = wakeup_.fd();
-  wakeup_node_.events = static_cast<std::uint32_t>(Events::read) | kFdIsNew;
+  const Events events = backend_->knows_edges() ? Events::read | kEdge : Events::read;
+  wakeup_node_.events = static_cast<std::uint32_t>(events) | kFdIsNew;
   return start_fd_now(wakeup_node_);
 }
 
@@ -219,7 +220,7 @@ void LoopCore::queue_idle() {
 
 void LoopCore::read_wakeup() {
   ++metrics_.wakeups;
-  wakeup_.drain();
+  if (!backend_->knows_edges()) wakeup_.drain();
 }
 
 bool LoopCore::deliver(Node& node, Events events) {

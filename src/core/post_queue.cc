@@ -13,6 +13,7 @@ namespace {
 
 constexpr std::size_t kCacheLine = 64;
 constexpr std::uint64_t kSegmentTasks = 128;
+constexpr std::size_t kBusy = 16;
 
 std::atomic<std::uint64_t> next_id{1};
 
@@ -212,6 +213,7 @@ Task* PostQueue::place_in(Lane& lane) { return lane.place(); }
 void PostQueue::publish(Lane& lane) { lane.publish(); }
 
 bool PostQueue::has_posts() const {
+  if (is_busy_) return true;
   for (const Lane* lane = lanes_.load(); lane != nullptr; lane = lane->next) {
     if (lane->has_tasks()) return true;
   }
@@ -223,10 +225,12 @@ std::size_t PostQueue::run(std::size_t limit) {
   std::size_t count = 0;
   bool saw_abandoned = false;
   for (Lane* lane = lanes_.load(std::memory_order_acquire); lane != nullptr; lane = lane->next) {
-    count += lane->run(limit - count, running_ > 1);
-    saw_abandoned = saw_abandoned || lane->is_abandoned();
+    const std::size_t called = lane->run(limit - count, running_ > 1);
+    count += called;
+    saw_abandoned = saw_abandoned || (called == 0 && lane->is_abandoned());
   }
   if (--running_ == 0 && saw_abandoned) remove_abandoned();
+  is_busy_ = count > kBusy;
   return count;
 }
 

@@ -29,6 +29,8 @@ class PostQueue {
   static void publish(Lane& lane);
 
   // The loop's thread from here on.
+  // After a run that called many it says yes without looking: each look takes a line of memory away
+  // from a producer that is writing to it.
   bool has_posts() const;
   // Calls what was posted, and what is posted meanwhile, `limit` at most. Returns how many.
   std::size_t run(std::size_t limit);
@@ -42,7 +44,8 @@ class PostQueue {
 
   const std::uint64_t id_;  // No other queue of this process, dead or alive, has it.
   std::atomic<Lane*> lanes_{nullptr};
-  int running_ = 0;  // Tasks may run the loop, and so come here again.
+  bool is_busy_ = false;  // The last run called many.
+  int running_ = 0;       // Tasks may run the loop, and so come here again.
 };
 
 }  // namespace spate

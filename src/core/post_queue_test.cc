@@ -34,9 +34,19 @@ TEST(PostQueue, CallsTasksOnceAndInOrder) {
   EXPECT_TRUE(called.empty());
   EXPECT_TRUE(queue.has_posts());
   EXPECT_EQ(queue.run(kNoLimit), 100u);
-  EXPECT_FALSE(queue.has_posts());
   EXPECT_EQ(queue.run(kNoLimit), 0u);
+  EXPECT_FALSE(queue.has_posts());
   for (int i = 0; i < 100; ++i) EXPECT_EQ(called[static_cast<std::size_t>(i)], i);
+}
+
+TEST(PostQueue, ExpectsMoreAfterManyAndNotAfterFew) {
+  PostQueue queue;
+  for (int i = 0; i < 100; ++i) push(queue, [] {});
+  EXPECT_EQ(queue.run(kNoLimit), 100u);
+  EXPECT_TRUE(queue.has_posts()) << "without looking";
+  push(queue, [] {});
+  EXPECT_EQ(queue.run(kNoLimit), 1u);
+  EXPECT_FALSE(queue.has_posts());
 }
 
 TEST(PostQueue, StopsAtItsLimitAndGoesOnInOrder) {
