@@ -106,37 +106,6 @@ std::error_code FdTable::apply(Backend& backend, int fd, Slot& slot) {
   return error;
 }
 
-bool FdTable::deliver(const Ready& ready, Sink& sink) {
-  const auto number = static_cast<std::size_t>(ready.fd);
-  if (number >= slots_.size()) return false;
-  Slot& slot = slots_[number];
-  if (slot.has == 0 || slot.generation != ready.generation) return false;
-  if (ready.error != 0) {
-    mark_dirty(ready.fd, slot);  // The backend is to drop it as well.
-    refuse(slot, ready.error, sink);
-    return true;
-  }
-  deliver_to_all(slot, ready.events, sink);
-  return true;
-}
-
-void FdTable::deliver_to_all(const Slot& slot, Events events, Sink& sink) {
-  FdNode* next;
-  for (FdNode* node = slot.newest(); node != nullptr; node = next) {
-    next = node->next;  // A direct node may stop itself.
-    Events wanted = wanted_by(*node) & events;
-    // An error that nobody asked about would be reported for ever: whoever is there has to look.
-    if (!any(wanted) && any(events & Events::error)) wanted = wanted_by(*node);
-    if (any(wanted)) sink.on_ready(*node, wanted);
-  }
-}
-
-void FdTable::deliver_always_ready(Sink& sink) {
-  for (const int fd : always_ready_) {
-    deliver_to_all(slots_[static_cast<std::size_t>(fd)], Events::read | Events::write, sink);
-  }
-}
-
 void FdTable::set_always_ready(int fd, Slot& slot, bool on) {
   if (((slot.flags & kAlwaysReady) != 0) == on) return;
   slot.flags = static_cast<std::uint8_t>(slot.flags ^ kAlwaysReady);

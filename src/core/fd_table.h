@@ -73,11 +73,13 @@ class FdTable {
   }
 
   // Hands an event on to the watchers it concerns. False if it is of an earlier life of its
-  // descriptor.
-  bool deliver(const Ready& ready, Sink& sink);
+  // descriptor. S is a Sink; its own type is kept, so that nothing stands between the two.
+  template <class S>
+  bool deliver(const Ready& ready, S& sink);
   // Descriptors of a kind without readiness, which count as always ready.
   bool has_always_ready() const { return !always_ready_.empty(); }
-  void deliver_always_ready(Sink& sink);
+  template <class S>
+  void deliver_always_ready(S& sink);
 
   // The backend starts over: everything has to be told again.
   void register_all_again();
@@ -122,7 +124,8 @@ class FdTable {
   static void update_wanted(Slot& slot);
   void reconcile_slot(Backend& backend, int fd, Slot& slot, Sink& sink);
   std::error_code apply(Backend& backend, int fd, Slot& slot);
-  static void deliver_to_all(const Slot& slot, Events events, Sink& sink);
+  template <class S>
+  static void deliver_to_all(const Slot& slot, Events events, S& sink);
   void set_always_ready(int fd, Slot& slot, bool on);
   void refuse(Slot& slot, int error, Sink& sink);
 
@@ -131,5 +134,39 @@ class FdTable {
   Array<int> reconciling_;  // Trades places with dirty_.
   Array<int> always_ready_;
 };
+
+template <class S>
+bool FdTable::deliver(const Ready& ready, S& sink) {
+  const auto number = static_cast<std::size_t>(ready.fd);
+  if (number >= slots_.size()) return false;
+  Slot& slot = slots_[number];
+  if (slot.has == 0 || slot.generation != ready.generation) return false;
+  if (ready.error != 0) {
+    mark_dirty(ready.fd, slot);  // The backend is to drop it as well.
+    refuse(slot, ready.error, sink);
+    return true;
+  }
+  deliver_to_all(slot, ready.events, sink);
+  return true;
+}
+
+template <class S>
+void FdTable::deliver_to_all(const Slot& slot, Events events, S& sink) {
+  FdNode* next;
+  for (FdNode* node = slot.newest(); node != nullptr; node = next) {
+    next = node->next;  // A direct node may stop itself.
+    Events wanted = wanted_by(*node) & events;
+    // An error that nobody asked about would be reported for ever: whoever is there has to look.
+    if (!any(wanted) && any(events & Events::error)) wanted = wanted_by(*node);
+    if (any(wanted)) sink.on_ready(*node, wanted);
+  }
+}
+
+template <class S>
+void FdTable::deliver_always_ready(S& sink) {
+  for (const int fd : always_ready_) {
+    deliver_to_all(slots_[static_cast<std::size_t>(fd)], Events::read | Events::write, sink);
+  }
+}
 
 }  // namespace spate
