@@ -30,8 +30,8 @@ constexpr int kFd = 5;
 
 std::error_code system_error(int value) { return {value, std::system_category()}; }
 
-class FdTableTest : public ::testing::Test, protected FdTable::Sink {
- protected:
+class FdTableTest : public ::testing::Test, public FdTable::Sink {
+ public:
   struct Call {
     const FdNode* node;
     Events events;
