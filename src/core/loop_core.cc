@@ -366,6 +366,16 @@ void LoopCore::stop_fd_closing(FdNode& node) {
   fds_.forget(*backend_, node.fd);
 }
 
+void LoopCore::stop_queued(FdNode& node) {
+  forget_pending(node.head);
+  stop_fd(node);
+}
+
+void LoopCore::park_queued(TimerNode& node) {
+  forget_pending(node.head);
+  return node.head.priority == kDirect ? stop_timer(node) : park_timer(node);
+}
+
 bool LoopCore::move_timer(TimerNode& node, std::int64_t deadline) {
   if (node.head.active != 0) return timers_.restart(node, deadline);
   node.deadline = deadline;

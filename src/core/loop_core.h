@@ -61,7 +61,8 @@ class LoopCore final : public Loop {
     return true;
   }
   void stop_fd(FdNode& node) {
-    forget_pending(node.head);
+    check_thread();
+    if (node.head.pending != 0) return stop_queued(node);
     if (node.head.active == 0) return;
     if (node.head.priority != kDirect) unref();
     fds_.stop(node);
@@ -82,8 +83,8 @@ class LoopCore final : public Loop {
     if (node.head.priority == kDirect) ref();
   }
   void park_timer(TimerNode& node) {
-    if (node.head.priority == kDirect) return stop_timer(node);
-    forget_pending(node.head);
+    check_thread();
+    if (node.head.pending != 0 || node.head.priority == kDirect) return park_queued(node);
     timers_.park(node);
   }
   bool restart_timer(TimerNode& node, std::int64_t deadline) {
@@ -167,6 +168,9 @@ class LoopCore final : public Loop {
   static bool keeps_alive(Hook hook) { return hook != Hook::fork && hook != Hook::cleanup; }
   HookList& hooks(Hook hook) { return hooks_[static_cast<int>(hook)]; }
 
+  // The rare halves of functions that are called more often than anything else.
+  [[gnu::noinline]] void stop_queued(FdNode& node);
+  [[gnu::noinline]] void park_queued(TimerNode& node);
   bool move_timer(TimerNode& node, std::int64_t deadline);
   bool start_fd_beyond(FdNode& node);
   std::error_code turn(bool may_block);
