@@ -157,7 +157,7 @@ class SPATE_EXPORT Loop {
 
   // A descriptor that is readable when run(Run::no_wait) has something to do. The loop's own: not
   // to be closed, read or kept beyond it; another one after after_fork(). Errors:
-  // Error::not_pollable with backends other than epoll.
+  // Error::not_pollable with backends other than epoll; EMFILE, ENFILE, ENOMEM at the first call.
   std::expected<int, std::error_code> poll_fd();
   // To be called before the outer loop waits: tells the kernel what changed and returns how long
   // the outer loop may wait on poll_fd(): zero, a duration, or kForever. From here until the next
@@ -185,7 +185,7 @@ class SPATE_EXPORT Loop {
   // Callback times cost two clock readings a callback, so they are measured on request.
   void measure_callbacks(bool on);
   // Makes room for so many descriptors (by number) and timers, so that starting them cannot run out
-  // of memory.
+  // of memory. False when it runs out here.
   bool reserve(std::size_t fds, std::size_t timers);
 
   // ---- nodes: for the watchers and for layers that bring their own structs

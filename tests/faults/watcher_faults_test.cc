@@ -9,7 +9,9 @@
 #include <csignal>
 #include <cstdio>
 #include <memory>
+#include <set>
 #include <string>
+#include <vector>
 
 #include "spate/child.h"
 #include "spate/periodic.h"
@@ -231,6 +233,26 @@ TEST(SignalFaults, AreReportedByStart) {
   EXPECT_FALSE(signal.start(SIGUSR2));
 }
 
+TEST(ChildFaults, ReportOutOfMemoryForTheProcessDescriptorAndLeakNone) {
+  const auto loop = make_loop();
+  ChildProcess process;
+  std::vector<int> taken;
+  for (int i = 0; i < 64; ++i) taken.push_back(::dup(0));  // Its number will be beyond the table.
+  Child child(*loop, [] {});
+  const std::vector<int> before = testing::open_fds();
+  {
+    sys::FaultPlan plan;
+    plan.fail_share(Call::allocate, 1, ENOMEM, 1);
+    const sys::FaultScope scope(plan);
+    EXPECT_EQ(child.start(process.pid()), system_error(ENOMEM));
+  }
+  EXPECT_FALSE(child.is_active());
+  EXPECT_EQ(testing::open_fds(), before);
+  EXPECT_FALSE(child.start(process.pid()));
+  EXPECT_TRUE(child.is_active());
+  for (const int fd : taken) ::close(fd);
+}
+
 // ---- paths
 
 class StatFaults : public ::testing::Test {
@@ -345,6 +367,17 @@ TEST_F(StatFaults, LeaveNoDescriptorBehind) {
   }
 }
 
+TEST_F(StatFaults, StopPollingWhenInotifyCanBeHadAfterAll) {
+  sys::FaultPlan plan;
+  plan.fail_nth(Call::inotify_add_watch, 1, ENOSPC);
+  const sys::FaultScope scope(plan);
+  ASSERT_FALSE(stat_.start(path_));
+  EXPECT_EQ(scripted_.loop->metrics().active_timers, 1u);
+  ASSERT_TRUE(scripted_.loop->run(Run::once));
+  EXPECT_EQ(scripted_.loop->metrics().active_timers, 0u);
+  EXPECT_EQ(calls_, 0);
+}
+
 // ---- the wall clock
 
 class PeriodicFaults : public ::testing::Test {
@@ -357,6 +390,12 @@ class PeriodicFaults : public ::testing::Test {
     }
     EXPECT_GE(scripted_.loop->wall_now(), periodic_.at());
     EXPECT_EQ(scripted_.loop->active_count(), 0);
+  }
+
+  std::set<int> registered() const {
+    std::set<int> fds;
+    for (const auto& [fd, registration] : scripted_.backend->registered) fds.insert(fd);
+    return fds;
   }
 
   ScriptedLoop scripted_;
@@ -400,6 +439,19 @@ TEST_F(PeriodicFaults, AreReportedByStartWhenMemoryRunsOut) {
     EXPECT_EQ(periodic.is_active(), started);
     EXPECT_EQ(fresh.loop->active_count(), started ? 1 : 0);
   }
+}
+
+TEST_F(PeriodicFaults, NoticeThatTheClockWasSetWhileTheLoopSleeps) {
+  const std::set<int> before = registered();
+  periodic_.start_at(scripted_.clock.wall() + std::chrono::hours{1});
+  ASSERT_TRUE(scripted_.loop->run(Run::no_wait));
+  std::set<int> now = registered();
+  for (const int fd : before) now.erase(fd);
+  ASSERT_EQ(now.size(), 1u) << "the descriptor that the kernel makes ready when the clock is set";
+  scripted_.clock.jump_wall(std::chrono::hours{2});
+  scripted_.backend->report(*now.begin(), Events::read);
+  ASSERT_TRUE(scripted_.loop->run(Run::once));
+  EXPECT_EQ(calls_, 1);
 }
 
 }  // namespace
