@@ -65,6 +65,9 @@ struct TimerNode {
   std::int64_t repeat;    // Nanoseconds; 0 is one-shot. Read by the default expiry only.
 };
 
+// The deadline of a node that Loop::park() has stopped and left linked.
+inline constexpr std::int64_t kParked = INT64_MAX;
+
 static_assert(sizeof(Node) == 32 && sizeof(FdNode) == 48 && sizeof(TimerNode) == 48);
 static_assert(offsetof(FdNode, next) == 32 && offsetof(FdNode, fd) == 40 &&
               offsetof(TimerNode, deadline) == 32);

@@ -25,7 +25,7 @@ class Timer : public Watcher<Timer, TimerNode> {
   }
 
   // Hides the base's: a stopped timer may still be linked.
-  bool is_active() const { return Watcher::is_active() && node_.deadline != INT64_MAX; }
+  bool is_active() const { return Watcher::is_active() && node_.deadline != kParked; }
 
   // Arms, or arms anew if it is active, to expire once `delay` from Loop::now(). Negative counts as
   // zero; zero expires in the next turn. Forgets an expiry that is queued but not yet called. False

@@ -29,9 +29,6 @@ class TimerQueue {
 
   // How many will expire.
   std::size_t size() const { return linked_ - parked_; }
-  static bool is_live(const TimerNode& node) {
-    return node.head.active != 0 && node.deadline != kParked;
-  }
 
   // Queues an inactive node by its deadline. False, and nothing changed, when memory runs out.
   bool start(TimerNode& node);
@@ -96,7 +93,6 @@ class TimerQueue {
   static constexpr std::uint32_t kRun = kBuckets;
   static constexpr std::size_t kFew = 32;
   static_assert(kTickBits + kLevels * kDigitBits >= 63 && kRun <= kBucketMask);
-  static constexpr std::int64_t kParked = INT64_MAX;  // The deadline of a parked node.
 
   std::uint32_t next_order() { return order_ += 1u << kBucketBits; }
   static bool before(const Entry& a, const Entry& b);

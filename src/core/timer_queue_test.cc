@@ -31,7 +31,9 @@ class Pair {
   std::size_t timers() const { return nodes_.size(); }
   std::size_t armed() const { return model_.size(); }
   std::int64_t now() const { return now_; }
-  bool is_armed(std::size_t i) const { return TimerQueue::is_live(nodes_[i]); }
+  bool is_armed(std::size_t i) const {
+    return nodes_[i].head.active != 0 && nodes_[i].deadline != kParked;
+  }
   bool is_linked(std::size_t i) const { return nodes_[i].head.active != 0; }
   std::int64_t deadline(std::size_t i) const { return nodes_[i].deadline; }
   TimerQueue& queue() { return queue_; }
