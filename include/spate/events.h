@@ -44,6 +44,11 @@ constexpr Events& operator&=(Events& a, Events b) { return a = a & b; }
 // True if any bit is set: `if (any(events & Events::read))`.
 constexpr bool any(Events events) { return events != Events::none; }
 
+// For nodes only, beside what they ask for: readiness is to be reported once each time it comes
+// about (epoll's edges). Backends other than epoll ignore it. All nodes of a descriptor have to
+// agree.
+inline constexpr Events kEdge = static_cast<Events>(0x10);
+
 // What an Io may ask for.
 inline constexpr Events kIoEvents = Events::read | Events::write | Events::urgent | Events::closed;
 

@@ -72,6 +72,11 @@ struct LoopOptions {
   Dispatcher* dispatcher = nullptr;
   // Where time comes from; nullptr is system_clock(). Must outlive the loop.
   Clock* clock = nullptr;
+  // For layers with a lock of their own: any thread that holds it may touch the loop, also while
+  // another one sleeps in run(), whose dispatcher gives the lock up from before_wait() to
+  // after_wait(). Such a thread calls wake() when the sleeper has to look again, and uses
+  // start_now() with the epoll backend only.
+  bool guarded = false;
 };
 
 // Which backend a loop runs on, and why it is not the one that was tried first (empty when it is).

@@ -49,7 +49,8 @@ struct FdNode {
   Node head;
   FdNode* next;          // core: the next node of the same descriptor.
   int fd;                // Not to change while active.
-  std::uint32_t events;  // Events that an Io may ask for, and kFdIsNew. Not to change while active.
+  std::uint32_t events;  // Events that an Io may ask for, kEdge, and kFdIsNew. Not to change while
+                         // active.
 };
 
 // To be or'ed into `events` whenever `fd` was set, even to the same number: the descriptor may be

@@ -62,9 +62,6 @@ class Backend {
   KernelCalls calls_;
 };
 
-// Asked for beside read: for the loop's wake-up, which then need not be read empty.
-inline constexpr Events kEdge = static_cast<Events>(0x10);
-
 // What a backend reports when the descriptor is in error or hung up: the caller's read or write
 // will tell.
 inline constexpr Events kHungUp = Events::read | Events::write | Events::closed | Events::error;

@@ -13,6 +13,7 @@ LoopCore::LoopCore(OpenedBackend backend, const LoopOptions& options)
       backend_(std::move(backend.backend)),
       backend_reason_(std::move(backend.reason)),
       budget_(options.budget > 0 ? options.budget : 1),
+      guarded_(options.guarded),
       fork_generation_(sys::fork_generation()) {
   wakeup_node_.head.priority = kDirect;
   wakeup_node_.head.context = this;
@@ -174,8 +175,8 @@ std::error_code LoopCore::wait_once(Nanos timeout) {
   if (dispatcher_ != nullptr) dispatcher_->before_wait(*this);
   ready_.clear();
   const std::error_code error = backend_->wait(timeout, ready_);
-  update_now();
   if (dispatcher_ != nullptr) dispatcher_->after_wait(*this);
+  update_now();
   return error;
 }
 

@@ -135,7 +135,9 @@ class LoopCore final : public Loop {
   }
 
   // Only the thread that runs a loop may touch it.
-  void check_thread() const { SPATE_ASSERT(depth_ == 0 || runner_ == sys::thread_identity()); }
+  void check_thread() const {
+    SPATE_ASSERT(guarded_ || depth_ == 0 || runner_ == sys::thread_identity());
+  }
 
  private:
   friend class Loop;
@@ -210,6 +212,7 @@ class LoopCore final : public Loop {
   std::unique_ptr<Backend> backend_;
   std::string backend_reason_;
   std::uint32_t budget_;
+  bool guarded_;  // By a lock of the layer's.
 
   PendingQueue pending_;
   FdTable fds_;
