@@ -1,0 +1,87 @@
+// Address: where a socket is: an IPv4 or IPv6 address with a port, or a unix socket's path or
+// abstract name.
+//
+// A plain value of 116 bytes, made from text or from parts; it never asks a name server (that is
+// connect.h's business). Any thread.
+//
+// As text:  192.0.2.1:80   [2001:db8::1]:80   [fe80::1%eth0]:80   unix:/run/s.sock   unix:@name
+// A path may also stand alone when it begins with a slash. Printing gives the first forms, and what
+// it prints parses to the same address.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <expected>
+#include <string>
+#include <string_view>
+#include <system_error>
+
+#include "spate/export.h"
+
+namespace spate {
+
+class SPATE_EXPORT Address {
+ public:
+  enum class Family : std::uint8_t { none, ipv4, ipv6, local };
+  using Parsed = std::expected<Address, std::error_code>;
+
+  // None: what an unnamed unix socket has.
+  Address();
+
+  // One of the forms above, the port included. Errors: EINVAL for anything else, ERANGE for a port
+  // beyond 65535, ENODEV for a scope that names no interface here, ENAMETOOLONG for a path beyond
+  // 107 bytes.
+  static Parsed parse(std::string_view text);
+  // "192.0.2.1", "2001:db8::1" or "fe80::1%eth0" and a port. Errors: EINVAL, ENODEV.
+  static Parsed ip(std::string_view host, std::uint16_t port);
+  // A path in the file system: 1 to 107 bytes without NUL. Errors: EINVAL, ENAMETOOLONG.
+  static Parsed path(std::string_view path);
+  // A name in Linux's abstract namespace: up to 107 bytes, any. Errors: ENAMETOOLONG.
+  static Parsed abstract(std::string_view name);
+
+  static Address any_ipv4(std::uint16_t port);       // 0.0.0.0
+  static Address any_ipv6(std::uint16_t port);       // ::, which also takes IPv4 unless told not to
+  static Address loopback_ipv4(std::uint16_t port);  // 127.0.0.1
+  static Address loopback_ipv6(std::uint16_t port);  // ::1
+
+  // From the system's own struct, as accept() and getsockname() fill it. Errors: EAFNOSUPPORT,
+  // EINVAL for a size that does not fit the family.
+  static Parsed from_system(const void* address, std::size_t size);
+  // For the system's calls: a sockaddr and its length.
+  const void* data() const { return bytes_; }
+  std::size_t size() const { return size_; }
+
+  Family family() const;
+  bool is_ip() const { return family() == Family::ipv4 || family() == Family::ipv6; }
+  // 0 if it is no IP address.
+  std::uint16_t port() const;
+  Address with_port(std::uint16_t port) const;
+  // The IP address without its port: "192.0.2.1", "fe80::1%eth0". Empty if it is none.
+  std::string host() const;
+  // The interface of a link-local IPv6 address; 0 for none.
+  std::uint32_t scope() const;
+  // A unix socket's path, or its abstract name without the leading NUL. Empty if it has none.
+  std::string_view name() const;
+  bool is_abstract() const;
+  // An IPv4 address in IPv6's clothes (::ffff:192.0.2.1), as a listener for both sees its peers,
+  // becomes IPv4; any other stays what it is.
+  Address unmapped() const;
+
+  std::string to_string() const;
+
+  bool operator==(const Address& other) const;
+  // Of the IP address without the port, or of the name: the same for every connection of a peer.
+  std::size_t host_hash() const;
+
+ private:
+  static constexpr std::size_t kCapacity = 112;
+
+  template <class System>
+  static Address make(const System& system, std::size_t size);
+  std::string_view host_bytes() const;
+
+  alignas(8) unsigned char bytes_[kCapacity];
+  std::uint32_t size_;
+};
+
+}  // namespace spate

@@ -1,0 +1,289 @@
+#include "spate/net/buffer.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <new>
+
+#include "spate/assert.h"
+#include "sys/memory.h"
+
+namespace spate {
+
+// Memory that one chunk or several show. The last one to go frees it.
+struct Buffer::Block {
+  std::atomic<std::uint32_t> chunks;
+  Release release;  // Of bytes that are not ours; nullptr if they lie behind the Block.
+  void* context;
+};
+
+// A piece of a Buffer: a window on a block. It lies in the block's own memory if it is the block's
+// first, and then has to stay until the block goes.
+struct Buffer::Chunk {
+  Chunk* next;
+  Block* block;
+  std::byte* begin;
+  std::byte* end;
+  std::byte* limit;  // Where the bytes that this chunk may still fill end; `end` if none.
+
+  std::size_t size() const { return static_cast<std::size_t>(end - begin); }
+  std::size_t room() const { return static_cast<std::size_t>(limit - end); }
+  bool is_first_of_block() const {
+    return reinterpret_cast<const std::byte*>(this) ==
+           reinterpret_cast<const std::byte*>(block) - sizeof(Chunk);
+  }
+};
+
+namespace {
+
+constexpr std::size_t kHeader = 64;          // A chunk and its block, in front of the bytes.
+constexpr std::size_t kSmallest = 512;       // With its header: an allocator's size.
+constexpr std::size_t kLargest = 64 * 1024;  // Beyond this a block is as large as was asked for.
+constexpr std::size_t kMost = std::size_t{1} << 38;  // No machine has more for one block.
+constexpr std::size_t kCopied = 64;  // What is shorter is copied rather than shared.
+
+}  // namespace
+
+Buffer::Chunk* Buffer::make_chunk(std::size_t capacity) {
+  static_assert(kHeader == sizeof(Chunk) + sizeof(Block));
+  if (capacity > kMost) return nullptr;
+  auto* memory = static_cast<std::byte*>(sys::reallocate(nullptr, kHeader + capacity));
+  if (memory == nullptr) return nullptr;
+  auto* block = new (memory + sizeof(Chunk)) Block{1, nullptr, nullptr};
+  std::byte* bytes = memory + kHeader;
+  return new (memory) Chunk{nullptr, block, bytes, bytes, bytes + capacity};
+}
+
+// The first `count` bytes of a chunk, in a chunk of their own.
+Buffer::Chunk* Buffer::make_view(Chunk& chunk, std::size_t count) {
+  void* memory = sys::reallocate(nullptr, sizeof(Chunk));
+  if (memory == nullptr) return nullptr;
+  chunk.block->chunks.fetch_add(1, std::memory_order_relaxed);
+  std::byte* end = chunk.begin + count;
+  return new (memory) Chunk{nullptr, chunk.block, chunk.begin, end, end};
+}
+
+void Buffer::destroy(Chunk* chunk) {
+  Block* block = chunk->block;
+  if (!chunk->is_first_of_block()) sys::release(chunk);
+  if (block->chunks.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  if (block->release != nullptr) block->release(block->context);
+  sys::release(reinterpret_cast<std::byte*>(block) - sizeof(Chunk));
+}
+
+void Buffer::link(Chunk* chunk) {
+  chunk->next = nullptr;
+  (last_ == nullptr ? first_ : last_->next) = chunk;
+  last_ = chunk;
+}
+
+// ---- putting in
+
+bool Buffer::append(Bytes bytes) {
+  if (bytes.empty()) return true;
+  const std::size_t here = last_ == nullptr ? 0 : std::min(last_->room(), bytes.size());
+  Chunk* chunk = nullptr;
+  if (here < bytes.size()) {
+    const std::size_t more = bytes.size() - here;
+    const std::size_t grown = std::clamp(size_, kSmallest, kLargest) - kHeader;
+    chunk = make_chunk(std::max(more, grown));
+    if (chunk == nullptr) return false;
+    std::memcpy(chunk->begin, bytes.data() + here, more);
+    chunk->end += more;
+  }
+  if (here > 0) {
+    std::memcpy(last_->end, bytes.data(), here);
+    last_->end += here;
+  }
+  if (chunk != nullptr) link(chunk);
+  size_ += bytes.size();
+  return true;
+}
+
+void Buffer::append(Buffer&& other) {
+  if (other.first_ == nullptr) return;
+  (last_ == nullptr ? first_ : last_->next) = other.first_;
+  last_ = other.last_;
+  size_ += other.size_;
+  other.first_ = other.last_ = nullptr;
+  other.size_ = 0;
+}
+
+bool Buffer::append(Buffer& other, std::size_t count) {
+  if (count >= other.size_) return append(std::move(other)), true;
+  // The piece that is cut comes first: it is the only one that can fail.
+  Chunk* cut = other.first_;
+  std::size_t left = count;
+  while (left >= cut->size()) {
+    left -= cut->size();
+    cut = cut->next;
+  }
+  Buffer tail;
+  if (left >= kCopied) {
+    Chunk* view = make_view(*cut, left);
+    if (view == nullptr) return false;
+    tail.link(view);
+    tail.size_ = left;
+  } else if (!tail.append(Bytes(cut->begin, left))) {
+    return false;
+  }
+  while (other.first_ != cut) {
+    Chunk* chunk = other.first_;
+    other.first_ = chunk->next;
+    other.size_ -= chunk->size();
+    size_ += chunk->size();
+    link(chunk);
+  }
+  other.consume(left);
+  append(std::move(tail));
+  return true;
+}
+
+bool Buffer::append_reference(Bytes bytes, Release release, void* context) {
+  Chunk* chunk = make_chunk(0);
+  if (chunk == nullptr) return false;
+  chunk->block->release = release;
+  chunk->block->context = context;
+  // Never written to: the chunk has no room.
+  chunk->begin = const_cast<std::byte*>(bytes.data());
+  chunk->end = chunk->limit = chunk->begin + bytes.size();
+  if (bytes.empty()) return destroy(chunk), true;
+  link(chunk);
+  size_ += bytes.size();
+  return true;
+}
+
+bool Buffer::prepend(Bytes bytes) {
+  Buffer front;
+  if (!front.append(bytes)) return false;
+  front.append(std::move(*this));
+  swap(front);
+  return true;
+}
+
+std::span<std::byte> Buffer::reserve(std::size_t at_least) {
+  if (spare_ != nullptr && spare_->room() < at_least) destroy(std::exchange(spare_, nullptr));
+  if (spare_ == nullptr && last_ != nullptr && last_->room() >= std::max<std::size_t>(at_least, 1))
+    return {last_->end, last_->room()};
+  if (spare_ == nullptr) spare_ = make_chunk(std::max(at_least, kSmallest - kHeader));
+  if (spare_ == nullptr) return {};
+  return {spare_->end, spare_->room()};
+}
+
+void Buffer::commit(std::size_t count) {
+  if (count == 0) return;
+  if (spare_ != nullptr) link(std::exchange(spare_, nullptr));
+  SPATE_ASSERT(last_ != nullptr && count <= last_->room());
+  last_->end += count;
+  size_ += count;
+}
+
+// ---- looking
+
+Bytes Buffer::Pieces::operator*() const { return {chunk_->begin, chunk_->size()}; }
+
+Buffer::Pieces& Buffer::Pieces::operator++() {
+  chunk_ = chunk_->next;
+  return *this;
+}
+
+Bytes Buffer::flat(std::size_t count) {
+  if (count > size_ || count == 0) return {};
+  if (first_->size() >= count) return {first_->begin, count};
+  Chunk* chunk = make_chunk(count);
+  if (chunk == nullptr) return {};
+  chunk->end += count;
+  copy({chunk->begin, count});
+  consume(count);
+  chunk->next = first_;
+  first_ = chunk;
+  if (last_ == nullptr) last_ = chunk;
+  size_ += count;
+  return {chunk->begin, count};
+}
+
+std::byte Buffer::at(std::size_t offset) const {
+  SPATE_ASSERT(offset < size_);
+  const Chunk* chunk = first_;
+  for (; offset >= chunk->size(); chunk = chunk->next) offset -= chunk->size();
+  return chunk->begin[offset];
+}
+
+std::optional<std::size_t> Buffer::find(Bytes pattern, std::size_t from) const {
+  if (from > size_ || pattern.size() > size_ - from) return {};
+  if (pattern.empty()) return from;
+  std::size_t before = 0;  // What lies in front of the chunk.
+  const int first = std::to_integer<int>(pattern.front());
+  for (const Chunk* chunk = first_; chunk != nullptr; chunk = chunk->next) {
+    std::size_t offset = from > before ? from - before : 0;
+    while (offset < chunk->size() && before + offset + pattern.size() <= size_) {
+      const void* hit = std::memchr(chunk->begin + offset, first, chunk->size() - offset);
+      if (hit == nullptr) break;
+      offset = static_cast<std::size_t>(static_cast<const std::byte*>(hit) - chunk->begin);
+      if (matches(chunk, offset, pattern)) return before + offset;
+      ++offset;
+    }
+    before += chunk->size();
+  }
+  return {};
+}
+
+bool Buffer::matches(const Chunk* chunk, std::size_t offset, Bytes pattern) const {
+  while (chunk != nullptr) {
+    const std::size_t here = std::min(chunk->size() - offset, pattern.size());
+    if (std::memcmp(chunk->begin + offset, pattern.data(), here) != 0) return false;
+    pattern = pattern.subspan(here);
+    if (pattern.empty()) return true;
+    chunk = chunk->next;
+    offset = 0;
+  }
+  return false;
+}
+
+std::size_t Buffer::copy(std::span<std::byte> target, std::size_t offset) const {
+  std::size_t done = 0;
+  for (const Chunk* chunk = first_; chunk != nullptr && done < target.size(); chunk = chunk->next) {
+    if (offset >= chunk->size()) {
+      offset -= chunk->size();
+      continue;
+    }
+    const std::size_t here = std::min(chunk->size() - offset, target.size() - done);
+    std::memcpy(target.data() + done, chunk->begin + offset, here);
+    done += here;
+    offset = 0;
+  }
+  return done;
+}
+
+// ---- taking out
+
+void Buffer::drop_first() {
+  Chunk* chunk = first_;
+  first_ = chunk->next;
+  if (first_ == nullptr) last_ = nullptr;
+  destroy(chunk);
+}
+
+void Buffer::consume(std::size_t count) {
+  SPATE_ASSERT(count <= size_);
+  size_ -= count;
+  while (count > 0 && count >= first_->size()) {
+    count -= first_->size();
+    drop_first();
+  }
+  if (count > 0) first_->begin += count;
+}
+
+std::size_t Buffer::read(std::span<std::byte> target) {
+  const std::size_t count = copy(target);
+  consume(count);
+  return count;
+}
+
+void Buffer::clear() {
+  while (first_ != nullptr) drop_first();
+  if (spare_ != nullptr) destroy(std::exchange(spare_, nullptr));
+  size_ = 0;
+}
+
+}  // namespace spate
