@@ -16,6 +16,11 @@ enum class Error {
   fd_out_of_range =
       3,             // The select backend cannot hold this descriptor (FD_SETSIZE, 1,024 on Linux).
   not_pollable = 4,  // This backend has no descriptor of its own to wait on (Loop::poll_fd()).
+  idle_timeout = 5,  // Nothing has moved on a Stream for as long as was allowed.
+  read_timeout = 6,  // Nothing has come for as long as was allowed.
+  write_timeout = 7,    // The peer has taken nothing for as long as was allowed.
+  connect_timeout = 8,  // The connection did not come about in time.
+  queue_full = 9,       // More was written to a Stream than may wait to be sent.
 };
 
 SPATE_EXPORT const std::error_category& error_category();

@@ -234,6 +234,12 @@ class SPATE_EXPORT Loop {
   bool feed(Node& node, Events events);
   Events clear_pending(Node& node);
 
+  // Shows `show` the started nodes that are not the loop's own, until it answers false, and returns
+  // its last answer. Descriptors come by their numbers, of one the newest node first; timers in no
+  // order. Nothing may be started or stopped meanwhile.
+  bool each(bool (*show)(void* context, FdNode& node), void* context) const;
+  bool each(bool (*show)(void* context, TimerNode& node), void* context) const;
+
   // For a Dispatcher: the next due event, its node already marked as no longer pending; false when
   // the turn is over.
   bool take(Due& due);

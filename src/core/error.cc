@@ -19,6 +19,16 @@ class Category final : public std::error_category {
         return "the descriptor is beyond what select can hold";
       case Error::not_pollable:
         return "this backend has no descriptor to wait on";
+      case Error::idle_timeout:
+        return "the connection was idle for too long";
+      case Error::read_timeout:
+        return "the peer sent nothing for too long";
+      case Error::write_timeout:
+        return "the peer took nothing for too long";
+      case Error::connect_timeout:
+        return "the connection did not come about in time";
+      case Error::queue_full:
+        return "more was written than may wait to be sent";
     }
     return "unknown error";
   }

@@ -81,6 +81,10 @@ class FdTable {
   template <class S>
   void deliver_always_ready(S& sink);
 
+  // Shows every started node, until one is answered with false; returns the last answer.
+  template <class F>
+  bool each(const F& show) const;
+
   // The backend starts over: everything has to be told again.
   void register_all_again();
   void stop_all();
@@ -167,6 +171,16 @@ void FdTable::deliver_always_ready(S& sink) {
   for (const int fd : always_ready_) {
     deliver_to_all(slots_[static_cast<std::size_t>(fd)], Events::read | Events::write, sink);
   }
+}
+
+template <class F>
+bool FdTable::each(const F& show) const {
+  for (const Slot& slot : slots_) {
+    for (FdNode* node = slot.newest(); node != nullptr; node = node->next) {
+      if (!show(*node)) return false;
+    }
+  }
+  return true;
 }
 
 }  // namespace spate

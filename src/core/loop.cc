@@ -41,6 +41,8 @@ void stop_with(LoopCore& loop, Part& part, N& node) {
 
 }  // namespace
 
+std::unique_ptr<Extension>& extension_of(Loop& loop) { return core(loop).extension(); }
+
 Loop::Created Loop::create(const LoopOptions& options) {
   std::expected<OpenedBackend, std::error_code> backend = open_backend(options.backend);
   if (!backend) return std::unexpected(backend.error());
@@ -144,6 +146,13 @@ void Loop::stop(ChildNode& node) { stop_with(core(*this), core(*this).children_,
 void Loop::stop(StatNode& node) { stop_with(core(*this), core(*this).paths_, node); }
 
 void Loop::refresh(StatNode& node) { PathWatch::refresh(node); }
+
+bool Loop::each(bool (*show)(void* context, FdNode& node), void* context) const {
+  return core(*this).each_fd(show, context);
+}
+bool Loop::each(bool (*show)(void* context, TimerNode& node), void* context) const {
+  return core(*this).each_timer(show, context);
+}
 
 bool Loop::feed(Node& node, Events events) { return core(*this).feed(node, events); }
 Events Loop::clear_pending(Node& node) { return core(*this).clear_pending(node); }

@@ -38,6 +38,7 @@ LoopCore::~LoopCore() {
   SPATE_ASSERT(depth_ == 0);
   pending_.clear();
   call_hooks(Hook::cleanup, Events::cleanup);
+  extension_.reset();
   stop_everything();
 }
 
@@ -235,7 +236,7 @@ bool LoopCore::on_ready(FdNode& node, Events events) {
 }
 
 bool LoopCore::dispatch_ready(FdNode& node, Events events) {
-  if (node.head.priority == kDirect || node.head.callback == &internal) {
+  if (is_internal(node.head)) {
     return deliver(node.head, events);
   }
   dispatcher_->ready(*this, node, events);

@@ -9,6 +9,7 @@
 
 #include "backend/registry.h"
 #include "core/children.h"
+#include "core/extension.h"
 #include "core/fd_table.h"
 #include "core/hook_list.h"
 #include "core/internal.h"
@@ -110,6 +111,15 @@ class LoopCore final : public Loop {
   // Queues an event, or hands it to a direct node at once. False when memory runs out.
   bool deliver(Node& node, Events events);
   Signals& signals() { return signals_; }
+  std::unique_ptr<Extension>& extension() { return extension_; }
+
+  bool each_fd(bool (*show)(void* context, FdNode& node), void* context) const {
+    return fds_.each([=](FdNode& node) { return is_internal(node.head) || show(context, node); });
+  }
+  bool each_timer(bool (*show)(void* context, TimerNode& node), void* context) const {
+    return timers_.each(
+        [=](TimerNode& node) { return is_internal(node.head) || show(context, node); });
+  }
 
   bool feed(Node& node, Events events) { return pending_.feed(node, events); }
   Events clear_pending(Node& node) { return pending_.remove(node); }
@@ -126,6 +136,10 @@ class LoopCore final : public Loop {
   // The callback of every node that is the loop's own: Dispatchers never see one.
   static void internal(void* context, Node&, Events events) {
     static_cast<Internal*>(context)->on_event(events);
+  }
+
+  static bool is_internal(const Node& node) {
+    return node.priority == kDirect || node.callback == &internal;
   }
 
   // What every stop begins with.
@@ -231,6 +245,8 @@ class LoopCore final : public Loop {
   PathWatch paths_{*this};
   Periodics periodics_{*this};
   OnceList onces_{*this};
+
+  std::unique_ptr<Extension> extension_;
 
   std::vector<Ready> ready_;
   std::int64_t refs_ = 0;

@@ -72,6 +72,9 @@ class TimerQueue {
 
   // Room for so many timers, so that start() cannot fail.
   bool reserve(std::size_t timers) { return heap_.reserve(timers); }
+  // Shows every node that will expire, until one is answered with false; returns the last answer.
+  template <class F>
+  bool each(const F& show) const;
   // Makes all nodes inactive.
   void stop_all();
 
@@ -145,5 +148,24 @@ class TimerQueue {
   std::int64_t start_[kRun + 1];
   Array<TimerNode*> buckets_[kBuckets];
 };
+
+template <class F>
+bool TimerQueue::each(const F& show) const {
+  const auto ends = [&show](TimerNode* node) {
+    return node != nullptr && node->deadline != kParked && !show(*node);
+  };
+  for (const Entry& entry : heap_) {
+    if (ends(entry.node)) return false;
+  }
+  for (std::size_t i = run_head_; i < run_.size(); ++i) {
+    if (ends(run_[i].node)) return false;
+  }
+  for (const Array<TimerNode*>& bucket : buckets_) {
+    for (TimerNode* node : bucket) {
+      if (ends(node)) return false;
+    }
+  }
+  return true;
+}
 
 }  // namespace spate

@@ -43,6 +43,7 @@ class Descriptor {
   }
 
   int get() const { return fd_; }
+  int release() { return std::exchange(fd_, -1); }
   bool is_open() const { return fd_ >= 0; }
 
  private:
@@ -61,6 +62,12 @@ inline long write(int fd, const void* data, std::size_t size) {
 
 // Whether the number stands for an open file at all.
 inline bool is_open(int fd) { return ::fcntl(fd, F_GETFD) >= 0; }
+
+inline long set_nonblocking(int fd) {
+  const long flags = result_of(::fcntl(fd, F_GETFL));
+  if (flags < 0 || (flags & O_NONBLOCK) != 0) return flags < 0 ? flags : 0;
+  return result_of(::fcntl(fd, F_SETFL, flags | O_NONBLOCK));
+}
 
 inline long create_eventfd() {
   if (const int error = injected(Call::eventfd)) return -error;

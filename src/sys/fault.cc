@@ -31,18 +31,34 @@ FaultPlan& FaultPlan::fail_share(Call call, double share, int error, std::uint64
   return *this;
 }
 
+FaultPlan& FaultPlan::shorten_share(Call call, double share, std::size_t most, std::uint64_t seed) {
+  fail_share(call, share, 0, seed);
+  rules_.back().most = most;
+  return *this;
+}
+
+bool FaultPlan::falls_on(const Rule& rule, std::uint64_t number) {
+  const bool by_number = number >= rule.first && number <= rule.last;
+  return by_number || mix(rule.seed ^ mix(number)) < rule.threshold;
+}
+
 int FaultPlan::decide(Call call) {
   const std::uint64_t number = ++calls_[index(call)];
   for (const Rule& rule : rules_) {
-    if (rule.call != call) continue;
-    const bool by_number = number >= rule.first && number <= rule.last;
-    const bool by_chance = mix(rule.seed ^ mix(number)) < rule.threshold;
-    if (by_number || by_chance) {
-      ++failures_[index(call)];
-      return rule.error;
-    }
+    if (rule.call != call || rule.most != 0 || !falls_on(rule, number)) continue;
+    ++failures_[index(call)];
+    return rule.error;
   }
   return 0;
+}
+
+std::size_t FaultPlan::shorten(Call call, std::size_t size) {
+  const std::uint64_t number = calls(call);
+  for (const Rule& rule : rules_) {
+    if (rule.call != call || size <= rule.most || !falls_on(rule, number)) continue;
+    if (rule.most != 0) return ++failures_[index(call)], rule.most;
+  }
+  return size;
 }
 
 FaultScope::FaultScope(FaultPlan& plan) { installed_plan.store(&plan, std::memory_order_release); }

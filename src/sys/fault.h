@@ -29,6 +29,15 @@ enum class Call : std::uint8_t {
   pidfd_open,
   waitid,
   sigaction,
+  socket,
+  bind,
+  listen,
+  accept,
+  connect,
+  receive,
+  send,
+  shutdown,
+  socket_option,
   allocate,
 };
 inline constexpr int kCalls = static_cast<int>(Call::allocate) + 1;
@@ -42,12 +51,15 @@ class FaultPlan {
   // Each call fails with probability `share` (0 ... 1), decided by `seed` and the call's number
   // alone.
   FaultPlan& fail_share(Call call, double share, int error, std::uint64_t seed);
+  // Each call that moves bytes is given at most `most` of them with probability `share`.
+  FaultPlan& shorten_share(Call call, double share, std::size_t most, std::uint64_t seed);
 
   // How often the call was made, and how often it was made to fail, since the plan was installed.
   std::uint64_t calls(Call call) const { return calls_[index(call)].load(); }
   std::uint64_t failures(Call call) const { return failures_[index(call)].load(); }
 
   int decide(Call call);
+  std::size_t shorten(Call call, std::size_t size);
 
  private:
   struct Rule {
@@ -57,7 +69,9 @@ class FaultPlan {
     std::uint64_t last = 0;
     std::uint64_t threshold = 0;  // Of 2^64; 0 for a rule by number.
     std::uint64_t seed = 0;
+    std::size_t most = 0;  // Not 0: the call is cut, not failed.
   };
+  static bool falls_on(const Rule& rule, std::uint64_t number);
   static std::size_t index(Call call) { return static_cast<std::size_t>(call); }
 
   std::vector<Rule> rules_;
@@ -82,9 +96,16 @@ inline int injected(Call call) {
   return plan == nullptr ? 0 : plan->decide(call);
 }
 
+// How many of `size` bytes the call that was just let through is given.
+inline std::size_t shortened(Call call, std::size_t size) {
+  FaultPlan* plan = installed_plan.load(std::memory_order_acquire);
+  return plan == nullptr ? size : plan->shorten(call, size);
+}
+
 #else
 
 constexpr int injected(Call) { return 0; }
+constexpr std::size_t shortened(Call, std::size_t size) { return size; }
 
 #endif
 

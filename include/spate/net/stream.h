@@ -1,0 +1,175 @@
+// Stream: a connection that carries bytes in order, both ways: TCP, a unix socket, a pipe, or two
+// ends in memory.
+//
+// Ownership: a Stream is the owner's handle; moving it moves the connection. Destroying it closes
+// the connection in good order: what was written is still sent, unread input is thrown away, and
+// nobody is called any more. abort() ends it at once. The loop may be destroyed first; the Stream
+// is then closed.
+// Threads: the loop's thread only.
+// Callbacks: a StreamHandler's functions, called by the loop and never from inside a call to the
+// Stream. In all of them everything is allowed, destroying the Stream and the handler included.
+//
+// Reading: bytes arrive in memory of the loop's; the handler says how many of them it has used, and
+// what it leaves comes again with what follows. An idle Stream owns no buffer.
+// Writing: at once if nothing is queued; what the kernel does not take is queued. What is written
+// inside the Stream's own callback is gathered and sent when the callback returns.
+// Back-pressure: is_full() and on_drained() tell who produces; a server that answers what it reads
+// lets the Stream pause its own reading while its queue is full (QueueLimits::pause_reading).
+// Endings: docs/special-problems.md has the table.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <expected>
+#include <memory>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include "spate/export.h"
+#include "spate/net/address.h"
+#include "spate/net/buffer.h"
+#include "spate/time.h"
+
+namespace spate {
+
+class Connection;
+class Loop;
+
+class SPATE_EXPORT StreamHandler {
+ public:
+  // Bytes from the peer, one at least. Returns how many were used, from the front; the others are
+  // kept and come again once there are more. The view ends with the call.
+  virtual std::size_t on_data(Bytes bytes) = 0;
+  // The peer sends no more. Unless the Stream was told to stay half open, it ends its own side,
+  // too, once what is queued has been sent. What on_data() has not used is gone.
+  virtual void on_end() {}
+  // What was queued beyond `high` has been sent down to `low`: write on.
+  virtual void on_drained() {}
+  // The last call, once: with no error when both sides have ended, else with what went wrong:
+  // ECONNRESET, EPIPE, ... of the system, or Error::idle_timeout, write_timeout, queue_full.
+  virtual void on_closed(std::error_code error) = 0;
+
+ protected:
+  ~StreamHandler() = default;
+};
+
+// What happens to a write that would make the queue longer than it may be.
+enum class WhenFull : std::uint8_t {
+  close,  // The connection is reset, and closed with Error::queue_full.
+  drop,   // The write is refused: write() returns false, and nothing of it is sent.
+};
+
+// Bytes that may wait to be sent. low <= high <= most.
+struct QueueLimits {
+  std::size_t low = 64 * 1024;
+  std::size_t high = 256 * 1024;
+  std::size_t most = 64 * 1024 * 1024;
+  WhenFull when_full = WhenFull::close;
+  // While more than `high` bytes are queued, down to `low`, nothing is read: so a peer that sends
+  // and does not read cannot fill our memory with answers. Not for both ends of one connection:
+  // each would wait for the other to read first.
+  bool pause_reading = false;
+};
+
+class SPATE_EXPORT Stream {
+ public:
+  using Made = std::expected<Stream, std::error_code>;
+  using Pair = std::expected<std::pair<Stream, Stream>, std::error_code>;
+
+  // Belongs to nobody; everything but assigning to it, destroying it and is_open() needs more.
+  Stream() = default;
+  Stream(Stream&& other) noexcept : connection_(std::exchange(other.connection_, nullptr)) {}
+  Stream& operator=(Stream&& other) noexcept {
+    std::swap(connection_, other.connection_);
+    return *this;
+  }
+  ~Stream();
+
+  // Takes over a connected socket, a pipe's end, or whatever else reads and writes like one, and
+  // makes it non-blocking. Errors: EBADF, ENOMEM; `fd` is still the caller's then.
+  static Made adopt(Loop& loop, int fd);
+  // Two unix sockets connected to each other. Errors: EMFILE, ENFILE, ENOMEM.
+  static Pair socket_pair(Loop& loop);
+  // Two ends in memory that behave alike: for tests. Errors: ENOMEM.
+  static Pair memory_pair(Loop& loop);
+
+  // Names who is called, and begins to read. Once more: somebody else is called from now on.
+  void start(StreamHandler& handler);
+
+  // Connected, or still sending: until on_closed(), abort(), or the loop's end.
+  bool is_open() const;
+  // May be written to: open, and neither end() nor close() has been called.
+  bool is_writable() const;
+
+  // ---- writing
+
+  // All of it, in order, sooner or later. False, and nothing of it is sent: not writable, or the
+  // queue is full and drops, or memory has run out.
+  bool write(Bytes bytes);
+  bool write(std::string_view text) { return write(bytes_of(text)); }
+  // Takes the bytes over without copying them. If it returns false they are still there.
+  bool write(Buffer&& buffer);
+  // How many bytes wait to be sent.
+  std::size_t queued() const;
+  // More than `high` has been queued, and `low` is not reached again: better wait for on_drained().
+  bool is_full() const;
+  // False when memory runs out; the limits are what they were.
+  bool set_limits(const QueueLimits& limits);
+
+  // ---- reading
+
+  // Between the two, nothing is read, and on_data() is not called; the peer's end is not seen
+  // either. Counts no calls: one resume() undoes any number of pauses.
+  void pause();
+  void resume();
+  bool is_paused() const;
+
+  // ---- ending
+
+  // Ends our side once what is queued has been sent: the peer sees an end of file, and we go on
+  // reading until it ends its own.
+  void end();
+  // What the destructor does, except that on_closed() tells when it is done.
+  void close();
+  // Ends the connection now. The peer sees a reset, what is queued is lost, nobody is called.
+  void abort();
+  // Whether the peer's end leaves our side open until end() is called. False at first.
+  void set_half_open(bool on);
+
+  // ---- deadlines: zero is none
+
+  // Closed with Error::idle_timeout when no byte has moved either way for so long. At most about 49
+  // days, to the millisecond.
+  void set_idle_timeout(Nanos timeout);
+  // Closed with Error::write_timeout when bytes wait to be sent and for so long none has been.
+  void set_write_timeout(Nanos timeout);
+
+  // ---- the socket; for pipes and memory, options are refused with ENOTSOCK
+
+  Loop& loop() const;
+  int fd() const;  // -1 in memory.
+  Address local_address() const;
+  Address peer_address() const;
+  // TCP: no waiting for more before a small packet goes out. On at first.
+  std::error_code set_no_delay(bool on);
+  // TCP: probes after `idle` without traffic, every `interval`, `count` of them. Whole seconds.
+  std::error_code set_keep_alive(Nanos idle, Nanos interval, int count);
+  // TCP: how long sent data may stay unacknowledged. Whole milliseconds.
+  std::error_code set_user_timeout(Nanos timeout);
+  // TCP: acknowledges at once, until the kernel thinks otherwise.
+  std::error_code set_quick_ack(bool on);
+  // Bytes; 0 leaves one as it is. The kernel doubles and bounds them.
+  std::error_code set_kernel_buffers(std::size_t send, std::size_t receive);
+  // Gives the descriptor away, to another loop for instance. Only while nothing is queued and
+  // nothing is left unread. Errors: EBUSY otherwise, EBADF if closed.
+  std::expected<int, std::error_code> release();
+
+ private:
+  friend class Connection;
+  explicit Stream(Connection* connection) : connection_(connection) {}
+
+  Connection* connection_ = nullptr;
+};
+
+}  // namespace spate

@@ -1,0 +1,19 @@
+// Extension: what a layer above keeps for each loop. It lives until the loop is destroyed, and goes
+// while the loop still works.
+#pragma once
+
+#include <memory>
+
+#include "spate/loop.h"
+
+namespace spate {
+
+class Extension {
+ public:
+  virtual ~Extension() = default;
+};
+
+// The loop's extension; empty until somebody puts one there. There is one layer above: net.
+std::unique_ptr<Extension>& extension_of(Loop& loop);
+
+}  // namespace spate

@@ -1,0 +1,76 @@
+#include "net/net.h"
+
+#include <new>
+
+#include "core/extension.h"
+#include "net/connection.h"
+
+namespace spate {
+
+// How the loop holds its Net.
+class Net::Tenancy final : public Extension {
+ public:
+  explicit Tenancy(Net* net) : net_(net) {}
+  ~Tenancy() override { net_->loop_goes(); }
+  Net* net() const { return net_; }
+
+ private:
+  Net* net_;
+};
+
+Net* Net::of(Loop& loop) {
+  std::unique_ptr<Extension>& extension = extension_of(loop);
+  if (extension == nullptr) {
+    auto* net = new (std::nothrow) Net(loop);
+    if (net == nullptr) return nullptr;
+    if (net->open()) extension.reset(new (std::nothrow) Tenancy(net));
+    if (extension == nullptr) return delete net, nullptr;
+  }
+  return static_cast<Tenancy&>(*extension).net();
+}
+
+Net::Net(Loop& loop) : loop_(&loop) {
+  timer_.head.priority = kDirect;
+  timer_.head.context = this;
+  timer_.head.callback = [](void* context, Node&, Events) {
+    Net& net = *static_cast<Net*>(context);
+    net.loop().feed(net.due_, Events::timer);
+  };
+  due_.context = this;
+  due_.callback = [](void* context, Node&, Events) { static_cast<Net*>(context)->look_at_due(); };
+}
+
+bool Net::open() {
+  arrivals_.reset(new (std::nothrow) std::byte[kArrivals]);
+  return arrivals_ != nullptr && gather_.open();
+}
+
+bool Net::note_deadline(Connection& connection, std::int64_t when) {
+  return deadlines_.note(connection, when) && arm();
+}
+
+// The timer may be early, never late: a deadline that was postponed is found when it expires.
+bool Net::arm() {
+  const std::int64_t earliest = deadlines_.earliest();
+  if (earliest == INT64_MAX || (timer_.head.active != 0 && timer_.deadline <= earliest))
+    return true;
+  return loop().restart(timer_, earliest);
+}
+
+void Net::look_at_due() {
+  const std::int64_t now = loop().now().count();
+  while (Connection* connection = deadlines_.take_due(now)) connection->on_deadline();
+  arm();
+}
+
+// Whoever still holds a Stream finds it closed. Those that nobody holds have been waiting for
+// their last bytes to be taken, each until a deadline.
+void Net::loop_goes() {
+  loop().stop(timer_);
+  loop().clear_pending(due_);
+  while (Connection* connection = deadlines_.take_due(INT64_MAX)) connection->on_loop_end();
+  loop_ = nullptr;
+  if (connections_ == 0) delete this;
+}
+
+}  // namespace spate

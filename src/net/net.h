@@ -1,0 +1,71 @@
+// Net: what all connections of one loop share: the memory that bytes arrive in, the gathering of
+// what a callback writes, the deadlines, and the transports.
+//
+// It goes with the loop, or with the last Stream that outlives the loop.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+
+#include "net/deadlines.h"
+#include "net/socket_transport.h"
+#include "net/write_gather.h"
+#include "spate/loop.h"
+
+namespace spate {
+
+class Net {
+ public:
+  // The loop's; made when it is first asked for. nullptr when memory runs out.
+  static Net* of(Loop& loop);
+
+  Net(const Net&) = delete;
+  Net& operator=(const Net&) = delete;
+
+  Loop& loop() const { return *loop_; }
+  // Whether the loop is still there; without it, connections are closed.
+  bool is_alive() const { return loop_ != nullptr; }
+
+  SocketTransport& sockets() { return sockets_; }
+  FileTransport& files() { return files_; }
+
+  // As much as one call to the kernel is given room for. What arrives there is gone with the next
+  // arrival, of whichever connection.
+  std::span<std::byte> arrivals() { return {arrivals_.get(), kArrivals}; }
+  WriteGather& gather() { return gather_; }
+
+  // Every connection enters and leaves.
+  void enter() { ++connections_; }
+  void leave() {
+    if (--connections_ == 0 && !is_alive()) delete this;
+  }
+
+  // Has the connection looked at by `when`, in loop time. False when memory runs out.
+  bool note_deadline(Connection& connection, std::int64_t when);
+  void forget_deadline(Connection& connection) { deadlines_.forget(connection); }
+
+ private:
+  class Tenancy;
+
+  static constexpr std::size_t kArrivals = 64 * 1024;
+
+  explicit Net(Loop& loop);
+  ~Net() = default;
+  bool open();
+  bool arm();
+  void look_at_due();
+  void loop_goes();
+
+  Loop* loop_;
+  SocketTransport sockets_{*this};
+  FileTransport files_{*this};
+  std::unique_ptr<std::byte[]> arrivals_;
+  WriteGather gather_;
+  Deadlines deadlines_;
+  TimerNode timer_{};  // Direct: it only queues `due_`, in which connections are looked at.
+  Node due_{};
+  std::size_t connections_ = 0;
+};
+
+}  // namespace spate

@@ -1,0 +1,86 @@
+#include "net/socket_transport.h"
+
+#include <cstring>
+
+#include "net/net.h"
+#include "sys/socket.h"
+
+namespace spate {
+
+namespace {
+
+// A span of bytes is what the kernel calls an iovec.
+static_assert(sizeof(Bytes) == sizeof(iovec));
+
+struct Vector {
+  explicit Vector(std::span<const Bytes> pieces) : count(pieces.size()) {
+    for (std::size_t i = 0; i < count; ++i) {
+      parts[i] = {.iov_base = const_cast<std::byte*>(pieces[i].data()),
+                  .iov_len = pieces[i].size()};
+    }
+  }
+
+  iovec parts[Transport::kMostPieces];
+  std::size_t count;
+};
+
+}  // namespace
+
+// ---- both
+
+bool ReadinessTransport::want(Connection& connection, Events events) {
+  FdNode& node = connection.node();
+  const auto wanted = static_cast<std::uint32_t>(events);
+  if (node.head.active != 0 && node.events == wanted) return true;
+  Loop& loop = net().loop();
+  const Events queued = loop.clear_pending(node.head) & Events::custom;
+  if (node.head.active != 0) loop.stop(node);
+  node.events = (node.events & kFdIsNew) | wanted;
+  if (any(queued)) loop.feed(node.head, queued);
+  return !any(events) || loop.start(node);
+}
+
+void ReadinessTransport::close(Connection& connection, bool) {
+  FdNode& node = connection.node();
+  if (net().is_alive()) net().loop().stop_closing(node);
+  sys::Descriptor closing(node.fd);
+  node.fd = -1;
+}
+
+// ---- sockets
+
+long SocketTransport::receive(Connection& connection, std::span<std::byte> room) {
+  return sys::receive(connection.fd(), room.data(), room.size());
+}
+
+long SocketTransport::send(Connection& connection, std::span<const Bytes> pieces) {
+  if (pieces.size() == 1)
+    return sys::send(connection.fd(), pieces.front().data(), pieces.front().size());
+  Vector vector(pieces);
+  msghdr message{};
+  message.msg_iov = vector.parts;
+  message.msg_iovlen = vector.count;
+  return sys::send_message(connection.fd(), message);
+}
+
+void SocketTransport::shut_down(Connection& connection) { sys::shut_down_writing(connection.fd()); }
+
+void SocketTransport::close(Connection& connection, bool reset) {
+  if (reset) sys::reset_on_close(connection.fd());
+  ReadinessTransport::close(connection, reset);
+}
+
+// ---- files
+
+long FileTransport::receive(Connection& connection, std::span<std::byte> room) {
+  return sys::read(connection.fd(), room.data(), room.size());
+}
+
+long FileTransport::send(Connection& connection, std::span<const Bytes> pieces) {
+  Vector vector(pieces);
+  return sys::write_without_signal(connection.fd(), vector.parts, static_cast<int>(vector.count));
+}
+
+void FileTransport::shut_down(Connection&) {}
+
+}  // namespace spate

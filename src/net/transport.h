@@ -1,0 +1,43 @@
+// Transport: how the bytes of a connection move. A Connection says what it wants; a Transport
+// enters the kernel, or another connection's memory, and calls on_ready() when it is worth trying.
+//
+// Results are the kernel's: how many bytes, or a negated errno. -EAGAIN means that on_ready() will
+// be called once it is worth trying again, if want() asked for it.
+#pragma once
+
+#include <span>
+
+#include "net/connection.h"
+
+namespace spate {
+
+class Net;
+
+class Transport {
+ public:
+  static constexpr std::size_t kMostPieces = 64;
+
+  explicit Transport(Net& net) : net_(net) {}
+  virtual ~Transport() = default;
+
+  Net& net() const { return net_; }
+
+  // Up to room.size() bytes; 0 is the peer's end.
+  virtual long receive(Connection& connection, std::span<std::byte> room) = 0;
+  // At most kMostPieces, in their order.
+  virtual long send(Connection& connection, std::span<const Bytes> pieces) = 0;
+  // What on_ready() is to be called for: read, write, both or nothing. False: out of memory.
+  virtual bool want(Connection& connection, Events events) = 0;
+  // Ends our side; the peer sees it once it has read everything.
+  virtual void shut_down(Connection& connection) = 0;
+  // Ends both; with `reset` the peer is told that something was lost. on_ready() is not called
+  // again.
+  virtual void close(Connection& connection, bool reset) = 0;
+  // The connection is going.
+  virtual void leave(Connection&) {}
+
+ private:
+  Net& net_;
+};
+
+}  // namespace spate

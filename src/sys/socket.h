@@ -1,0 +1,125 @@
+// Sockets: the calls of streams, listeners and datagrams.
+//
+// Every socket is made non-blocking and close-on-exec. Results are zero or more, or a negated
+// errno; no call raises SIGPIPE.
+#pragma once
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <sys/un.h>
+
+#include <cstddef>
+
+#include "sys/descriptor.h"
+
+namespace spate::sys {
+
+inline long open_socket(int family, int type) {
+  if (const int error = injected(Call::socket)) return -error;
+  return result_of(::socket(family, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+}
+
+inline long open_pair(int (&fds)[2], int type = SOCK_STREAM) {
+  if (const int error = injected(Call::socket)) return -error;
+  return result_of(::socketpair(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds));
+}
+
+// An address as the kernel fills it in.
+struct SystemAddress {
+  sockaddr_storage storage;
+  socklen_t size = sizeof(sockaddr_storage);
+
+  sockaddr* get() { return reinterpret_cast<sockaddr*>(&storage); }
+};
+
+inline long bind(int fd, const void* address, std::size_t size) {
+  if (const int error = injected(Call::bind)) return -error;
+  return result_of(::bind(fd, static_cast<const sockaddr*>(address), socklen_t(size)));
+}
+
+inline long listen(int fd, int backlog) {
+  if (const int error = injected(Call::listen)) return -error;
+  return result_of(::listen(fd, backlog));
+}
+
+inline long connect(int fd, const void* address, std::size_t size) {
+  if (const int error = injected(Call::connect)) return -error;
+  return result_of(::connect(fd, static_cast<const sockaddr*>(address), socklen_t(size)));
+}
+
+inline long accept(int fd, SystemAddress& peer) {
+  if (const int error = injected(Call::accept)) return -error;
+  return result_of(::accept4(fd, peer.get(), &peer.size, SOCK_CLOEXEC | SOCK_NONBLOCK));
+}
+
+inline long local_address(int fd, SystemAddress& address) {
+  return result_of(::getsockname(fd, address.get(), &address.size));
+}
+
+inline long peer_address(int fd, SystemAddress& address) {
+  return result_of(::getpeername(fd, address.get(), &address.size));
+}
+
+inline long receive(int fd, void* data, std::size_t size) {
+  if (const int error = injected(Call::receive)) return -error;
+  return result_of(::recv(fd, data, shortened(Call::receive, size), 0));
+}
+
+inline long receive_message(int fd, msghdr& message, int flags) {
+  if (const int error = injected(Call::receive)) return -error;
+  return result_of(::recvmsg(fd, &message, flags | MSG_CMSG_CLOEXEC));
+}
+
+inline long send(int fd, const void* data, std::size_t size) {
+  if (const int error = injected(Call::send)) return -error;
+  return result_of(::send(fd, data, shortened(Call::send, size), MSG_NOSIGNAL));
+}
+
+inline long send_message(int fd, const msghdr& message) {
+  if (const int error = injected(Call::send)) return -error;
+  return result_of(::sendmsg(fd, &message, MSG_NOSIGNAL));
+}
+
+inline long shut_down_writing(int fd) {
+  if (const int error = injected(Call::shutdown)) return -error;
+  return result_of(::shutdown(fd, SHUT_WR));
+}
+
+template <class T>
+long set_option(int fd, int level, int name, const T& value) {
+  if (const int error = injected(Call::socket_option)) return -error;
+  return result_of(::setsockopt(fd, level, name, &value, sizeof(value)));
+}
+
+template <class T>
+long get_option(int fd, int level, int name, T& value) {
+  socklen_t size = sizeof(value);
+  return result_of(::getsockopt(fd, level, name, &value, &size));
+}
+
+// writev() to a pipe whose reader may have gone: -EPIPE, and the signal that the kernel sends with
+// it is taken back. For the calling thread only; no handler of the program's is run or changed.
+long write_without_signal(int fd, const iovec* parts, int count);
+
+// Whether recv() and send() work on it.
+inline bool is_socket(int fd) {
+  int type = 0;
+  return get_option(fd, SOL_SOCKET, SO_TYPE, type) >= 0;
+}
+
+// What became of a connection attempt, or of a connection: an errno, 0 if nothing is wrong. Reading
+// it clears it.
+inline int pending_error(int fd) {
+  int error = 0;
+  const long result = get_option(fd, SOL_SOCKET, SO_ERROR, error);
+  return result < 0 ? static_cast<int>(-result) : error;
+}
+
+// Closing answers the peer with a reset, whatever is still queued.
+inline long reset_on_close(int fd) {
+  return set_option(fd, SOL_SOCKET, SO_LINGER, linger{.l_onoff = 1, .l_linger = 0});
+}
+
+}  // namespace spate::sys

@@ -1,0 +1,38 @@
+#include "streams/harness.h"
+
+#include "sys/socket.h"
+
+namespace spate::testing {
+
+namespace {
+
+// Through a listening socket of the test's own.
+Stream::Pair tcp_pair(Loop& loop) {
+  const Address any = Address::loopback_ipv4(0);
+  sys::Descriptor listener(sys::open_socket(AF_INET, SOCK_STREAM));
+  EXPECT_EQ(sys::bind(listener.get(), any.data(), any.size()), 0);
+  EXPECT_EQ(sys::listen(listener.get(), 1), 0);
+  sys::SystemAddress at;
+  EXPECT_EQ(sys::local_address(listener.get(), at), 0);
+  sys::Descriptor client(sys::open_socket(AF_INET, SOCK_STREAM));
+  sys::connect(client.get(), at.get(), at.size);
+  sys::SystemAddress peer;
+  sys::Descriptor server(sys::accept(listener.get(), peer));
+  EXPECT_TRUE(server.is_open());
+  return Stream::Pair(std::in_place, std::move(*Stream::adopt(loop, client.release())),
+                      std::move(*Stream::adopt(loop, server.release())));
+}
+
+}  // namespace
+
+StreamTest::StreamTest() {
+  Stream::Pair pair = GetParam() == Kind::memory  ? Stream::memory_pair(loop_)
+                      : GetParam() == Kind::local ? Stream::socket_pair(loop_)
+                                                  : tcp_pair(loop_);
+  left_ = std::move(pair->first);
+  right_ = std::move(pair->second);
+  left_.start(left_log_);
+  right_.start(right_log_);
+}
+
+}  // namespace spate::testing

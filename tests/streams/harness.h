@@ -1,0 +1,84 @@
+// What the tests of streams share: two connected ends of any kind, and handlers that note what they
+// are told.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "spate/loop.h"
+#include "spate/net/stream.h"
+#include "spate/timer.h"
+
+namespace spate::testing {
+
+// Notes everything; the functions, where set, are asked what to do.
+class Recorder final : public StreamHandler {
+ public:
+  std::size_t on_data(Bytes bytes) override {
+    ++data_calls;
+    const std::size_t used = use ? use(bytes) : bytes.size();
+    received.append(text_of(bytes.first(used)));
+    return used;
+  }
+  void on_end() override {
+    log += "end ";
+    if (when_ended) when_ended();
+  }
+  void on_drained() override {
+    log += "drained ";
+    if (when_drained) when_drained();
+  }
+  void on_closed(std::error_code why) override {
+    log += "closed ";
+    ++closed_calls;
+    error = why;
+    if (when_closed) when_closed();
+  }
+
+  std::function<std::size_t(Bytes)> use;
+  std::function<void()> when_ended;
+  std::function<void()> when_drained;
+  std::function<void()> when_closed;
+  std::string received;
+  std::string log;
+  std::error_code error;
+  int data_calls = 0;
+  int closed_calls = 0;
+};
+
+// Runs until `done`, or fails after two seconds.
+inline void run_until(Loop& loop, const std::function<bool()>& done) {
+  bool late = false;
+  Timer limit(loop, [&late] { late = true; });
+  ASSERT_TRUE(limit.start(std::chrono::seconds(2)));
+  loop.unref();
+  while (!done() && !late) {
+    if (!loop.run(Run::once)) break;
+  }
+  loop.ref();
+  EXPECT_TRUE(done());
+}
+
+enum class Kind { memory, local, tcp };
+inline std::string name_of(const ::testing::TestParamInfo<Kind>& info) {
+  return info.param == Kind::memory ? "memory" : info.param == Kind::local ? "local" : "tcp";
+}
+
+// Two ends of a connection, `left` and `right`, each with a Recorder that has been started.
+class StreamTest : public ::testing::TestWithParam<Kind> {
+ protected:
+  StreamTest();
+
+  std::unique_ptr<Loop> owned_ = *Loop::create();
+  Loop& loop_ = *owned_;
+  Stream left_;
+  Stream right_;
+  Recorder left_log_;
+  Recorder right_log_;
+};
+
+}  // namespace spate::testing

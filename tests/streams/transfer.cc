@@ -1,0 +1,204 @@
+// Bytes through a Stream, over each kind of connection.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "streams/harness.h"
+
+namespace spate::testing {
+namespace {
+
+using Transfer = StreamTest;
+INSTANTIATE_TEST_SUITE_P(Kinds, Transfer, ::testing::Values(Kind::memory, Kind::local, Kind::tcp),
+                         name_of);
+
+std::string pattern(std::size_t size) {
+  std::string bytes(size, ' ');
+  for (std::size_t i = 0; i < size; ++i) bytes[i] = static_cast<char>('a' + i % 26 + i / 1000 % 3);
+  return bytes;
+}
+
+TEST_P(Transfer, CarriesWhatIsWritten) {
+  EXPECT_TRUE(left_.write("hello"));
+  run_until(loop_, [&] { return right_log_.received == "hello"; });
+  EXPECT_TRUE(right_.write("you"));
+  run_until(loop_, [&] { return left_log_.received == "you"; });
+}
+
+TEST_P(Transfer, CarriesMoreThanTheKernelTakesAtOnce) {
+  const std::string sent = pattern(20'000'000);
+  EXPECT_TRUE(left_.write(sent));
+  EXPECT_GT(left_.queued(), 0u);
+  run_until(loop_, [&] { return right_log_.received.size() == sent.size(); });
+  EXPECT_TRUE(right_log_.received == sent);
+  EXPECT_EQ(left_.queued(), 0u);
+  EXPECT_EQ(left_log_.log, "drained ");
+}
+
+TEST_P(Transfer, EchoesInOrderWhateverTheSizes) {
+  right_log_.use = [this](Bytes bytes) {
+    EXPECT_TRUE(right_.write(bytes));
+    return bytes.size();
+  };
+  std::string sent;
+  for (std::size_t i = 0; i < 300; ++i) {
+    const std::string part = pattern(i * i % 9000);
+    sent += part;
+    EXPECT_TRUE(left_.write(part));
+  }
+  run_until(loop_, [&] { return left_log_.received.size() >= sent.size(); });
+  EXPECT_TRUE(left_log_.received == sent);
+}
+
+TEST_P(Transfer, OffersAgainWhatTheHandlerLeaves) {
+  right_log_.use = [](Bytes bytes) { return bytes.size() / 10 * 10; };
+  std::string sent;
+  for (int i = 0; i < 100; ++i) {
+    sent += pattern(37);
+    EXPECT_TRUE(left_.write(pattern(37)));
+    loop_.run(Run::no_wait);
+  }
+  run_until(loop_, [&] { return right_log_.received.size() == 3700; });
+  EXPECT_TRUE(right_log_.received == sent);
+}
+
+TEST_P(Transfer, GathersWhatACallbackWrites) {
+  right_log_.use = [this](Bytes bytes) {
+    EXPECT_TRUE(right_.write("[") && right_.write(bytes) && right_.write("]"));
+    EXPECT_EQ(right_.queued(), bytes.size() + 2);
+    return bytes.size();
+  };
+  EXPECT_TRUE(left_.write("x"));
+  run_until(loop_, [&] { return left_log_.received == "[x]"; });
+  EXPECT_EQ(left_log_.data_calls, 1);
+}
+
+TEST_P(Transfer, ReadsNothingWhilePaused) {
+  right_.pause();
+  EXPECT_TRUE(left_.write("later"));
+  for (int i = 0; i < 5; ++i) loop_.run(Run::no_wait);
+  EXPECT_EQ(right_log_.received, "");
+  right_.resume();
+  run_until(loop_, [&] { return right_log_.received == "later"; });
+}
+
+TEST_P(Transfer, OffersWhatWasLeftWhenItIsResumed) {
+  bool ready = false;
+  right_log_.use = [&](Bytes bytes) { return ready ? bytes.size() : 0; };
+  EXPECT_TRUE(left_.write("wait"));
+  run_until(loop_, [&] { return right_log_.data_calls == 1; });
+  right_.pause();
+  loop_.run(Run::no_wait);
+  ready = true;
+  right_.resume();
+  EXPECT_EQ(right_log_.received, "");
+  run_until(loop_, [&] { return right_log_.received == "wait"; });
+}
+
+TEST_P(Transfer, EndsBothSidesInOrder) {
+  EXPECT_TRUE(left_.write("last"));
+  left_.end();
+  EXPECT_FALSE(left_.is_writable());
+  EXPECT_FALSE(left_.write("no"));
+  run_until(loop_, [&] { return left_log_.closed_calls + right_log_.closed_calls == 2; });
+  EXPECT_EQ(right_log_.received, "last");
+  EXPECT_EQ(right_log_.log, "end closed ");
+  EXPECT_EQ(left_log_.log, "end closed ");
+  EXPECT_FALSE(left_log_.error);
+  EXPECT_FALSE(right_log_.error);
+  EXPECT_FALSE(left_.is_open());
+}
+
+TEST_P(Transfer, StaysHalfOpenWhenToldTo) {
+  right_.set_half_open(true);
+  left_.end();
+  run_until(loop_, [&] { return right_log_.log == "end "; });
+  EXPECT_TRUE(right_.write("still here"));
+  run_until(loop_, [&] { return left_log_.received == "still here"; });
+  right_.end();
+  run_until(loop_, [&] { return left_log_.closed_calls + right_log_.closed_calls == 2; });
+  EXPECT_FALSE(left_log_.error || right_log_.error);
+}
+
+TEST_P(Transfer, SendsWhatIsQueuedAfterTheStreamIsDestroyed) {
+  const std::string sent = pattern(5'000'000);
+  EXPECT_TRUE(left_.write(sent));
+  EXPECT_TRUE(right_.write("unread"));
+  {
+    const Stream gone = std::move(left_);
+  }
+  run_until(loop_, [&] { return right_log_.closed_calls == 1; });
+  EXPECT_TRUE(right_log_.received == sent);
+  EXPECT_FALSE(right_log_.error);
+  EXPECT_EQ(left_log_.log, "");
+}
+
+TEST_P(Transfer, TellsThePeerOfAnAbort) {
+  EXPECT_TRUE(right_.write("unread"));
+  left_.abort();
+  EXPECT_FALSE(left_.is_open());
+  run_until(loop_, [&] { return right_log_.closed_calls == 1; });
+  if (GetParam() != Kind::local) {
+    EXPECT_EQ(right_log_.error, std::errc::connection_reset);
+  }
+  EXPECT_EQ(left_log_.log, "");
+}
+
+TEST_P(Transfer, MayBeDestroyedInsideItsCallback) {
+  right_log_.use = [this](Bytes bytes) {
+    EXPECT_TRUE(right_.write("goodbye"));
+    {
+      const Stream gone = std::move(right_);
+    }
+    return bytes.size();
+  };
+  EXPECT_TRUE(left_.write("x"));
+  run_until(loop_, [&] { return left_log_.closed_calls == 1; });
+  EXPECT_EQ(left_log_.received, "goodbye");
+  EXPECT_FALSE(left_log_.error);
+  EXPECT_EQ(right_log_.log, "");
+}
+
+TEST_P(Transfer, ClosesWhatIsIdleForTooLong) {
+  left_.set_idle_timeout(std::chrono::milliseconds(20));
+  run_until(loop_, [&] { return left_log_.closed_calls == 1; });
+  EXPECT_EQ(left_log_.error, Error::idle_timeout);
+}
+
+TEST_P(Transfer, StopsReadingWhenThePeerDoesNotRead) {
+  ASSERT_TRUE(right_.set_limits({.low = 1000, .high = 100'000, .pause_reading = true}));
+  right_log_.use = [this](Bytes bytes) {
+    EXPECT_TRUE(right_.write(bytes));
+    return bytes.size();
+  };
+  left_.pause();
+  const std::string sent = pattern(20'000'000);
+  EXPECT_TRUE(left_.write(sent));
+  for (int i = 0; i < 2000; ++i) loop_.run(Run::no_wait);
+  EXPECT_LT(right_.queued(), 400'000u);
+  EXPECT_GT(left_.queued(), 0u);
+  left_.resume();
+  run_until(loop_, [&] { return left_log_.received.size() == sent.size(); });
+  EXPECT_TRUE(left_log_.received == sent);
+}
+
+TEST_P(Transfer, ClosesWhenMoreIsWrittenThanMayWait) {
+  ASSERT_TRUE(left_.set_limits({.low = 0, .high = 10, .most = 1'000'000}));
+  right_.pause();
+  bool fits = true;
+  for (int i = 0; i < 100 && fits; ++i) fits = left_.write(pattern(1'000'000));
+  EXPECT_FALSE(fits);
+  EXPECT_EQ(left_log_.log, "");
+  run_until(loop_, [&] { return left_log_.closed_calls == 1; });
+  EXPECT_EQ(left_log_.error, Error::queue_full);
+}
+
+TEST_P(Transfer, OutlivesItsLoop) {
+  EXPECT_TRUE(left_.write("x"));
+  owned_.reset();
+  EXPECT_FALSE(left_.is_open());
+  EXPECT_FALSE(left_.write("y"));
+}
+
+}  // namespace
+}  // namespace spate::testing
