@@ -164,13 +164,10 @@ bool Connection::may_be_released() const {
 }
 
 int Connection::release() {
-  transport_->want(*this, Events::none);
-  const int fd = node_.fd;
-  node_.fd = -1;
   net().forget_deadline(*this);
   set(kClosed);
   set(kReported);
-  return fd;
+  return transport_->release(*this);
 }
 
 // ---- writing

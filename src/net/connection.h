@@ -53,7 +53,6 @@ class Connection {
   void set_write_timeout(Nanos timeout);
   bool may_be_released() const;
   int release();
-
   Net& net() const;
   Transport& transport() const { return *transport_; }
   int fd() const { return node_.fd; }

@@ -47,6 +47,11 @@ void ReadinessTransport::close(Connection& connection, bool) {
   node.fd = -1;
 }
 
+int ReadinessTransport::release(Connection& connection) {
+  want(connection, Events::none);
+  return std::exchange(connection.node().fd, -1);
+}
+
 // ---- sockets
 
 long SocketTransport::receive(Connection& connection, std::span<std::byte> room) {

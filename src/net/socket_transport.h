@@ -12,12 +12,13 @@ class ReadinessTransport : public Transport {
   using Transport::Transport;
   bool want(Connection& connection, Events events) final;
   void close(Connection& connection, bool reset) override;
+  int release(Connection& connection) override;
 
  protected:
   ~ReadinessTransport() override = default;
 };
 
-class SocketTransport final : public ReadinessTransport {
+class SocketTransport : public ReadinessTransport {
  public:
   using ReadinessTransport::ReadinessTransport;
   long receive(Connection& connection, std::span<std::byte> room) override;

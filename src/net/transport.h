@@ -33,6 +33,8 @@ class Transport {
   // Ends both; with `reset` the peer is told that something was lost. on_ready() is not called
   // again.
   virtual void close(Connection& connection, bool reset) = 0;
+  // Gives the descriptor away; as close() otherwise. -1 if there is none.
+  virtual int release(Connection&) { return -1; }
   // The connection is going.
   virtual void leave(Connection&) {}
 

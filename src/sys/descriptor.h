@@ -69,6 +69,8 @@ inline long set_nonblocking(int fd) {
   return result_of(::fcntl(fd, F_SETFL, flags | O_NONBLOCK));
 }
 
+inline long set_close_on_exec(int fd) { return result_of(::fcntl(fd, F_SETFD, FD_CLOEXEC)); }
+
 inline long create_eventfd() {
   if (const int error = injected(Call::eventfd)) return -error;
   return result_of(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));

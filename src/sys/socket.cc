@@ -3,7 +3,33 @@
 #include <pthread.h>
 #include <signal.h>
 
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+
 namespace spate::sys {
+
+namespace {
+
+// A whole number of the environment's; -1 if there is none.
+int environment_number(const char* name) {
+  const char* text = ::getenv(name);
+  if (text == nullptr) return -1;
+  int number = -1;
+  const char* end = text + std::strlen(text);
+  const auto [stop, error] = std::from_chars(text, end, number);
+  return error == std::errc() && stop == end ? number : -1;
+}
+
+}  // namespace
+
+int take_inherited() {
+  const bool for_us = environment_number("LISTEN_PID") == ::getpid();
+  const int count = environment_number("LISTEN_FDS");
+  if (!for_us) return 0;
+  for (const char* name : {"LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"}) ::unsetenv(name);
+  return count > 0 ? count : 0;
+}
 
 // A signal that was already waiting before the call is somebody else's, and stays.
 long write_without_signal(int fd, const iovec* parts, int count) {

@@ -103,6 +103,23 @@ long get_option(int fd, int level, int name, T& value) {
 // it is taken back. For the calling thread only; no handler of the program's is run or changed.
 long write_without_signal(int fd, const iovec* parts, int count);
 
+inline int family_of(const void* address) {
+  return static_cast<const sockaddr*>(address)->sa_family;
+}
+
+inline bool is_tcp(int fd) {
+  int protocol = 0;
+  return get_option(fd, SOL_SOCKET, SO_PROTOCOL, protocol) >= 0 && protocol == IPPROTO_TCP;
+}
+
+inline long remove_socket_file(const char* path) { return result_of(::unlink(path)); }
+
+// The descriptors that a service manager has passed on (sd_listen_fds(3)) are numbered from here.
+inline constexpr int kFirstInherited = 3;
+// How many there are for this process. The environment forgets them: a child is not to think they
+// are its own.
+int take_inherited();
+
 // Whether recv() and send() work on it.
 inline bool is_socket(int fd) {
   int type = 0;

@@ -1,0 +1,87 @@
+// Listener: waits for connections at an address and hands each over as a Stream.
+//
+// Ownership: a handle, as Stream. Destroying it stops listening; connections that were handed over
+// stay. The loop may be destroyed first.
+// Threads: the loop's thread only.
+// Inside the callback: everything, destroying the Listener included. The Stream is the callback's:
+// it is closed unless it is moved somewhere.
+//
+// Accepting takes what is there, `accepts_per_turn` at most, so that a flood of newcomers cannot
+// keep those from their turn who are connected. When the process or the machine has no descriptor
+// or no memory left, accepting rests a while and tries again: newcomers wait in the backlog, and no
+// processor time is spent.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <expected>
+#include <functional>
+#include <memory>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "spate/export.h"
+#include "spate/net/address.h"
+#include "spate/net/stream.h"
+#include "spate/time.h"
+
+namespace spate {
+
+class Acceptor;
+
+struct ListenOptions {
+  int backlog = 4096;                       // Newcomers that may wait; the kernel bounds it.
+  int accepts_per_turn = 64;                // At least 1.
+  std::size_t most_connections = SIZE_MAX;  // That many open ones of this listener, then it rests.
+  bool reuse_port = false;                  // Several listeners share the port, one a worker.
+  bool v6_only = false;                     // An IPv6 address takes no IPv4.
+  bool no_delay = true;                     // TCP: for every Stream that is handed over.
+  Nanos defer_accept{0};                    // TCP: wait so long for the first bytes. Whole seconds.
+  int fast_open = 0;                        // TCP: that many may send data with their first packet.
+  bool replace_path = true;  // Unix: a socket file that nobody listens at is replaced.
+};
+
+class SPATE_EXPORT Listener {
+ public:
+  using OnAccept = std::move_only_function<void(Stream stream, const Address& peer)>;
+  using Made = std::expected<Listener, std::error_code>;
+
+  Listener() = default;
+  Listener(Listener&& other) noexcept : acceptor_(std::exchange(other.acceptor_, nullptr)) {}
+  Listener& operator=(Listener&& other) noexcept {
+    std::swap(acceptor_, other.acceptor_);
+    return *this;
+  }
+  ~Listener();
+
+  // Port 0 has the kernel choose one: address() tells. Errors: EADDRINUSE, EADDRNOTAVAIL, EACCES,
+  // EINVAL for an address of no family, EMFILE, ENFILE, ENOMEM, ENOENT for a path in no directory.
+  static Made listen(Loop& loop, const Address& address, OnAccept on_accept,
+                     const ListenOptions& options = {});
+  // Takes over a socket that listens already, and leaves its options as they are. Errors: ENOTSOCK,
+  // EBADF, ENOMEM; `fd` is still the caller's then.
+  static Made adopt(Loop& loop, int fd, OnAccept on_accept, const ListenOptions& options = {});
+  // The listening sockets that a service manager has passed to this process (systemd's socket
+  // activation: LISTEN_PID, LISTEN_FDS); close-on-exec from here on. Once.
+  static std::vector<int> inherited();
+
+  // Between the two, newcomers wait in the backlog.
+  void pause();
+  void resume();
+
+  Address address() const;
+  int fd() const;
+  // Handed over so far, and how many of those are still open.
+  std::uint64_t accepted() const;
+  std::size_t connections() const;
+  // Why accepting rests just now, or rested last; no error if it never did.
+  std::error_code last_error() const;
+
+ private:
+  explicit Listener(Acceptor* acceptor) : acceptor_(acceptor) {}
+
+  Acceptor* acceptor_ = nullptr;
+};
+
+}  // namespace spate

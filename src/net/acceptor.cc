@@ -1,0 +1,137 @@
+#include "net/acceptor.h"
+
+#include <cerrno>
+#include <new>
+
+#include "net/connection.h"
+#include "net/net.h"
+#include "sys/socket.h"
+
+namespace spate {
+
+namespace {
+
+// What says something about one newcomer, or is over at once. Linux hands a new connection's own
+// network errors to accept().
+bool concerns_one_newcomer(long error) {
+  switch (error) {
+    case EINTR:
+    case ECONNABORTED:
+    case EPERM:
+    case EPROTO:
+    case ENETDOWN:
+    case ENETUNREACH:
+    case ENOPROTOOPT:
+    case EHOSTDOWN:
+    case EHOSTUNREACH:
+    case ENONET:
+    case EOPNOTSUPP:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+std::expected<Acceptor*, std::error_code> Acceptor::make(Loop& loop, sys::Descriptor socket,
+                                                         Listener::OnAccept on_accept,
+                                                         const ListenOptions& options) {
+  const auto no_memory = std::unexpected(std::make_error_code(std::errc::not_enough_memory));
+  Net* net = Net::of(loop);
+  if (net == nullptr) return no_memory;
+  auto* acceptor =
+      new (std::nothrow) Acceptor(*net, std::move(socket), std::move(on_accept), options);
+  if (acceptor == nullptr || acceptor->accepted_ones_ == nullptr || !acceptor->io_.start()) {
+    delete acceptor;
+    return no_memory;
+  }
+  return acceptor;
+}
+
+Acceptor::Acceptor(Net& net, sys::Descriptor socket, Listener::OnAccept on_accept,
+                   const ListenOptions& options)
+    : net_(net),
+      socket_(std::move(socket)),
+      on_accept_(std::move(on_accept)),
+      options_(options),
+      io_(net.loop(), socket_.get(), Events::read, bind<&Acceptor::accept_some>(this)),
+      resting_(net.loop(), bind<&Acceptor::update>(this)),
+      accepted_ones_(new (std::nothrow) AcceptedTransport(net, *this)),
+      is_tcp_(sys::is_tcp(socket_.get())) {
+  net_.enter();
+}
+
+Acceptor::~Acceptor() {
+  io_.stop_closing();
+  if (accepted_ones_ != nullptr) accepted_ones_->abandon();
+  net_.leave();
+}
+
+void Acceptor::abandon() {
+  abandoned_ = true;
+  if (!in_callback_) delete this;
+}
+
+void Acceptor::pause() {
+  paused_ = true;
+  update();
+}
+
+void Acceptor::resume() {
+  paused_ = false;
+  update();
+}
+
+void Acceptor::on_left() {
+  if (!is_full()) update();
+}
+
+// Listens if there is nothing against it.
+void Acceptor::update() {
+  if (!net_.is_alive()) return;
+  if (paused_ || is_full() || resting_.is_active()) {
+    io_.stop();
+  } else if (!io_.start()) {
+    rest(ENOMEM);
+  }
+}
+
+void Acceptor::accept_some() {
+  in_callback_ = true;
+  for (int i = 0; i < options_.accepts_per_turn && accept_one(); ++i) {
+  }
+  in_callback_ = false;
+  if (abandoned_) delete this;
+}
+
+// False if there is nobody else, or nobody else is wanted.
+bool Acceptor::accept_one() {
+  sys::SystemAddress peer;
+  const long taken = sys::accept(socket_.get(), peer);
+  if (taken == -EAGAIN) return false;
+  if (taken < 0) return concerns_one_newcomer(-taken) || (rest(-taken), false);
+  return hand_over(sys::Descriptor(taken),
+                   Address::from_system(&peer.storage, peer.size).value_or(Address()));
+}
+
+bool Acceptor::hand_over(sys::Descriptor socket, const Address& peer) {
+  if (is_tcp_ && options_.no_delay) sys::set_option(socket.get(), IPPROTO_TCP, TCP_NODELAY, 1);
+  Connection* connection = Connection::make(*accepted_ones_, socket.get());
+  if (connection == nullptr) return rest(ENOMEM), false;
+  socket.release();
+  accepted_ones_->enter();
+  ++accepted_;
+  on_accept_(Connection::stream_of(connection), peer);
+  if (abandoned_ || paused_ || !net_.is_alive()) return false;
+  if (is_full()) return update(), false;
+  return true;
+}
+
+void Acceptor::rest(long error) {
+  last_error_ = std::error_code(static_cast<int>(error), std::system_category());
+  if (!resting_.start(kRest)) return;
+  update();
+}
+
+}  // namespace spate

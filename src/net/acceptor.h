@@ -1,0 +1,62 @@
+// Acceptor: what a Listener is the handle of.
+#pragma once
+
+#include <memory>
+
+#include "net/accepted_transport.h"
+#include "spate/io.h"
+#include "spate/net/listener.h"
+#include "spate/timer.h"
+#include "sys/descriptor.h"
+
+namespace spate {
+
+class Net;
+
+class Acceptor final : private AcceptedTransport::Watcher {
+ public:
+  static std::expected<Acceptor*, std::error_code> make(Loop& loop, sys::Descriptor socket,
+                                                        Listener::OnAccept on_accept,
+                                                        const ListenOptions& options);
+  // The Listener is being destroyed.
+  void abandon();
+
+  void pause();
+  void resume();
+  int fd() const { return socket_.get(); }
+  std::uint64_t accepted() const { return accepted_; }
+  std::size_t connections() const { return accepted_ones_->open(); }
+  std::error_code last_error() const { return last_error_; }
+
+ private:
+  // How long accepting rests when there is no descriptor or no memory for another connection.
+  static constexpr Nanos kRest{50'000'000};
+
+  Acceptor(Net& net, sys::Descriptor socket, Listener::OnAccept on_accept,
+           const ListenOptions& options);
+  ~Acceptor();
+
+  void on_left() override;
+  bool is_full() const { return accepted_ones_->open() >= options_.most_connections; }
+  void update();
+  void accept_some();
+  bool accept_one();
+  bool hand_over(sys::Descriptor socket, const Address& peer);
+  void rest(long error);
+
+  Net& net_;
+  sys::Descriptor socket_;
+  Listener::OnAccept on_accept_;
+  ListenOptions options_;
+  Io io_;
+  Timer resting_;
+  AcceptedTransport* accepted_ones_;
+  std::uint64_t accepted_ = 0;
+  std::error_code last_error_;
+  bool is_tcp_ = false;
+  bool paused_ = false;
+  bool in_callback_ = false;
+  bool abandoned_ = false;
+};
+
+}  // namespace spate

@@ -1,0 +1,175 @@
+// Listener and connect(): how connections come about.
+#include <gtest/gtest.h>
+
+#include <list>
+#include <optional>
+#include <string>
+
+#include "spate/net/connect.h"
+#include "spate/net/listener.h"
+#include "streams/harness.h"
+#include "sys/fault.h"
+
+namespace spate::testing {
+namespace {
+
+using namespace std::chrono_literals;
+
+class Listening : public ::testing::Test {
+ protected:
+  struct Peer {
+    Stream stream;
+    Recorder log;
+  };
+
+  Listener::OnAccept collect() {
+    return [this](Stream stream, const Address&) {
+      accepted_.emplace_back();
+      accepted_.back().stream = std::move(stream);
+      accepted_.back().stream.start(accepted_.back().log);
+    };
+  }
+  OnConnected keep() {
+    return [this](std::expected<Stream, std::error_code> result) {
+      ++results_;
+      if (result) {
+        connected_.push_back(std::move(*result));
+      } else {
+        error_ = result.error();
+      }
+    };
+  }
+  Listener listen(const ListenOptions& options = {}) {
+    Listener::Made made = Listener::listen(loop_, Address::loopback_ipv4(0), collect(), options);
+    EXPECT_TRUE(made);
+    return std::move(*made);
+  }
+
+  std::unique_ptr<Loop> owned_ = *Loop::create();
+  Loop& loop_ = *owned_;
+  std::list<Peer> accepted_;
+  std::list<Stream> connected_;
+  std::error_code error_;
+  int results_ = 0;
+};
+
+TEST_F(Listening, ConnectsAStreamToAStream) {
+  Listener listener = listen();
+  Connecting connecting = connect(loop_, listener.address(), keep());
+  EXPECT_EQ(results_, 0);
+  run_until(loop_, [&] { return accepted_.size() == 1 && connected_.size() == 1; });
+  EXPECT_EQ(connected_.front().peer_address(), listener.address());
+  Recorder log;
+  connected_.front().start(log);
+  connected_.front().write("hello");
+  run_until(loop_, [&] { return accepted_.front().log.received == "hello"; });
+  EXPECT_EQ(listener.accepted(), 1u);
+  EXPECT_EQ(listener.connections(), 1u);
+  connected_.clear();
+  run_until(loop_, [&] { return accepted_.front().log.closed_calls == 1; });
+  EXPECT_EQ(listener.connections(), 0u);
+}
+
+TEST_F(Listening, SaysThatNobodyListens) {
+  Address address;
+  {
+    address = listen().address();
+  }
+  Connecting connecting = connect(loop_, address, keep());
+  EXPECT_EQ(results_, 0);
+  run_until(loop_, [&] { return results_ == 1; });
+  EXPECT_EQ(error_, std::errc::connection_refused);
+}
+
+TEST_F(Listening, TriesTheNextAddressWhenOneRefuses) {
+  Listener listener = listen();
+  Address nobody;
+  {
+    nobody = listen().address();
+  }
+  Connecting connecting = connect(loop_, {nobody, Address(), listener.address()}, keep());
+  run_until(loop_, [&] { return results_ == 1; });
+  EXPECT_EQ(connected_.size(), 1u);
+}
+
+TEST_F(Listening, CallsNobodyWhenTheAttemptIsCancelled) {
+  Listener listener = listen();
+  {
+    Connecting connecting = connect(loop_, listener.address(), keep());
+    loop_.run(Run::no_wait);
+  }
+  for (int i = 0; i < 5; ++i) loop_.run(Run::no_wait);
+  EXPECT_EQ(results_, 0);
+}
+
+TEST_F(Listening, RestsAtItsLimitAndGoesOnWhenOneLeaves) {
+  Listener listener = listen({.most_connections = 2});
+  std::list<Connecting> attempts;
+  for (int i = 0; i < 4; ++i) attempts.push_back(connect(loop_, listener.address(), keep()));
+  run_until(loop_, [&] { return connected_.size() == 4 && accepted_.size() == 2; });
+  for (int i = 0; i < 5; ++i) loop_.run(Run::no_wait);
+  EXPECT_EQ(accepted_.size(), 2u);
+  accepted_.front().stream.abort();
+  run_until(loop_, [&] { return accepted_.size() == 3; });
+}
+
+TEST_F(Listening, RestsWithoutDescriptorsAndRecovers) {
+  Listener listener = listen();
+  sys::FaultPlan plan;
+  plan.fail_share(sys::Call::accept, 1, EMFILE, 1);
+  Connecting connecting;
+  {
+    sys::FaultScope scope(plan);
+    connecting = connect(loop_, listener.address(), keep());
+    run_until(loop_, [&] { return listener.last_error() == std::errc::too_many_files_open; });
+    const std::uint64_t turns = loop_.metrics().turns;
+    run_until(loop_, [&] { return plan.calls(sys::Call::accept) >= 3; });
+    EXPECT_LT(loop_.metrics().turns - turns, 20u);
+  }
+  run_until(loop_, [&] { return accepted_.size() == 1; });
+}
+
+TEST_F(Listening, ListensAtAPathAndReplacesAStaleOne) {
+  const std::string path = "spate_listening_test.sock";
+  const Address address = *Address::path(path);
+  {
+    ASSERT_TRUE(Listener::listen(loop_, address, collect()));
+  }
+  Listener::Made second = Listener::listen(loop_, address, collect());
+  ASSERT_TRUE(second);
+  EXPECT_EQ(second->address(), address);
+  EXPECT_EQ(Listener::listen(loop_, address, collect()).error(), std::errc::address_in_use);
+  Connecting connecting = connect(loop_, address, keep());
+  run_until(loop_, [&] { return accepted_.size() == 1; });
+  std::remove(path.c_str());
+}
+
+TEST_F(Listening, MayBeDestroyedInsideItsCallback) {
+  std::optional<Listener> listener;
+  int calls = 0;
+  Listener::Made made =
+      Listener::listen(loop_, Address::loopback_ipv4(0), [&](Stream, const Address&) {
+        ++calls;
+        listener.reset();
+      });
+  ASSERT_TRUE(made);
+  listener.emplace(std::move(*made));
+  const Address address = listener->address();
+  std::list<Connecting> attempts;
+  for (int i = 0; i < 3; ++i) attempts.push_back(connect(loop_, address, keep()));
+  run_until(loop_, [&] { return calls == 1 && results_ == 3; });
+  EXPECT_EQ(calls, 1);
+}
+
+TEST_F(Listening, GivesUpInTime) {
+  // A backlog that is full answers no more packets.
+  Listener listener = listen({.backlog = 0});
+  listener.pause();
+  std::list<Connecting> attempts;
+  for (int i = 0; i < 10; ++i)
+    attempts.push_back(connect(loop_, listener.address(), keep(), {.timeout = 50ms}));
+  run_until(loop_, [&] { return error_ == Error::connect_timeout; });
+}
+
+}  // namespace
+}  // namespace spate::testing
