@@ -57,7 +57,7 @@ Acceptor::Acceptor(Net& net, sys::Descriptor socket, Listener::OnAccept on_accep
       options_(options),
       io_(net.loop(), socket_.get(), Events::read, bind<&Acceptor::accept_some>(this)),
       resting_(net.loop(), bind<&Acceptor::update>(this)),
-      accepted_ones_(new (std::nothrow) AcceptedTransport(net, *this)),
+      accepted_ones_(new(std::nothrow) AcceptedTransport(net, *this)),
       is_tcp_(sys::is_tcp(socket_.get())) {
   net_.enter();
 }

@@ -1,9 +1,10 @@
-// Making listening sockets, and Listener's face.
+// Listener's face, over its Acceptor.
 #include "spate/net/listener.h"
 
 #include <cerrno>
 
 #include "net/acceptor.h"
+#include "net/listening_socket.h"
 #include "sys/socket.h"
 
 namespace spate {
@@ -14,40 +15,6 @@ std::unexpected<std::error_code> failed(long result) {
   return std::unexpected(sys::error_code(result));
 }
 
-// The options that come before bind().
-long prepare(int fd, const Address& address, const ListenOptions& options) {
-  long result = 0;
-  if (address.is_ip()) result = sys::set_option(fd, SOL_SOCKET, SO_REUSEADDR, 1);
-  if (result >= 0 && options.reuse_port) result = sys::set_option(fd, SOL_SOCKET, SO_REUSEPORT, 1);
-  if (result >= 0 && address.family() == Address::Family::ipv6)
-    result = sys::set_option(fd, IPPROTO_IPV6, IPV6_V6ONLY, int{options.v6_only});
-  return result;
-}
-
-// What TCP may do without: an older kernel's refusal is no reason not to listen.
-void tune(int fd, const ListenOptions& options) {
-  if (!sys::is_tcp(fd)) return;
-  const auto seconds =
-      static_cast<int>((options.defer_accept.count() + 999'999'999) / 1'000'000'000);
-  if (seconds > 0) sys::set_option(fd, IPPROTO_TCP, TCP_DEFER_ACCEPT, seconds);
-  if (options.fast_open > 0) sys::set_option(fd, IPPROTO_TCP, TCP_FASTOPEN, options.fast_open);
-}
-
-// A socket file stays behind when its process ends. It is in nobody's use if nobody answers there.
-bool remove_stale(const Address& address) {
-  if (address.family() != Address::Family::local || address.is_abstract()) return false;
-  sys::Descriptor probe(sys::open_socket(AF_UNIX, SOCK_STREAM));
-  if (sys::connect(probe.get(), address.data(), address.size()) != -ECONNREFUSED) return false;
-  return sys::remove_socket_file(std::string(address.name()).c_str()) >= 0;
-}
-
-long bind(int fd, const Address& address, const ListenOptions& options) {
-  long result = sys::bind(fd, address.data(), address.size());
-  if (result == -EADDRINUSE && options.replace_path && remove_stale(address))
-    result = sys::bind(fd, address.data(), address.size());
-  return result;
-}
-
 }  // namespace
 
 Listener::~Listener() {
@@ -56,15 +23,9 @@ Listener::~Listener() {
 
 Listener::Made Listener::listen(Loop& loop, const Address& address, OnAccept on_accept,
                                 const ListenOptions& options) {
-  if (address.family() == Address::Family::none) return failed(-EINVAL);
-  sys::Descriptor socket(sys::open_socket(sys::family_of(address.data()), SOCK_STREAM));
-  if (!socket.is_open()) return failed(socket.get());
-  long result = prepare(socket.get(), address, options);
-  if (result >= 0) result = bind(socket.get(), address, options);
-  if (result >= 0) result = sys::listen(socket.get(), options.backlog);
-  if (result < 0) return failed(result);
-  tune(socket.get(), options);
-  const auto made = Acceptor::make(loop, std::move(socket), std::move(on_accept), options);
+  auto socket = open_listening_socket(address, options);
+  if (!socket) return std::unexpected(socket.error());
+  const auto made = Acceptor::make(loop, std::move(*socket), std::move(on_accept), options);
   if (!made) return std::unexpected(made.error());
   return Listener(*made);
 }

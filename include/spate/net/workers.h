@@ -1,0 +1,82 @@
+// Workers: loops that run on threads of their own, and the connections that are shared out among
+// them.
+//
+// Ownership: the Workers own their threads and loops; destroying them stops both, at once unless
+// stop() has been called before. What the user's callbacks have made on a worker's loop is theirs,
+// and must be gone or be closed by then: a Stream outlives its loop as a closed one.
+// Threads: the functions here are for the thread that made the Workers, post() and loop() for any.
+// A callback that is given to listen() is called on the workers' threads, on several at once.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <expected>
+#include <functional>
+#include <memory>
+#include <string>
+#include <system_error>
+#include <utility>
+
+#include "spate/export.h"
+#include "spate/loop.h"
+#include "spate/net/listener.h"
+
+namespace spate {
+
+// Which worker a new connection goes to.
+enum class Balance : std::uint8_t {
+  reuse_port,   // The kernel's choice, by a hash of the addresses: a listener each, no hand-over.
+  round_robin,  // One after the other.
+  least_connections,  // To whom has the fewest open.
+  peer_hash,          // All of one peer's to the same.
+};
+
+struct WorkersOptions {
+  unsigned threads = 0;  // 0: one for each processor that this process may use.
+  std::string name =
+      "spate";       // Threads are called name/0, name/1, ...; cut to what the system takes.
+  bool pin = false;  // Each to a processor of its own, as far as there are enough.
+  LoopOptions loop{};
+};
+
+class SPATE_EXPORT Workers {
+ public:
+  using Made = std::expected<std::unique_ptr<Workers>, std::error_code>;
+  using OnAccept = std::function<void(Loop& loop, Stream stream, const Address& peer)>;
+  using OnLoop = std::function<void(Loop& loop)>;
+
+  // Errors: those of Loop::create(); EAGAIN when the system gives no more threads.
+  static Made start(const WorkersOptions& options = {});
+  Workers(const Workers&) = delete;
+  Workers& operator=(const Workers&) = delete;
+  ~Workers();
+
+  unsigned count() const;
+  // `worker` is less than count(). Any thread, for what a Loop allows any thread.
+  Loop& loop(unsigned worker) const;
+  // Calls `task` on that worker's thread. False when memory runs out.
+  bool post(unsigned worker, Task task) { return loop(worker).post(std::move(task)); }
+  // Calls `task` on each. False when memory runs out; some may be called all the same.
+  bool post_to_all(const OnLoop& task);
+
+  // Listens, and hands each connection to a worker. `on_accept` owns the Stream, which belongs to
+  // `loop`. Port 0 has the kernel choose one; the address says which. Errors: Listener::listen()'s.
+  std::expected<Address, std::error_code> listen(const Address& address, OnAccept on_accept,
+                                                 Balance balance = Balance::reuse_port,
+                                                 const ListenOptions& options = {});
+  // Open connections that listen() has handed to a worker.
+  std::size_t connections(unsigned worker) const;
+
+  // Stops listening, calls `on_drain` on each worker (to have its sessions end), and waits until
+  // all connections are closed, for `grace` at most. Then the threads end. True if all were closed.
+  bool stop(Nanos grace, const OnLoop& on_drain = {});
+
+ private:
+  class Worker;
+  class Team;
+
+  explicit Workers(std::unique_ptr<Team> team);
+  std::unique_ptr<Team> team_;
+};
+
+}  // namespace spate

@@ -1,0 +1,72 @@
+#include "sys/thread.h"
+
+#include <sched.h>
+#include <signal.h>
+
+#include <memory>
+#include <new>
+
+namespace spate::sys {
+
+namespace {
+
+struct Start {
+  Thread::Body body;
+  void* context;
+};
+
+void* run(void* start) {
+  const std::unique_ptr<Start> owned(static_cast<Start*>(start));
+  owned->body(owned->context);
+  return nullptr;
+}
+
+cpu_set_t allowed() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  ::sched_getaffinity(0, sizeof(set), &set);
+  return set;
+}
+
+}  // namespace
+
+long Thread::start(Body body, void* context) {
+  auto* start = new (std::nothrow) Start{body, context};
+  if (start == nullptr) return -ENOMEM;
+  sigset_t all;
+  sigset_t before;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  const int error = ::pthread_create(&id_, nullptr, run, start);
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (error != 0) delete start;
+  runs_ = error == 0;
+  return -error;
+}
+
+void Thread::set_name(std::string_view name) {
+  char cut[16] = {};
+  name.copy(cut, sizeof(cut) - 1);
+  ::pthread_setname_np(id_, cut);
+}
+
+void Thread::pin(unsigned index) {
+  const cpu_set_t set = allowed();
+  unsigned left = index % processors();
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (!CPU_ISSET(cpu, &set) || left-- != 0) continue;
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(cpu, &one);
+    ::pthread_setaffinity_np(id_, sizeof(one), &one);
+    return;
+  }
+}
+
+unsigned processors() {
+  const cpu_set_t set = allowed();
+  const int count = CPU_COUNT(&set);
+  return count > 0 ? static_cast<unsigned>(count) : 1;
+}
+
+}  // namespace spate::sys

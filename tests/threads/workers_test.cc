@@ -1,0 +1,170 @@
+// Workers: connections are shared out as asked, and stopping waits for them.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <list>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "spate/net/connect.h"
+#include "spate/net/workers.h"
+#include "spate/timer.h"
+
+namespace spate {
+namespace {
+
+using namespace std::chrono_literals;
+
+// Echoes until the peer ends; owns itself.
+class Echo final : public StreamHandler {
+ public:
+  static inline std::atomic<int> alive{0};
+
+  explicit Echo(Stream stream) : stream_(std::move(stream)) {
+    ++alive;
+    stream_.start(*this);
+  }
+  std::size_t on_data(Bytes bytes) override {
+    stream_.write(bytes);
+    return bytes.size();
+  }
+  void on_closed(std::error_code) override { delete this; }
+
+ private:
+  ~Echo() { --alive; }
+  Stream stream_;
+};
+
+// Connects, sends, waits for the echo, and keeps the connection.
+class Client final : public StreamHandler {
+ public:
+  Client(Loop& loop, const Address& address, int& echoed) : echoed_(echoed) {
+    connecting_ = connect(loop, address, [this](std::expected<Stream, std::error_code> made) {
+      ASSERT_TRUE(made) << made.error().message();
+      stream_ = std::move(*made);
+      stream_.start(*this);
+      stream_.write("hello");
+    });
+  }
+  std::size_t on_data(Bytes bytes) override {
+    received_ += text_of(bytes);
+    if (received_ == "hello") ++echoed_;
+    return bytes.size();
+  }
+  void on_closed(std::error_code) override { ++closed; }
+  int closed = 0;
+
+ private:
+  int& echoed_;
+  Connecting connecting_;
+  Stream stream_;
+  std::string received_;
+};
+
+class WorkersTest : public ::testing::TestWithParam<Balance> {
+ protected:
+  void run_until(const std::function<bool()>& done) {
+    bool late = false;
+    Timer limit(*loop_, [&late] { late = true; });
+    limit.start(5s);
+    Timer look(*loop_, [] {});  // What other threads do wakes nobody here.
+    look.start(2ms, 2ms);
+    while (!done() && !late) loop_->run(Run::once);
+    EXPECT_TRUE(done());
+  }
+  std::size_t connections(const Workers& workers) {
+    std::size_t sum = 0;
+    for (unsigned i = 0; i < workers.count(); ++i) sum += workers.connections(i);
+    return sum;
+  }
+
+  std::unique_ptr<Loop> loop_ = *Loop::create();
+};
+
+INSTANTIATE_TEST_SUITE_P(Balances, WorkersTest,
+                         ::testing::Values(Balance::reuse_port, Balance::round_robin,
+                                           Balance::least_connections, Balance::peer_hash));
+
+TEST_P(WorkersTest, ShareConnectionsOut) {
+  Workers::Made workers = Workers::start({.threads = 3});
+  ASSERT_TRUE(workers);
+  const auto address = (*workers)->listen(
+      Address::loopback_ipv4(0),
+      [](Loop&, Stream stream, const Address&) { new Echo(std::move(stream)); }, GetParam());
+  ASSERT_TRUE(address) << address.error().message();
+  int echoed = 0;
+  std::list<Client> clients;
+  for (int i = 0; i < 60; ++i) clients.emplace_back(*loop_, *address, echoed);
+  run_until([&] { return echoed == 60; });
+  EXPECT_EQ(connections(**workers), 60u);
+  for (unsigned i = 0; i < 3; ++i) {
+    const std::size_t count = (*workers)->connections(i);
+    if (GetParam() == Balance::round_robin || GetParam() == Balance::least_connections) {
+      EXPECT_EQ(count, 20u);
+    } else if (GetParam() == Balance::peer_hash) {
+      EXPECT_TRUE(count == 0 || count == 60) << count;
+    }
+  }
+  clients.clear();
+  EXPECT_TRUE((*workers)->stop(5s));
+  EXPECT_EQ(Echo::alive, 0);
+}
+
+TEST_P(WorkersTest, EndWhenTheGraceIsOver) {
+  Workers::Made workers = Workers::start({.threads = 2});
+  ASSERT_TRUE(workers);
+  std::mutex mutex;
+  std::list<Stream> kept;
+  const auto address = (*workers)->listen(
+      Address::loopback_ipv4(0),
+      [&](Loop&, Stream stream, const Address&) {
+        const std::scoped_lock lock(mutex);
+        kept.push_back(std::move(stream));
+      },
+      GetParam());
+  ASSERT_TRUE(address);
+  int results = 0;
+  std::list<Connecting> attempts;
+  std::list<Stream> streams;
+  for (int i = 0; i < 4; ++i) {
+    attempts.push_back(connect(*loop_, *address, [&](std::expected<Stream, std::error_code> made) {
+      ++results;
+      if (made) streams.push_back(std::move(*made));
+    }));
+  }
+  run_until([&] { return results == 4 && connections(**workers) == 4; });
+  EXPECT_FALSE((*workers)->stop(20ms));
+  for (const Stream& stream : kept) EXPECT_FALSE(stream.is_open());
+}
+
+TEST(Workers, CallWhatIsPostedOnTheirThreads) {
+  Workers::Made workers = Workers::start({.threads = 4, .name = "test", .pin = true});
+  ASSERT_TRUE(workers);
+  EXPECT_EQ((*workers)->count(), 4u);
+  std::mutex mutex;
+  std::multiset<Loop*> called;
+  std::atomic<int> calls{0};
+  EXPECT_TRUE((*workers)->post_to_all([&](Loop& loop) {
+    const std::scoped_lock lock(mutex);
+    called.insert(&loop);
+    ++calls;
+  }));
+  EXPECT_TRUE((*workers)->post(2, [&] { ++calls; }));
+  EXPECT_TRUE((*workers)->stop(1s));
+  EXPECT_EQ(calls, 5);
+  EXPECT_EQ(called.size(), 4u);
+}
+
+TEST(Workers, SayWhyTheyCannotListen) {
+  Workers::Made workers = Workers::start({.threads = 2});
+  ASSERT_TRUE(workers);
+  const auto ignore = [](Loop&, Stream, const Address&) {};
+  EXPECT_EQ((*workers)->listen(Address(), ignore).error(), std::errc::invalid_argument);
+  EXPECT_EQ((*workers)->listen(*Address::parse("192.0.2.1:1"), ignore).error(),
+            std::errc::address_not_available);
+}
+
+}  // namespace
+}  // namespace spate
