@@ -49,14 +49,18 @@ struct FdNode {
   Node head;
   FdNode* next;          // core: the next node of the same descriptor.
   int fd;                // Not to change while active.
-  std::uint32_t events;  // Events that an Io may ask for, kEdge, and kFdIsNew. Not to change while
-                         // active.
+  std::uint32_t events;  // Events that an Io may ask for, kEdge, and kFdIsNew or
+                         // kFdIsNewUnlessWatched. Not to change while active.
 };
 
 // To be or'ed into `events` whenever `fd` was set, even to the same number: the descriptor may be
 // another file now, so that the kernel has to be told again. start() clears it. (libev's
 // EV__IOFDSET.)
 inline constexpr std::uint32_t kFdIsNew = 0x80;
+
+// The same, but not if other nodes watch the descriptor already for all that this one asks for.
+// (libevent's event_add.)
+inline constexpr std::uint32_t kFdIsNewUnlessWatched = 0x40;
 
 // A deadline on the loop's monotonic time.
 struct TimerNode {

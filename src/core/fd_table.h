@@ -37,8 +37,10 @@ class FdTable {
     Slot& slot = slots_[static_cast<std::size_t>(node.fd)];
     FdNode* newest = slot.newest();
     const bool is_same = newest != nullptr || slot.left_last() == &node;
-    if ((node.events & kFdIsNew) != 0 || !is_same) slot.flags |= kRenewed;
-    node.events &= ~kFdIsNew;
+    if ((node.events & kFdIsNew) != 0 || !is_same || is_unwatched(slot, node)) {
+      slot.flags |= kRenewed;
+    }
+    node.events &= ~(kFdIsNew | kFdIsNewUnlessWatched);
     node.next = newest;
     slot.set_newest(&node);
     slot.wanted |= static_cast<std::uint8_t>(wanted_by(node));
@@ -123,6 +125,11 @@ class FdTable {
     if (slot.flags & kDirty) return;
     slot.flags |= kDirty;
     dirty_.push_reserved(fd);  // It grows with the slots, and nobody is on it twice.
+  }
+  static bool is_unwatched(Slot& slot, const FdNode& node) {
+    if ((node.events & kFdIsNewUnlessWatched) == 0) return false;
+    update_wanted(slot);
+    return (static_cast<std::uint32_t>(wanted_by(node)) & ~slot.wanted) != 0;
   }
   static void unlink(Slot& slot, FdNode& node);
   static void update_wanted(Slot& slot);

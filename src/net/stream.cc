@@ -120,11 +120,7 @@ std::error_code Stream::set_keep_alive(Nanos idle, Nanos interval, int count) {
 }
 
 std::error_code Stream::set_kernel_buffers(std::size_t send, std::size_t receive) {
-  long result = 0;
-  if (send != 0) result = sys::set_option(fd(), SOL_SOCKET, SO_SNDBUF, static_cast<int>(send));
-  if (result >= 0 && receive != 0)
-    result = sys::set_option(fd(), SOL_SOCKET, SO_RCVBUF, static_cast<int>(receive));
-  return sys::error_code(result);
+  return sys::error_code(sys::set_kernel_buffers(fd(), send, receive));
 }
 
 std::expected<int, std::error_code> Stream::release() {

@@ -126,6 +126,15 @@ inline bool is_socket(int fd) {
   return get_option(fd, SOL_SOCKET, SO_TYPE, type) >= 0;
 }
 
+// Bytes; 0 leaves one as it is.
+inline long set_kernel_buffers(int fd, std::size_t send, std::size_t receive) {
+  long result = 0;
+  if (send != 0) result = set_option(fd, SOL_SOCKET, SO_SNDBUF, static_cast<int>(send));
+  if (result >= 0 && receive != 0)
+    result = set_option(fd, SOL_SOCKET, SO_RCVBUF, static_cast<int>(receive));
+  return result;
+}
+
 // What became of a connection attempt, or of a connection: an errno, 0 if nothing is wrong. Reading
 // it clears it.
 inline int pending_error(int fd) {

@@ -1,0 +1,132 @@
+// Datagram: a socket for packets: UDP, or a unix datagram socket.
+//
+// Ownership: a handle, as Stream: destroying it closes the socket, and nobody is called any more.
+// The loop may be destroyed first. Threads: the loop's thread only.
+// Callbacks: a DatagramHandler's functions, from the loop only. In all of them everything is
+// allowed, destroying the Datagram included.
+//
+// Packets come in batches, as many as one call to the kernel brings. Nothing is queued here: a
+// packet that the kernel does not take at once is refused, as the network may drop it too;
+// on_writable() tells when it is worth trying again.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <expected>
+#include <optional>
+#include <span>
+#include <system_error>
+#include <utility>
+
+#include "spate/export.h"
+#include "spate/net/address.h"
+#include "spate/net/buffer.h"
+
+namespace spate {
+
+class DatagramSocket;
+class Loop;
+
+// What the network said about congestion on the way (RFC 3168).
+enum class Ecn : std::uint8_t { not_capable = 0, capable_1 = 1, capable_0 = 2, congested = 3 };
+
+struct Packet {
+  Bytes bytes;                 // Ends with the callback.
+  Address peer;                // Who sent it.
+  Address local;               // Where it was sent to; none unless DatagramOptions::local_address.
+  Ecn ecn = Ecn::not_capable;  // As it arrived, with DatagramOptions::ecn.
+  bool truncated = false;      // It was longer than packet_size: the rest is gone.
+};
+
+// One packet to send. Without a peer it goes to the one that connect() has named.
+struct Outgoing {
+  Bytes bytes;
+  const Address* peer = nullptr;
+};
+
+class SPATE_EXPORT DatagramHandler {
+ public:
+  // One at least. The array ends with the call.
+  virtual void on_packets(std::span<const Packet> packets) = 0;
+  // What an earlier packet met with (ECONNREFUSED, EHOSTUNREACH, EMSGSIZE): the socket goes on.
+  virtual void on_error(std::error_code) {}
+  // After a send that was refused with EAGAIN or ENOBUFS.
+  virtual void on_writable() {}
+
+ protected:
+  ~DatagramHandler() = default;
+};
+
+struct DatagramOptions {
+  std::size_t packet_size = 2048;  // Room for one packet: 1 ... 65536.
+  bool reuse_address = false;      // Several sockets at one multicast address.
+  bool reuse_port = false;         // Several sockets share the port, one a worker.
+  bool v6_only = false;            // An IPv6 socket carries no IPv4.
+  bool local_address = false;      // Packet::local is wanted.
+  bool ecn = false;                // Packet::ecn is wanted.
+  bool coalesce = false;   // The kernel may join packets of one sender (GRO); they come split.
+  bool broadcast = false;  // Sending to broadcast addresses is allowed.
+};
+
+class SPATE_EXPORT Datagram {
+ public:
+  using Opened = std::expected<Datagram, std::error_code>;
+
+  Datagram() = default;
+  Datagram(Datagram&& other) noexcept : socket_(std::exchange(other.socket_, nullptr)) {}
+  Datagram& operator=(Datagram&& other) noexcept {
+    std::swap(socket_, other.socket_);
+    return *this;
+  }
+  ~Datagram();
+
+  // Bound to `local`: Address::any_ipv4(0) for one that only sends. Errors: EADDRINUSE,
+  // EADDRNOTAVAIL, EACCES, EINVAL for an address of no family, EMFILE, ENFILE, ENOMEM.
+  static Opened open(Loop& loop, const Address& local, const DatagramOptions& options = {});
+  // Takes over a bound socket. Errors: ENOTSOCK, EBADF, ENOMEM; `fd` is still the caller's then.
+  static Opened adopt(Loop& loop, int fd, const DatagramOptions& options = {});
+
+  // Names who is called, and begins to receive.
+  void start(DatagramHandler& handler);
+  void pause();
+  void resume();
+
+  // From here on, only this peer is heard, and it need not be named. Address() undoes it.
+  std::error_code connect(const Address& peer);
+
+  // Errors: EAGAIN, ENOBUFS when the kernel has no room just now; EMSGSIZE; EDESTADDRREQ; what the
+  // kernel says of the way.
+  std::error_code send(Bytes bytes, const Address& peer);
+  std::error_code send(Bytes bytes);  // To the connected peer.
+  // As many as the kernel takes, from the front; in one call for each 64. The reason why it is not
+  // all is in `error` if that is wanted.
+  std::size_t send(std::span<const Outgoing> packets, std::error_code* error = nullptr);
+  // One peer, many packets of `segment` bytes (the last may be shorter): the kernel splits them
+  // where it can (GSO), else they go one by one. Returns how many bytes went. `segment`: 1 ...
+  // 65507.
+  std::expected<std::size_t, std::error_code> send_segments(Bytes bytes, std::size_t segment,
+                                                            const Address& peer);
+
+  // Multicast. `interface` by its index; 0 leaves the choice to the kernel. Errors: EINVAL for an
+  // address that is no group's, ENODEV, EADDRINUSE when it is a member already.
+  std::error_code join(const Address& group, std::uint32_t interface = 0);
+  std::error_code leave(const Address& group, std::uint32_t interface = 0);
+  std::error_code set_multicast_interface(std::uint32_t interface);
+  std::error_code set_multicast_loop(bool on);
+  std::error_code set_multicast_hops(int hops);  // 0 ... 255.
+  std::error_code set_hops(int hops);            // 1 ... 255: time to live.
+  // What is put on every packet that is sent.
+  std::error_code set_ecn(Ecn ecn);
+  // Bytes; 0 leaves one as it is.
+  std::error_code set_kernel_buffers(std::size_t send, std::size_t receive);
+
+  Address local_address() const;
+  int fd() const;
+
+ private:
+  explicit Datagram(DatagramSocket* socket) : socket_(socket) {}
+
+  DatagramSocket* socket_ = nullptr;
+};
+
+}  // namespace spate
