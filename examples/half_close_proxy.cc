@@ -1,0 +1,128 @@
+// A TCP proxy: what comes from one side goes to the other. It passes on the end of either side
+// while the other still flows, and a side that reads slowly slows the other down.
+#include <cstdio>
+#include <memory>
+#include <string>
+
+#include "spate/loop.h"
+#include "spate/net/connect.h"
+#include "spate/net/listener.h"
+#include "spate/net/stream.h"
+
+using spate::Address;
+using spate::Stream;
+
+namespace {
+
+class Relay {
+ public:
+  Relay(Stream client, const Address& server) : client_(*this, std::move(client)) {
+    connecting_ = connect(client_.stream.loop(), server,
+                          [this](std::expected<Stream, std::error_code> stream) {
+                            if (!stream) return delete this;
+                            server_.stream = std::move(*stream);
+                            client_.join(server_);
+                            server_.join(client_);
+                          });
+  }
+
+ private:
+  struct Side final : spate::StreamHandler {
+    explicit Side(Relay& the_relay, Stream the_stream = {})
+        : relay(the_relay), stream(std::move(the_stream)) {}
+
+    void join(Side& the_other) {
+      other = &the_other;
+      stream.set_half_open(true);
+      stream.start(*this);
+    }
+    std::size_t on_data(spate::Bytes bytes) override {
+      other->stream.write(bytes);
+      if (other->stream.is_full()) stream.pause();
+      return bytes.size();
+    }
+    void on_drained() override { other->stream.resume(); }
+    void on_end() override { other->stream.end(); }
+    void on_closed(std::error_code) override {
+      if (!other->stream.is_open()) return delete &relay;
+      other->stream.close();
+    }
+
+    Relay& relay;
+    Side* other = nullptr;
+    Stream stream;
+  };
+
+  spate::Connecting connecting_;
+  Side client_;
+  Side server_{*this};
+};
+
+// Counts what it is sent, and answers once the client has ended.
+class CountingServer final : public spate::StreamHandler {
+ public:
+  explicit CountingServer(Stream stream) : stream_(std::move(stream)) {
+    stream_.set_half_open(true);
+    stream_.start(*this);
+  }
+
+ private:
+  std::size_t on_data(spate::Bytes bytes) override {
+    count_ += bytes.size();
+    return bytes.size();
+  }
+  void on_end() override {
+    stream_.write("I have counted " + std::to_string(count_));
+    stream_.end();
+  }
+  void on_closed(std::error_code) override { delete this; }
+
+  Stream stream_;
+  std::size_t count_ = 0;
+};
+
+class Client final : public spate::StreamHandler {
+ public:
+  explicit Client(Stream stream) : stream_(std::move(stream)) {
+    stream_.start(*this);
+    stream_.write(std::string(3'000'000, '.'));
+    stream_.end();
+  }
+  const std::string& answer() const { return answer_; }
+
+ private:
+  std::size_t on_data(spate::Bytes bytes) override {
+    answer_ += spate::text_of(bytes);
+    return bytes.size();
+  }
+  void on_closed(std::error_code) override { stream_.loop().stop(); }
+
+  Stream stream_;
+  std::string answer_;
+};
+
+}  // namespace
+
+int main() {
+  std::unique_ptr<spate::Loop> loop = spate::Loop::create().value();
+  const Address anywhere = Address::loopback_ipv4(0);
+
+  spate::Listener server =
+      spate::Listener::listen(*loop, anywhere, [](Stream stream, const Address&) {
+        new CountingServer(std::move(stream));
+      }).value();
+  spate::Listener proxy =
+      spate::Listener::listen(*loop, anywhere, [&](Stream stream, const Address&) {
+        new Relay(std::move(stream), server.address());
+      }).value();
+
+  std::unique_ptr<Client> client;
+  spate::Connecting connecting =
+      connect(*loop, proxy.address(), [&](std::expected<Stream, std::error_code> stream) {
+        client = std::make_unique<Client>(std::move(stream).value());
+      });
+
+  loop->run();
+  std::puts(client->answer().c_str());
+  return client->answer() == "I have counted 3000000" ? 0 : 1;
+}
