@@ -145,8 +145,8 @@ void Connection::abandon() {
 void Connection::set_idle_timeout(Nanos timeout) {
   const std::int64_t ms = (timeout.count() + kMillisecond - 1) / kMillisecond;
   idle_ms_ = static_cast<std::uint32_t>(std::clamp<std::int64_t>(ms, 0, UINT32_MAX));
-  if (!is_open()) return;
-  last_active_ = net().loop().now().count();
+  if (!is_open() || has(kDiscarding)) return;
+  touch();
   note_deadline();
 }
 
@@ -195,6 +195,7 @@ bool Connection::write(Buffer&& buffer) {
   if (was_empty) {
     extra_->last_sent = net().loop().now().count();
     flush();
+    note_deadline();
   }
   mark_full();
   return true;
@@ -424,6 +425,7 @@ bool Connection::call(Bytes arrived, Function function) {
   if (is_open()) send_gathered();
   gather.begin(outer, {});
   set(kInCallback, false);
+  if (has(kNested)) look_again();
   if (has(kAbandoned)) return abandon(), false;
   if (!is_open()) return false;
   if (has(kEnding) && !has(kEnded) && !has_queue()) shut_down();
@@ -431,15 +433,35 @@ bool Connection::call(Bytes arrived, Function function) {
   return true;
 }
 
+// After a callback that has run the loop.
+void Connection::look_again() {
+  set(kNested, false);
+  if (!is_open()) return;
+  update_wish();
+  note_deadline();
+  set(kOffer);
+  settle_later();
+}
+
 // ---- the loop's calls
 
 void Connection::on_ready(Events events) {
+  if (is_in_callback()) return;
   if (any(events & Events::custom) && !settle()) return;
   if (any(events & Events::write) && has_queue()) {
     flush();
     if (!on_flushed()) return;
   }
   if (any(events & (Events::read | Events::closed | Events::error)) && wants_to_read()) receive();
+}
+
+// A callback of this connection's is running the loop: nothing more happens to it until that has
+// returned, which looks at everything again.
+bool Connection::is_in_callback() {
+  if (!has(kInCallback)) return false;
+  set(kNested);
+  transport_->want(*this, Events::none);
+  return true;
 }
 
 // What could not be done inside a call to the Stream.
@@ -458,6 +480,7 @@ void Connection::bury() {
 }
 
 void Connection::on_deadline() {
+  if (is_in_callback()) return;
   const std::int64_t now = net().loop().now().count();
   if (has(kDiscarding)) {
     if (now >= last_active_) return finish({}, has_queue());

@@ -85,6 +85,7 @@ class Connection {
     kReported = 1 << 12,   // on_closed() has been called.
     kOffer = 1 << 13,      // What is unread is to be offered again.
     kWrote = 1 << 14,      // Something has been sent that a reset could still destroy.
+    kNested = 1 << 15,     // Something came up while user code was running the loop.
   };
 
   // What only a busy connection needs.
@@ -112,6 +113,8 @@ class Connection {
 
   template <class Function>
   bool call(Bytes arrived, Function function);
+  bool is_in_callback();
+  void look_again();
 
   void send_gathered();
   bool send_now(std::span<const Bytes> pieces);

@@ -193,6 +193,36 @@ TEST_P(Transfer, ClosesWhenMoreIsWrittenThanMayWait) {
   EXPECT_EQ(left_log_.error, Error::queue_full);
 }
 
+TEST_P(Transfer, WaitsWhileItsCallbackRunsTheLoop) {
+  right_log_.use = [this](Bytes bytes) {
+    if (right_log_.data_calls == 1) {
+      EXPECT_TRUE(left_.write("second"));
+      for (int i = 0; i < 3; ++i) loop_.run(Run::no_wait);
+      EXPECT_EQ(right_log_.data_calls, 1);
+      return std::size_t{2};
+    }
+    return bytes.size();
+  };
+  EXPECT_TRUE(left_.write("first"));
+  run_until(loop_, [&] { return right_log_.received.size() == 11; });
+  EXPECT_EQ(right_log_.received, "firstsecond");
+}
+
+TEST_P(Transfer, MayBeDestroyedAfterItsCallbackHasRunTheLoop) {
+  right_log_.use = [this](Bytes bytes) {
+    left_.abort();
+    for (int i = 0; i < 3; ++i) loop_.run(Run::no_wait);
+    {
+      const Stream gone = std::move(right_);
+    }
+    for (int i = 0; i < 3; ++i) loop_.run(Run::no_wait);
+    return bytes.size();
+  };
+  EXPECT_TRUE(left_.write("x"));
+  run_until(loop_, [&] { return right_log_.data_calls == 1; });
+  EXPECT_EQ(right_log_.log, "");
+}
+
 TEST_P(Transfer, OutlivesItsLoop) {
   EXPECT_TRUE(left_.write("x"));
   owned_.reset();
