@@ -20,12 +20,17 @@ def ours(results, workload):
 
 def peers(results, workload):
     return [n for n in results.contestants(workload)
-            if not n.startswith("spate") and n != "floor"]
+            if not n.startswith("spate") and n != "floor" and not workloads.is_twin(n)]
 
 
 def at_most(what, value, limit, where=""):
     text = "" if value is None else f"{value:.3g}" + (f" ({where})" if where else "")
     return Verdict(what, f"≤ {limit:g}", text, None if value is None else value <= limit)
+
+
+def at_least(what, value, limit):
+    text = "" if value is None else f"{value:.3g}"
+    return Verdict(what, f"≥ {limit:g}", text, None if value is None else value >= limit)
 
 
 def case_where(results, workload, **wanted):
@@ -39,15 +44,26 @@ def title(key):
     return " ".join(f"{k}={v}" for k, v in key)
 
 
+def worst_of(ratios):
+    """The greatest of (ratio or None, where it was)."""
+    return max((r for r in ratios if r[0] is not None), default=(None, ""))
+
+
 def worst_against_peers(results, workload, metric, keys):
     """The worst cost ratio of ours to any peer in any of the cases, and where that was."""
-    me, worst, where = ours(results, workload), None, ""
-    for key in keys:
-        for peer in peers(results, workload):
-            ratio = results.cost_ratio(workload, key, metric, me, peer) if me else None
-            if ratio is not None and (worst is None or ratio > worst):
-                worst, where = ratio, f"{title(key)} against {peer}"
-    return worst, where
+    me = ours(results, workload)
+    return worst_of((results.cost_ratio(workload, key, metric, me, peer),
+                     f"{title(key)} against {peer}")
+                    for key in keys for peer in peers(results, workload))
+
+
+def twins_bars(results, workload, metrics):
+    """By metric, each twin against its original where it does worst."""
+    for original, twin in results.pairs(workload):
+        for metric in metrics:
+            worst, where = worst_of((results.cost_ratio(workload, key, metric, twin, original),
+                                     title(key)) for key in results.cases(workload))
+            yield at_most(f"{workload} {metric}, worst case: {twin} / {original}", worst, 1, where)
 
 
 def fd_bars(results):
@@ -56,17 +72,18 @@ def fd_bars(results):
     idle = case_where(results, "fd", pairs=9900, active=100, timeouts=1)
 
     def whole(over, under):
-        return results.cost_ratio("fd", key, "whole_us", over, under) if me else None
+        return results.cost_ratio("fd", key, "whole_us", over, under)
 
     yield at_most("fd 9900 pairs, 100 active, whole iteration: spate / floor",
                   whole(me, "floor"), 1.25)
-    ahead = whole("libev", me)
-    yield Verdict("the same: libev / spate", "≥ 8", "" if ahead is None else f"{ahead:.3g}",
-                  None if ahead is None else ahead >= 8)
+    yield at_least("the same: libev / spate", whole("libev", me), 8)
+    yield at_least("the same: libevent / libevent_on_spate",
+                   whole("libevent", "libevent_on_spate"), 3)
     yield at_most("the same: with idle timeouts / without",
                   results.across("fd", "whole_us", me, idle, key) if me else None, 1.15)
     worst, where = worst_against_peers(results, "fd", "processing_us", results.cases("fd"))
     yield at_most("fd event processing, worst size: spate / best peer", worst, 1, where)
+    yield from twins_bars(results, "fd", ("processing_us", "whole_us"))
 
 
 def watchers_bars(results):
@@ -78,6 +95,7 @@ def watchers_bars(results):
             yield at_most(f"watchers {kind} {metric[:-3]}: spate / libev", ratio, 1)
         yield at_most(f"sizeof {kind}, bytes",
                       results.median("watchers", key, "object_bytes", me) if me else None, size)
+    yield from twins_bars(results, "watchers", ("bytes", "create_ns", "invoke_ns", "destroy_ns"))
 
 
 def timers_bars(results):
@@ -92,6 +110,7 @@ def timers_bars(results):
                   ratio("stop_start_ns", "libev"), round(1 / 3, 3))
     worst, where = worst_against_peers(results, "timers", "expire_ns", results.cases("timers"))
     yield at_most("timers expiry, worst size: spate / best peer", worst, 1, where)
+    yield from twins_bars(results, "timers", results.metrics("timers"))
 
 
 def post_bars(results):
@@ -103,8 +122,17 @@ def post_bars(results):
                       where)
 
 
+def programs_bars(results):
+    for original, twin in results.pairs("programs"):
+        for key in results.cases("programs"):
+            cost = results.cost_ratio("programs", key, "requests_per_s", twin, original)
+            if cost is not None:
+                yield at_least(f"requests per second: {twin} / {original}", 1 / cost, 1)
+
+
 def verdicts(results):
-    bars = {"fd": fd_bars, "watchers": watchers_bars, "timers": timers_bars, "post": post_bars}
+    bars = {"fd": fd_bars, "watchers": watchers_bars, "timers": timers_bars, "post": post_bars,
+            "programs": programs_bars}
     assert bars.keys() == workloads.ALL.keys()
     return [verdict for name, function in bars.items() if name in results.workloads()
             for verdict in function(results)]

@@ -2,7 +2,7 @@
 import base64
 import io
 
-from harness import bars
+from harness import bars, workloads
 
 try:
     import matplotlib
@@ -17,6 +17,7 @@ COLOURS = {
     "libev_libevent": "#aec7e8", "libevent": "#2ca02c", "libevent_changelist": "#98df8a",
     "libuv": "#9467bd", "asio": "#ff7f0e", "glib": "#8c564b", "mutex": "#7f7f7f",
     "lockfree": "#bcbd22", "concurrentqueue": "#17becf",
+    "memcached": "#2ca02c", "nghttpd": "#1f77b4",
 }
 
 
@@ -29,7 +30,7 @@ def draw(results, workload):
     if not available():
         return
     painters = {"fd": fd_charts, "watchers": watchers_chart, "timers": timers_chart,
-                "post": post_chart}
+                "post": post_chart, "programs": programs_chart}
     yield from painters[workload](results)
 
 
@@ -46,6 +47,14 @@ def finished(figure, alt):
     return alt, "data:image/svg+xml;base64," + base64.b64encode(picture.getvalue()).decode()
 
 
+def colour(name):
+    return COLOURS.get(workloads.original_of(name))
+
+
+def line_style(name):
+    return ":" if workloads.is_twin(name) else "--" if name == "floor" else "-"
+
+
 def plot_lines(axes, results, workload, metric, x, fixed):
     """One line a contestant over the parameter `x`, in the cases whose parameters are `fixed`."""
     keys = [key for key in results.cases(workload)
@@ -55,7 +64,7 @@ def plot_lines(axes, results, workload, metric, x, fixed):
         points = sorted(point for point in points if point[1] is not None)
         if points:
             axes.plot(*zip(*points), marker="o", markersize=3, label=name,
-                      color=COLOURS.get(name), linestyle="--" if name == "floor" else "-",
+                      color=colour(name), linestyle=line_style(name),
                       linewidth=2.2 if name in ("spate", "spate_epoll") else 1.2)
     axes.set_title(f"{metric} " + " ".join(f"{k}={v}" for k, v in fixed.items()), fontsize=9)
     axes.set_xlabel(x, fontsize=8)
@@ -83,20 +92,25 @@ def fd_charts(results):
         yield finished(figure, "fd, idle timeouts" if timeouts else "fd, no timeouts")
 
 
+def plot_bars(axes, results, workload, metric, key):
+    """One bar a contestant."""
+    names = [n for n in results.contestants(workload) if results.median(workload, key, metric, n)]
+    axes.barh(names, [results.median(workload, key, metric, n) for n in names],
+              color=[colour(n) for n in names],
+              hatch=["//" if workloads.is_twin(n) else "" for n in names])
+    axes.invert_yaxis()
+    axes.set_title(f"{metric} {bars.title(key)}", fontsize=9)
+
+
 def watchers_chart(results):
     metrics = ("create_ns", "invoke_ns", "destroy_ns", "bytes")
     figure, grid = pyplot.subplots(2, 4, figsize=(13, 6))
     for row, kind in zip(grid, ("io", "timer")):
         for axes, metric in zip(row, metrics):
             key = (("kind", kind),)
-            names = [n for n in results.contestants("watchers")
-                     if results.median("watchers", key, metric, n)]
-            values = [results.median("watchers", key, metric, n) for n in names]
-            axes.barh(names, values, color=[COLOURS.get(n) for n in names])
+            plot_bars(axes, results, "watchers", metric, key)
             axes.set_xscale("log")
             axes.set_xlim(left=1)
-            axes.invert_yaxis()
-            axes.set_title(f"{metric} {bars.title(key)}", fontsize=9)
     yield finished(figure, "watchers")
 
 
@@ -121,3 +135,11 @@ def post_chart(results):
     for axes in list(grid.flat)[len(columns):]:
         axes.axis("off")
     yield finished(figure, "post, tasks a second")
+
+
+def programs_chart(results):
+    keys = results.cases("programs")
+    figure, row = pyplot.subplots(1, len(keys), figsize=(11, 3), squeeze=False)
+    for axes, key in zip(row.flat, keys):
+        plot_bars(axes, results, "programs", "requests_per_s", key)
+    yield finished(figure, "programs, requests a second")

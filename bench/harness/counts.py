@@ -1,9 +1,11 @@
 """Instructions (callgrind, user space) and system calls (strace) per operation.
 
 Each is the difference between two run lengths over the difference of operations, so that start-up
-is cancelled. Neither depends on noise; results are kept by the hash of binary and arguments.
+is cancelled. Neither depends on noise; results are kept by the hash of the program, the libraries
+that it loads, and its arguments.
 """
 import concurrent.futures
+import functools
 import hashlib
 import json
 import os
@@ -22,24 +24,31 @@ def missing_tools():
     return [tool for tool in ("valgrind", "strace") if shutil.which(tool) is None]
 
 
-def count_instructions(command):
+def run_under(tool, contestant, params):
+    """What a run under the tool prints, stdout and stderr."""
+    command = contestant.command(params, under=tool)
+    done = subprocess.run(command, text=True, capture_output=True, timeout=600, check=False,
+                          env=contestant.environment)
+    if done.returncode != 0:
+        raise runner.Refused(f"{' '.join(command)}: {done.stderr[-400:]}")
+    return done.stdout, done.stderr
+
+
+def count_instructions(contestant, params):
     """User-space instructions of a run, and what it printed."""
-    done = subprocess.run(["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null",
-                           *command], text=True, capture_output=True, timeout=600, check=False)
-    collected = re.search(r"Collected : (\d+)", done.stderr)
-    if done.returncode != 0 or collected is None:
-        raise runner.Refused(f"callgrind {' '.join(command)}: {done.stderr[-400:]}")
-    return int(collected.group(1)), runner.parse(done.stdout)
+    tool = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null"]
+    printed, told = run_under(tool, contestant, params)
+    collected = re.search(r"Collected : (\d+)", told)
+    if collected is None:
+        raise runner.Refused(f"{contestant.name}: callgrind counted nothing: {told[-400:]}")
+    return int(collected.group(1)), runner.parse(printed)
 
 
-def count_system_calls(command):
+def count_system_calls(contestant, params):
     with tempfile.TemporaryDirectory() as directory:
         log = pathlib.Path(directory, "strace")
-        done = subprocess.run(["strace", "-f", "-c", "-o", str(log), *command], text=True,
-                              capture_output=True, timeout=600, check=False)
-        if done.returncode != 0:
-            raise runner.Refused(f"strace {' '.join(command)}: {done.stderr[-400:]}")
-        return total_calls(log.read_text()), runner.parse(done.stdout)
+        printed, _ = run_under(["strace", "-f", "-c", "-o", str(log)], contestant, params)
+        return total_calls(log.read_text()), runner.parse(printed)
 
 
 def total_calls(table):
@@ -52,16 +61,23 @@ def total_calls(table):
     return total
 
 
+@functools.cache
+def digest_of(contestant):
+    """A hash of all that runs: the program, what starts it, and the libraries it loads."""
+    digest = hashlib.sha256()
+    for path in (contestant.binary, contestant.program, *sorted(contestant.libraries().values())):
+        digest.update(pathlib.Path(path).read_bytes())
+    return digest.hexdigest()
+
+
 def cached(kind, contestant, params):
     """(value, operations) of one run, from the cache or by running it."""
-    command = contestant.command(params)
-    digest = hashlib.sha256(pathlib.Path(contestant.binary).read_bytes())
-    digest.update(json.dumps([kind, command[1:]]).encode())
-    entry = CACHE / (digest.hexdigest()[:32] + ".json")
+    what = json.dumps([digest_of(contestant), kind, contestant.command(params)[1:]])
+    entry = CACHE / (hashlib.sha256(what.encode()).hexdigest()[:32] + ".json")
     if entry.exists():
         return json.loads(entry.read_text())
     count = count_instructions if kind == "instructions" else count_system_calls
-    value, output = count(command)
+    value, output = count(contestant, params)
     CACHE.mkdir(parents=True, exist_ok=True)
     partial = entry.with_suffix(f".{os.getpid()}")
     partial.write_text(json.dumps([value, output.ops]))

@@ -12,6 +12,7 @@ TITLES = {
     "watchers": "watchers: make, call and destroy",
     "timers": "timers: start, restart, stop, expire",
     "post": "post: tasks from other threads",
+    "programs": "programs: servers of the distribution",
 }
 
 
@@ -32,31 +33,65 @@ def metrics_by_case(results, workload):
             for key in results.cases(workload)]
 
 
+def compared(results, workload):
+    """(those compared with the reference, those compared in pairs: each before its twin)."""
+    paired = [name for pair in results.pairs(workload) for name in pair]
+    if workload in workloads.PAIRS_ONLY:
+        return [], paired or results.contestants(workload)
+    return [n for n in results.contestants(workload) if not workloads.is_twin(n)], paired
+
+
 def print_tables(results):
     """Ratios to the reference, a column a contestant; over 1 costs more than the reference."""
     for workload in results.workloads():
-        names, reference = results.contestants(workload), results.reference(workload)
-        print(f"\n{TITLES[workload]}: cost as a multiple of {reference} "
-              f"(median over repetitions; over 1 is worse)")
-        rows = [["", reference, *[n for n in names if n != reference]]]
-        for metric, key in metrics_by_case(results, workload):
-            own = results.median(workload, key, metric, reference)
-            rows.append([f"{metric} {bars.title(key)}",
-                         f"{number(own)} {results.units[metric]}" if own is not None else "–"])
-            rows[-1] += [ratio(results.cost_ratio(workload, key, metric, n, reference))
-                         for n in names if n != reference]
-        print_aligned(rows)
-        print_counts(results, workload, names)
+        names, paired = compared(results, workload)
+        if names:
+            print_against(results, workload, results.reference(workload), names)
+        if paired:
+            print_pairs(results, workload, paired)
     print("\nBars")
     print_aligned([[v.what, v.bar, v.measured or "not measured", answer(v)]
                    for v in bars.verdicts(results)])
 
 
-def print_counts(results, workload, names):
+def print_against(results, workload, reference, names):
+    print(f"\n{TITLES[workload]}: cost as a multiple of {reference} "
+          f"(median over repetitions; over 1 is worse)")
+    others = [n for n in names if n != reference]
+    rows = [["", reference, *others]]
+    for metric, key in metrics_by_case(results, workload):
+        rows.append([f"{metric} {bars.title(key)}",
+                     measured(results, workload, key, metric, reference)])
+        rows[-1] += [ratio(results.cost_ratio(workload, key, metric, n, reference)) for n in others]
+    print_aligned(rows)
+    print_counts(results, workload, names, names)
+
+
+def print_pairs(results, workload, names):
+    print(f"\n{TITLES[workload]}: the same program on spate's drop-in, cost as a multiple of the "
+          f"original's (over 1 is worse)")
+    head = ["on spate" if workloads.is_twin(n) else n for n in names]
+    rows = [["", *head]]
+    for metric, key in metrics_by_case(results, workload):
+        rows.append([f"{metric} {bars.title(key)}"])
+        for n in names:
+            rows[-1].append(
+                ratio(results.cost_ratio(workload, key, metric, n, workloads.original_of(n)))
+                if workloads.is_twin(n) else measured(results, workload, key, metric, n))
+    print_aligned(rows)
+    print_counts(results, workload, names, head)
+
+
+def measured(results, workload, key, metric, name):
+    median = results.median(workload, key, metric, name)
+    return "–" if median is None else f"{number(median)} {results.units[metric]}"
+
+
+def print_counts(results, workload, names, head):
     table = count_table(results, workload, names)
     if table:
         print("\n  per operation (user-space instructions; system calls)")
-        print_aligned([["", *names], *table])
+        print_aligned([["", *head], *table])
 
 
 def count_table(results, workload, names):
@@ -107,7 +142,7 @@ def verdict_rows(results):
 
 
 def sample_cell(results, workload, key, metric, name, reference):
-    """Median, least and greatest, and the ratio to the reference, marked where it is beaten."""
+    """Median, least and greatest, and the ratio to the reference, marked where spate loses."""
     values = results.samples(workload, key, metric, name)
     if not values:
         return "–", "n"
@@ -116,30 +151,42 @@ def sample_cell(results, workload, key, metric, name, reference):
     if name == reference:
         return text, "n own"
     cost = results.cost_ratio(workload, key, metric, name, reference)
-    beaten = cost is not None and cost < 1
-    return f"{text} {ratio(cost)}", "n faster" if beaten else "n"
+    lost = cost is not None and (cost > 1 if workloads.is_twin(name) else cost < 1)
+    return f"{text} {ratio(cost)}", "n lost" if lost else "n"
 
 
 def workload_html(results, workload, repeats):
-    names, reference = results.contestants(workload), results.reference(workload)
+    names, paired = compared(results, workload)
     parts = [tag("h2", html.escape(TITLES[workload]))]
     parts += [f'<img alt="{html.escape(alt)}" src="{source}">'
               for alt, source in charts.draw(results, workload)]
-    parts.append(tag("p", f"Median of {repeats} repetitions [least…greatest], then the cost as a "
-                          f"multiple of {html.escape(reference)}; a cell is shaded where a "
-                          f"contestant costs less than it."))
+    note = f"Median of {repeats} repetitions [least…greatest], then the cost as a multiple of "
+    if names:
+        reference = results.reference(workload)
+        parts.append(tag("p", f"{note}{html.escape(reference)}; a cell is shaded where a "
+                              f"contestant costs less than it."))
+        parts += tables_html(results, workload, names, lambda n: reference)
+    if paired:
+        parts.append(tag("p", f"The same program on spate's drop-in. {note}the original's; a cell "
+                              f"is shaded where the drop-in costs more."))
+        parts += tables_html(results, workload, paired, workloads.original_of)
+    return "\n".join(parts)
+
+
+def tables_html(results, workload, names, reference_of):
+    """A table a metric, and that of the counts."""
     for metric in results.metrics(workload):
         direction = "more is better" if metric in workloads.RATES else "less is better"
-        parts.append(tag("h3", html.escape(f"{metric}, {results.units[metric]} ({direction})")))
-        rows = [[(bars.title(key), "")] + [sample_cell(results, workload, key, metric, n, reference)
-                                           for n in names] for key in results.cases(workload)]
-        parts.append(table_html(["", *names], rows))
+        yield tag("h3", html.escape(f"{metric}, {results.units[metric]} ({direction})"))
+        yield table_html(["", *names],
+                         [[(bars.title(key), "")] +
+                          [sample_cell(results, workload, key, metric, n, reference_of(n))
+                           for n in names] for key in results.cases(workload)])
     counted = count_table(results, workload, names)
     if counted:
-        parts.append(tag("h3", "Per operation: user-space instructions; system calls"))
-        parts.append(table_html(["", *names], [[(c, "n" if i else "") for i, c in enumerate(row)]
-                                               for row in counted]))
-    return "\n".join(parts)
+        yield tag("h3", "Per operation: user-space instructions; system calls")
+        yield table_html(["", *names], [[(c, "n" if i else "") for i, c in enumerate(row)]
+                                        for row in counted])
 
 
 def write_html(results, described, repeats, path):

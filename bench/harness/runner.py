@@ -55,7 +55,8 @@ def run_once(contestant, params, pinned):
 
     try:
         done = subprocess.run(command, text=True, capture_output=True, timeout=TIMEOUT_S,
-                              preexec_fn=pin if pinned else None, check=False)
+                              env=contestant.environment, preexec_fn=pin if pinned else None,
+                              check=False)
     except subprocess.TimeoutExpired:
         raise Refused(f"{' '.join(command)}: no end after {TIMEOUT_S} s") from None
     if done.returncode != 0:
@@ -77,7 +78,11 @@ def differences(outputs):
 
 
 def check(workload, contestants):
-    """All do the same work on short cases, or Refused says who differs."""
+    """Each has its library and all do the same work on short cases, or Refused says who not."""
+    for c in contestants:
+        wrong = c.wrong_libraries()
+        if wrong:
+            raise Refused(f"{workload.name} {c.name}: it would run on {', '.join(wrong)}")
     for case in workload.check:
         outputs = {c.name: run_once(c, case.params, workload.pinned) for c in contestants}
         told = differences(outputs)

@@ -41,6 +41,12 @@ class Results:
                  for n in by_name}
         return sorted(names, key=lambda n: (rank.get(n, len(rank)), n))
 
+    def pairs(self, workload):
+        """(contestant, its twin on spate's drop-in) of those that were both run."""
+        names = self.contestants(workload)
+        return [(name, workloads.twin_of(name)) for name in names
+                if workloads.twin_of(name) in names]
+
     def samples(self, workload, key, metric, contestant):
         """Values in the order of the repetitions; empty when it was not run."""
         by_repeat = self._samples.get((workload, key, metric), {}).get(contestant, {})

@@ -9,12 +9,39 @@ VARIANTS = {
     ("fd", "libevent"): {"libevent": {}, "libevent_changelist": {"changelist": 1}},
 }
 
+# Programs whose libev or libevent spate's drop-in can take the place of, by workload: each
+# contestant of theirs gains a twin, the same program on the drop-in.
+TWINNED = {
+    "fd": {"libev", "libev_libevent", "libevent"},
+    "watchers": {"libev", "libevent"},
+    "timers": {"libev", "libevent"},
+    "programs": {"memcached", "nghttpd"},
+}
+
+# Workloads whose contestants have nothing in common but that each has a twin.
+PAIRS_ONLY = {"programs"}
+
 # The order in tables: the library itself, the floor, then the peers, these first.
 ORDER = ["spate", "spate_epoll", "spate_uring", "spate_poll", "spate_select", "floor", "libev",
          "mutex"]
 
 # Metrics of which more is better; of all others less is.
-RATES = {"posts_per_s"}
+RATES = {"posts_per_s", "requests_per_s"}
+
+TWIN = "_on_spate"
+
+
+def twin_of(name):
+    return name + TWIN
+
+
+def is_twin(name):
+    return name.endswith(TWIN)
+
+
+def original_of(name):
+    """The contestant that a twin is compared with; of all others they themselves."""
+    return name.removesuffix(TWIN)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,7 +54,7 @@ class Case:
     hidden: tuple = ()  # parameters that do not tell cases apart
 
     def params_of(self, contestant):
-        override = self.overrides.get(contestant, {})
+        override = self.overrides.get(original_of(contestant), {})
         return None if override is None else {**self.params, **override}
 
     @property
@@ -153,4 +180,17 @@ def post(quick):
     return Workload("post", cases, check, counts, pinned=False)
 
 
-ALL = {"fd": fd, "watchers": watchers, "timers": timers, "post": post}
+def programs(quick):
+    servers = ("memcached", "nghttpd")
+    cases = []
+    for server in servers:
+        params = {"server": server, "connections": 50, "requests": 50000 if quick else 200000}
+        others = {name: None for name in servers if name != server}
+        cases.append(Case(params, runs=4 if quick else 6, overrides=others, hidden=("requests",)))
+    counts = [Count("request", "request", {"connections": 50, "requests": 5000},
+                    {"connections": 50, "requests": 25000})]
+    check = [Case({"connections": 50, "requests": 2000})]
+    return Workload("programs", cases, check, counts, pinned=False)  # the server alone is
+
+
+ALL = {"fd": fd, "watchers": watchers, "timers": timers, "post": post, "programs": programs}

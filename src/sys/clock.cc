@@ -1,5 +1,8 @@
 #include "sys/clock.h"
 
+#include <cstddef>
+#include <new>
+
 namespace spate {
 
 namespace {
@@ -13,7 +16,9 @@ class SystemClock final : public Clock {
 }  // namespace
 
 Clock& system_clock() {
-  static SystemClock clock;
+  // Never destroyed: other threads may still be in their loops while the process exits.
+  alignas(SystemClock) static std::byte memory[sizeof(SystemClock)];
+  static Clock& clock = *new (memory) SystemClock;
   return clock;
 }
 

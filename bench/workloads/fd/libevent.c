@@ -76,6 +76,6 @@ static void fd_version(void) {
 #ifdef LIBEV_EMULATION
   bench_version(event_get_version(), "libev.so");
 #else
-  bench_version(event_get_version(), "libevent_core");
+  bench_version(event_get_version(), "libevent");
 #endif
 }

@@ -23,7 +23,7 @@ static void timers_open(void) {
     event_assign(&timers[i], base, -1, 0, on_timer, NULL);
 }
 
-static void timers_version(void) { bench_version(event_get_version(), "libevent_core"); }
+static void timers_version(void) { bench_version(event_get_version(), "libevent"); }
 static void timers_update_now(void) { event_base_update_cache_time(base); }
 
 static inline void timers_start(uint32_t i, uint64_t ns) {

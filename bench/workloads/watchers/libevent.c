@@ -40,4 +40,4 @@ static void watchers_destroy(void) {
   free(events);
 }
 
-static void watchers_version(void) { bench_version(event_get_version(), "libevent_core"); }
+static void watchers_version(void) { bench_version(event_get_version(), "libevent"); }

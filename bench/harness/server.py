@@ -1,0 +1,143 @@
+"""For contestants that are a server of the distribution: starts it, has it loaded, ends it.
+
+The server runs in the environment of this process, and so on the library that LD_LIBRARY_PATH there
+gives it; the client that loads it always runs on the original. Each is kept on a core of its own.
+"""
+import argparse
+import contextlib
+import json
+import os
+import pathlib
+import resource
+import shlex
+import signal
+import socket
+import subprocess
+
+# A server under callgrind takes its time. All three together are less than what the harness waits
+# before it kills this process, and with that leaves the server to itself.
+READY_S, LOAD_S, END_S = 60, 170, 60
+
+# memcached sets its limit of descriptors to the connections it is told to allow, 1,024. Valgrind
+# keeps 12 back and refuses any limit but what is left.
+DESCRIPTORS = 1024 + 12
+
+
+def arguments():
+    """What the harness passes; a parameter of the case that no server needs is ignored."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--program", required=True, help="the server")
+    parser.add_argument("--client", required=True, help="what loads it")
+    parser.add_argument("--connections", type=int, default=50)
+    parser.add_argument("--requests", type=int, default=10000)
+    parser.add_argument("--under", default="", help="a tool that is to run the server")
+    return parser.parse_known_args()[0]
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def pin(choose):
+    os.sched_setaffinity(0, {choose(os.sched_getaffinity(0))})
+
+
+@contextlib.contextmanager
+def running(options, *words):
+    """The server, from when it accepts connections (on a port that is put in for PORT) on."""
+    def prepare():
+        if not options.under:
+            pin(max)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (DESCRIPTORS, DESCRIPTORS))
+
+    port = free_port()
+    command = [*shlex.split(options.under), options.program,
+               *(str(port) if word == "PORT" else word for word in words)]
+    server = subprocess.Popen(command, stdout=subprocess.DEVNULL, preexec_fn=prepare,
+                              start_new_session=True)
+    try:
+        wait_until_ready(server, port)
+        yield server, port
+        if server.poll() is not None:
+            raise SystemExit(f"{options.program}: ended while it was loaded")
+    finally:
+        end(server, counted=bool(options.under))
+
+
+def wait_until_ready(server, port):
+    for _ in range(READY_S * 100):
+        with contextlib.suppress(OSError):
+            socket.create_connection(("127.0.0.1", port)).close()
+            return
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            server.wait(0.01)
+            raise SystemExit(f"{server.args[0]}: ended with {server.returncode} at its start")
+    raise SystemExit(f"{server.args[0]}: accepts no connection after {READY_S} s")
+
+
+def end(server, counted):
+    """Ends it and the tool around it, which is of the same session and still has to tell its count.
+
+    memcached takes up to a second to heed a polite request, which timed runs need not wait for.
+    """
+    if server.poll() is None:
+        os.killpg(server.pid, signal.SIGTERM if counted else signal.SIGKILL)
+    try:
+        server.wait(END_S)
+    except subprocess.TimeoutExpired:
+        os.killpg(server.pid, signal.SIGKILL)
+        raise SystemExit(f"{server.args[0]}: does not end") from None
+
+
+def processor_ns(server):
+    """The time that all its threads have had on a processor."""
+    tasks = pathlib.Path(f"/proc/{server.pid}/task").glob("*/schedstat")
+    return sum(int(task.read_text().split()[0]) for task in tasks)
+
+
+def load(options, server, *words):
+    """Runs the client to its end: what it printed, and the server's processor time until then."""
+    environment = {k: v for k, v in os.environ.items() if k != "LD_LIBRARY_PATH"}
+    before = processor_ns(server)
+    try:
+        done = subprocess.run([options.client, *words], text=True, capture_output=True, check=False,
+                              env=environment, timeout=LOAD_S,
+                              preexec_fn=None if options.under else lambda: pin(min))
+    except subprocess.TimeoutExpired:
+        raise SystemExit(f"{options.client}: no end after {LOAD_S} s") from None
+    spent = processor_ns(server) - before
+    if done.returncode != 0:
+        raise SystemExit(f"{' '.join(done.args)}: status {done.returncode}: {done.stderr[-300:]}")
+    return done.stdout, spent
+
+
+def mapped(options, server, prefix):
+    """The shared object that it maps whose name begins so; not asked where a tool runs it."""
+    if options.under:
+        return ""
+    for line in pathlib.Path(f"/proc/{server.pid}/maps").read_text().splitlines():
+        path = line.split(maxsplit=5)[-1]
+        if pathlib.Path(path).name.startswith(prefix):
+            return path
+    raise SystemExit(f"{server.args[0]}: {prefix} is not mapped into it")
+
+
+def version(options):
+    done = subprocess.run([options.program, "--version"], text=True, capture_output=True,
+                          check=False)
+    return done.stdout.strip()
+
+
+def tell(**row):
+    print(json.dumps(row))
+
+
+def report(options, library, answered, per_second, spent_ns):
+    """One run in the protocol of all contestants."""
+    tell(version=version(options), library=library)
+    tell(metric="requests_per_s", unit="/s", value=per_second)
+    tell(metric="processor_us", unit="us", value=spent_ns / 1e3 / answered)
+    tell(work="answered", value=answered)
+    tell(ops="request", value=answered)

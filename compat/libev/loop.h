@@ -1,0 +1,147 @@
+// struct ev_loop: one loop of libev's, made of a spate::Loop that waits, a queue of its own of what
+// came of it, and the kinds of watchers that core does not know.
+//
+// One turn asks core for events once (Loop::run(Run::once), or no_wait), during which core hands
+// over what is ready and what has expired, and this object only queues it. The program's callbacks
+// are called after that, by invoke_pending, when nothing of core's is on the stack: they may throw,
+// longjmp(), run the loop once more or destroy it.
+//
+// Threads: as ev(3) says, the program's own lock is what allows several; between the release and
+// the acquire callback the loop sleeps and may be touched. raise() is safe anywhere at any time.
+//
+// Semantics: ev(3) "FUNCTIONS CONTROLLING EVENT LOOPS"; the order of a turn is that of its list
+// under "ev_run".
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <vector>
+
+#include "compat/libev/overlay.h"
+#include "compat/libev/pending_queue.h"
+#include "compat/libev/periodics.h"
+#include "compat/libev/stats.h"
+#include "spate/loop.h"
+
+namespace spate::libev {
+
+// Watchers whose `active` is one more than their place.
+class WatcherList {
+ public:
+  void add(ev_watcher& watcher) {
+    watchers_.push_back(&watcher);
+    watcher.active = static_cast<int>(watchers_.size());
+  }
+  void remove(ev_watcher& watcher) {
+    ev_watcher* last = watchers_.back();
+    watchers_[static_cast<std::size_t>(watcher.active) - 1] = last;
+    last->active = watcher.active;
+    watchers_.pop_back();
+    watcher.active = 0;
+  }
+  void feed_all(PendingQueue& pending, int events) const {
+    for (ev_watcher* watcher : watchers_) pending.feed(*watcher, events);
+  }
+  bool empty() const { return watchers_.empty(); }
+  const std::vector<ev_watcher*>& all() const { return watchers_; }
+  bool is_consistent() const;
+
+ private:
+  std::vector<ev_watcher*> watchers_;
+};
+
+}  // namespace spate::libev
+
+struct ev_loop final : spate::Dispatcher {
+ public:
+  using Release = void (*)(struct ev_loop*) noexcept;
+
+  // Takes one of the backends that `flags` name. False when none can be had.
+  bool open(unsigned int flags);
+  void destroy();
+
+  int run(int flags);
+
+  // A watcher of whatever kind, when it starts or stops. begin() is false if there is nothing to
+  // do.
+  bool begin(ev_watcher& watcher);
+  bool end(ev_watcher& watcher);
+
+  // Whether it must not sleep, though core would.
+  bool has_work() const { return has_refused || has_messages(); }
+
+  // Any thread, any signal handler: sets the flag, and has the loop look at it soon.
+  void raise(std::atomic<bool>& flag) noexcept;
+  void feed_asyncs();
+  void feed_signals();
+
+  // The wall clock as of the start of this turn.
+  double wall_now() const;
+  // Looks at the clock if that was long ago, or at any rate.
+  void update_wall();
+  void read_wall(bool was_set);
+
+  void refork();
+
+  // What core tells.
+  void ready(spate::Loop&, spate::FdNode& node, spate::Events events) override;
+  void expired(spate::Loop&, spate::TimerNode& node) override;
+  void run_pending(spate::Loop&) override;
+  void before_wait(spate::Loop&) override;
+  void after_wait(spate::Loop&) override;
+
+  spate::libev::Stats stats{*this};  // Outlives core.
+  std::unique_ptr<spate::Loop> core;
+  spate::libev::PendingQueue pending;
+  std::vector<ev_watcher*> timers_due;
+  spate::libev::Periodics periodics{*this};
+  spate::libev::WatcherList prepares;
+  spate::libev::WatcherList checks;
+  spate::libev::WatcherList forks;
+  spate::libev::WatcherList cleanups;
+  spate::libev::WatcherList asyncs;
+  spate::libev::WatcherList idles[spate::kPriorityLevels];
+  int idle_count = 0;
+  bool has_refused = false;  // A descriptor, whose watcher waits in the queue.
+
+  std::atomic<bool> async_raised{false};
+  std::atomic<bool> signal_raised{false};
+  bool gets_messages = false;
+  bool rereads_messages = false;  // After a fork.
+  // Stands in the queue for the messages of other threads and of signal handlers.
+  ev_watcher messenger{0, 0, EV_MAXPRI, nullptr, read_messages};
+
+  unsigned int flags = 0;
+  unsigned int backend = 0;
+  int break_how = EVBREAK_CANCEL;
+  bool fork_due = false;
+  int known_pid = 0;  // With EVFLAG_FORKCHECK.
+  unsigned int depth = 0;
+  unsigned int iteration = 0;
+  void* userdata = nullptr;
+  ev_loop_callback invoke_pending = ev_invoke_pending;
+  Release release = nullptr;
+  Release acquire = nullptr;
+  double io_interval = 0;
+  double timeout_interval = 0;
+
+ private:
+  static void read_messages(struct ev_loop* loop, ev_watcher*, int);
+
+  void turn(int flags);
+  bool has_messages() const { return async_raised.load() || signal_raised.load(); }
+  void call_all(const spate::libev::WatcherList& watchers, int events);
+  void look_for_fork();
+  void wait(spate::Run mode);
+  // The collect intervals: true if the wait is over.
+  bool has_slept() { return (io_interval > 0 || timeout_interval > 0) && sleep_first(); }
+  bool sleep_first();
+  bool sleep_on_descriptor(std::int64_t nanos);
+  void feed_all();
+  void feed_timers();
+  void feed_idle();
+
+  std::int64_t wall_offset_ = 0;
+  std::int64_t wall_read_at_ = 0;
+  std::int64_t polled_at_ = 0;
+};

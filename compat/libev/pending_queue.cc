@@ -1,0 +1,53 @@
+#include "compat/libev/pending_queue.h"
+
+#include <cstdlib>
+
+#include "compat/libev/fatal.h"
+
+namespace spate::libev {
+
+namespace {
+
+constexpr int kFirstCapacity = 64;
+
+}  // namespace
+
+PendingQueue::~PendingQueue() {
+  for (const Stack& stack : stacks_) std::free(stack.entries);
+}
+
+void PendingQueue::grow(Stack& stack) {
+  const int capacity = stack.capacity == 0 ? kFirstCapacity : stack.capacity * 2;
+  void* entries = std::realloc(stack.entries, static_cast<std::size_t>(capacity) * sizeof(Entry));
+  require(entries != nullptr, "out of memory for pending events");
+  stack.entries = static_cast<Entry*>(entries);
+  stack.capacity = capacity;
+}
+
+int PendingQueue::blank(ev_watcher& watcher) {
+  Entry& entry = stacks_[level_of(watcher)].entries[watcher.pending - 1];
+  entry.watcher = &stand_in_;
+  watcher.pending = 0;
+  return entry.events;
+}
+
+int PendingQueue::size() const {
+  int size = 0;
+  for (const Stack& stack : stacks_) size += stack.size;
+  return size;
+}
+
+bool PendingQueue::is_consistent() const {
+  for (int level = 0; level < kPriorityLevels; ++level) {
+    const Stack& stack = stacks_[level];
+    if ((stack.size == 0) != ((filled_ >> level & 1) == 0)) return false;
+    for (int i = 0; i < stack.size; ++i) {
+      const ev_watcher& watcher = *stack.entries[i].watcher;
+      if (&watcher == &stand_in_) continue;
+      if (watcher.pending != i + 1 || level_of(watcher) != level) return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace spate::libev

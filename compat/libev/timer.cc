@@ -1,0 +1,82 @@
+// ev_timer: the struct is core's node; its deadline lies where the program has `at`.
+//
+// Semantics: ev(3) "ev_timer", "The special problem of being too early". A nanosecond is added to
+// each deadline, since core calls what is due exactly now and libev only what has passed.
+#include "compat/libev/fatal.h"
+#include "compat/libev/loop.h"
+#include "compat/libev/seconds.h"
+
+using spate::libev::base;
+using spate::libev::node_of;
+using spate::libev::to_nanos;
+using spate::libev::to_seconds;
+
+namespace {
+
+std::int64_t deadline_after(const struct ev_loop& loop, double seconds) {
+  return loop.core->now().count() + to_nanos(seconds) + 1;
+}
+
+double remaining(const struct ev_loop& loop, std::int64_t deadline) {
+  return to_seconds(deadline - 1 - loop.core->now().count());
+}
+
+void start_after(struct ev_loop& loop, ev_timer& timer, double seconds) {
+  spate::libev::set_deadline_at(timer, deadline_after(loop, seconds));
+  if (loop.core->start(node_of(timer))) return;
+  spate::libev::set_seconds_at(timer, seconds);
+  loop.pending.feed(base(timer), EV_ERROR | EV_TIMER);
+}
+
+void stop_active(struct ev_loop& loop, ev_timer& timer) {
+  loop.core->stop(node_of(timer));
+  const std::int64_t deadline = spate::libev::deadline_at(timer);
+  spate::libev::set_seconds_at(timer, remaining(loop, deadline));
+}
+
+}  // namespace
+
+// Called by core for a node that it has just made inactive.
+void ev_loop::expired(spate::Loop& loop, spate::TimerNode& node) {
+  auto& timer = reinterpret_cast<ev_timer&>(node);
+  const std::int64_t deadline = spate::libev::deadline_at(timer);
+  const double repeat = timer.repeat;
+  timers_due.push_back(&base(timer));
+  if (!(repeat > 0)) return spate::libev::set_seconds_at(timer, remaining(*this, deadline));
+  const std::int64_t now = loop.now().count();
+  const std::int64_t next = deadline + to_nanos(repeat);
+  spate::libev::set_deadline_at(timer, next > now ? next : now + 1);
+  spate::libev::require(loop.start(node), "out of memory for a repeating timer");
+}
+
+void ev_timer_start(struct ev_loop* loop, ev_timer* timer) noexcept {
+  if (timer->active != 0) return;
+  spate::libev::clamp_priority(base(*timer));
+  start_after(*loop, *timer, spate::libev::seconds_at(*timer));
+}
+
+void ev_timer_stop(struct ev_loop* loop, ev_timer* timer) noexcept {
+  loop->pending.clear(base(*timer));
+  if (timer->active != 0) stop_active(*loop, *timer);
+}
+
+// Core may read a node that it has not got only to start it: the rest is the program's memory.
+void ev_timer_again(struct ev_loop* loop, ev_timer* timer) noexcept {
+  loop->pending.clear(base(*timer));
+  const double repeat = timer->repeat;
+  if (timer->active != 0) {
+    if (repeat != 0) {
+      loop->core->restart(node_of(*timer), deadline_after(*loop, repeat));
+    } else {
+      stop_active(*loop, *timer);
+    }
+  } else if (repeat != 0) {
+    spate::libev::clamp_priority(base(*timer));
+    start_after(*loop, *timer, repeat);
+  }
+}
+
+ev_tstamp ev_timer_remaining(struct ev_loop* loop, ev_timer* timer) noexcept {
+  return timer->active != 0 ? remaining(*loop, spate::libev::deadline_at(*timer))
+                            : spate::libev::seconds_at(*timer);
+}

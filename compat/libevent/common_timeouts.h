@@ -1,0 +1,50 @@
+// CommonTimeouts: the durations that a program told a base it will use often.
+//
+// Semantics: event2/event.h (event_base_init_common_timeout); that a copy of the value is as good,
+// and how many there may be: probes.
+//
+// A program gets a timeval that the library knows again: above the 20 bits that microseconds take,
+// tv_usec has a mark and the number of the duration. spate's timers need no such hint, so all that
+// is left to do is to take the mark off.
+#pragma once
+
+#include "compat/libevent/event_api.h"
+#include "compat/libevent/timeval.h"
+
+namespace spate::libevent {
+
+class CommonTimeouts {
+ public:
+  CommonTimeouts() = default;
+  CommonTimeouts(const CommonTimeouts&) = delete;
+  CommonTimeouts& operator=(const CommonTimeouts&) = delete;
+  ~CommonTimeouts();
+
+  // Stays where it is as long as the base lives. Null if there are too many, or no memory.
+  const timeval* add(const timeval& duration);
+
+  std::int64_t nanos_in(const timeval& timeout) const {
+    return is_marked(timeout) ? nanos_of(plain(timeout)) : nanos_of(timeout);
+  }
+
+ private:
+  static constexpr int kMost = 256;
+  static constexpr int kMicrosBits = 20;
+  static constexpr long kMarkMask = 0xf0000000;
+  static constexpr long kMark = 0x50000000;
+
+  static int number_in(const timeval& timeout) {
+    return static_cast<int>(timeout.tv_usec >> kMicrosBits & (kMost - 1));
+  }
+  bool is_marked(const timeval& timeout) const {
+    return (timeout.tv_usec & kMarkMask) == kMark && number_in(timeout) < count_;
+  }
+  static timeval plain(const timeval& timeout) {
+    return {.tv_sec = timeout.tv_sec, .tv_usec = timeout.tv_usec & ((1L << kMicrosBits) - 1)};
+  }
+
+  timeval* timeouts_[kMost];
+  int count_ = 0;
+};
+
+}  // namespace spate::libevent

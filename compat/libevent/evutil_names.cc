@@ -1,0 +1,62 @@
+// Names to addresses, by libc, and what its errors are called.
+//
+// Semantics: event2/util.h; missing hints, and the texts: probes.
+#include <event2/util.h>
+#include <netdb.h>
+
+namespace {
+
+// As libevent, which knows names of its own for the errors that its own resolver has, too.
+const char* own_text(int error) {
+  switch (error) {
+    case 0:
+      return "No error";
+    case EVUTIL_EAI_CANCEL:
+      return "Request canceled";
+    case EVUTIL_EAI_ADDRFAMILY:
+      return "address family for nodename not supported";
+    case EVUTIL_EAI_AGAIN:
+      return "temporary failure in name resolution";
+    case EVUTIL_EAI_BADFLAGS:
+      return "invalid value for ai_flags";
+    case EVUTIL_EAI_FAIL:
+      return "non-recoverable failure in name resolution";
+    case EVUTIL_EAI_FAMILY:
+      return "ai_family not supported";
+    case EVUTIL_EAI_MEMORY:
+      return "memory allocation failure";
+    case EVUTIL_EAI_NODATA:
+      return "no address associated with nodename";
+    case EVUTIL_EAI_NONAME:
+      return "nodename nor servname provided, or not known";
+    case EVUTIL_EAI_SERVICE:
+      return "servname not supported for ai_socktype";
+    case EVUTIL_EAI_SOCKTYPE:
+      return "ai_socktype not supported";
+    case EVUTIL_EAI_SYSTEM:
+      return "system error";
+    default:
+      return nullptr;
+  }
+}
+
+}  // namespace
+
+// No hints mean no flags: libc's own default, AI_ADDRCONFIG and AI_V4MAPPED, is not libevent's.
+int evutil_getaddrinfo(const char* node, const char* service, const evutil_addrinfo* hints,
+                       evutil_addrinfo** result) {
+  const evutil_addrinfo none{};
+  return getaddrinfo(node, service, hints != nullptr ? hints : &none, result);
+}
+
+// libc allocated it, and libc frees it: not the program's functions.
+void evutil_freeaddrinfo(evutil_addrinfo* list) {
+  if (list != nullptr) {
+    freeaddrinfo(list);
+  }
+}
+
+const char* evutil_gai_strerror(int error) {
+  const char* text = own_text(error);
+  return text != nullptr ? text : gai_strerror(error);
+}

@@ -1,0 +1,88 @@
+// Clocks that do not run back, and dates as HTTP writes them.
+//
+// Semantics: event2/util.h; which clock each flag means, a timer that was never configured, and
+// years of other than four digits: probes.
+#include <event2/util.h>
+#include <sys/time.h>
+
+#include <ctime>
+
+#include "compat/libevent/memory.h"
+
+// All zero, as it is made, it means the wall clock.
+struct evutil_monotonic_timer {
+  clockid_t clock;
+  timeval adjustment;  // What the wall clock has been set back by, seen so far.
+  timeval last;
+};
+
+namespace {
+
+// The clock by the hint flags: cheap and coarse unless asked otherwise.
+clockid_t clock_for(int flags) {
+  if ((flags & EV_MONOT_FALLBACK) != 0) {
+    return CLOCK_REALTIME;
+  }
+  return (flags & EV_MONOT_PRECISE) != 0 ? CLOCK_MONOTONIC : CLOCK_MONOTONIC_COARSE;
+}
+
+// Where the wall clock was set back, time stands still and goes on from there.
+void never_back(evutil_monotonic_timer& timer, timeval& now) {
+  timeradd(&now, &timer.adjustment, &now);
+  if (timercmp(&now, &timer.last, <)) {
+    timeval back;
+    timersub(&timer.last, &now, &back);
+    timeradd(&timer.adjustment, &back, &timer.adjustment);
+    now = timer.last;
+  }
+  timer.last = now;
+}
+
+const char* name_of(const char* const* names, int count, int index) {
+  return index >= 0 && index < count ? names[index] : "???";
+}
+
+}  // namespace
+
+evutil_monotonic_timer* evutil_monotonic_timer_new() {
+  return static_cast<evutil_monotonic_timer*>(
+      spate::libevent::allocate_zeroed(sizeof(evutil_monotonic_timer)));
+}
+
+void evutil_monotonic_timer_free(evutil_monotonic_timer* timer) {
+  if (timer != nullptr) {
+    spate::libevent::release(timer);
+  }
+}
+
+int evutil_configure_monotonic_time(evutil_monotonic_timer* timer, int flags) {
+  *timer = {clock_for(flags), {}, {}};
+  return 0;
+}
+
+int evutil_gettime_monotonic(evutil_monotonic_timer* timer, timeval* now) {
+  timespec time;
+  if (clock_gettime(timer->clock, &time) != 0) {
+    return -1;
+  }
+  *now = {time.tv_sec, time.tv_nsec / 1000};
+  if (timer->clock == CLOCK_REALTIME) {
+    never_back(*timer, *now);
+  }
+  return 0;
+}
+
+int evutil_date_rfc1123(char* date, const size_t size, const tm* time) {
+  static const char* const days[] = {"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"};
+  static const char* const months[] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
+                                       "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
+  tm now;
+  if (time == nullptr) {
+    const std::time_t seconds = std::time(nullptr);
+    time = gmtime_r(&seconds, &now);
+  }
+  return evutil_snprintf(date, size, "%s, %02d %s %4d %02d:%02d:%02d GMT",
+                         name_of(days, 7, time->tm_wday), time->tm_mday,
+                         name_of(months, 12, time->tm_mon), 1900 + time->tm_year, time->tm_hour,
+                         time->tm_min, time->tm_sec);
+}

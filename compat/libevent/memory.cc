@@ -1,0 +1,138 @@
+#include "compat/libevent/memory.h"
+
+#include <event2/event.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <new>
+
+// What the linker's --wrap makes of a call of malloc() anywhere in this library, and of libc's own.
+extern "C" {
+void* __real_malloc(std::size_t size);
+void* __real_calloc(std::size_t count, std::size_t size);
+void* __real_realloc(void* old, std::size_t size);
+void __real_free(void* memory);
+void* __wrap_malloc(std::size_t size);
+void* __wrap_calloc(std::size_t count, std::size_t size);
+void* __wrap_realloc(void* old, std::size_t size);
+void __wrap_free(void* memory);
+}
+
+namespace spate::libevent {
+namespace {
+
+// Each may be null by itself: then libc's is meant, as in libevent.
+struct MemoryFunctions {
+  void* (*malloc)(std::size_t size);
+  void* (*realloc)(void* old, std::size_t size);
+  void (*free)(void* memory);
+};
+
+// Constant initialisation: libstdc++ allocates while the library is being loaded.
+constinit MemoryFunctions program{};
+
+void* zeroed_by_program(std::size_t count, std::size_t size) {
+  if (size != 0 && count > SIZE_MAX / size) {
+    errno = ENOMEM;
+    return nullptr;
+  }
+  void* memory = program.malloc(count * size);
+  if (memory == nullptr) {
+    errno = ENOMEM;
+    return nullptr;
+  }
+  return std::memset(memory, 0, count * size);
+}
+
+}  // namespace
+
+void* allocate(std::size_t size) { return size == 0 ? nullptr : __wrap_malloc(size); }
+
+void* allocate_zeroed(std::size_t size) { return size == 0 ? nullptr : __wrap_calloc(1, size); }
+
+void* reallocate(void* old, std::size_t size) { return __wrap_realloc(old, size); }
+
+void release(void* memory) { __wrap_free(memory); }
+
+char* duplicate(const char* text) {
+  if (text == nullptr) {
+    errno = EINVAL;
+    return nullptr;
+  }
+  const std::size_t size = std::strlen(text) + 1;
+  void* copy = allocate(size);
+  if (copy == nullptr) {
+    errno = ENOMEM;
+    return nullptr;
+  }
+  return static_cast<char*>(std::memcpy(copy, text, size));
+}
+
+}  // namespace spate::libevent
+
+using spate::libevent::program;
+
+void* __wrap_malloc(std::size_t size) {
+  return program.malloc != nullptr ? program.malloc(size) : __real_malloc(size);
+}
+
+void* __wrap_calloc(std::size_t count, std::size_t size) {
+  return program.malloc != nullptr ? spate::libevent::zeroed_by_program(count, size)
+                                   : __real_calloc(count, size);
+}
+
+void* __wrap_realloc(void* old, std::size_t size) {
+  return program.realloc != nullptr ? program.realloc(old, size) : __real_realloc(old, size);
+}
+
+void __wrap_free(void* memory) {
+  if (program.free != nullptr) {
+    program.free(memory);
+  } else {
+    __real_free(memory);
+  }
+}
+
+void event_set_mem_functions(void* (*malloc_function)(size_t size),
+                             void* (*realloc_function)(void* old, size_t size),
+                             void (*free_function)(void* memory)) {
+  program = {malloc_function, realloc_function, free_function};
+}
+
+// libstdc++'s own would take memory by aligned_alloc(), which the program cannot replace, and give
+// it to the program's free(). So these take a little more, and note in front what is to be freed.
+namespace {
+
+std::size_t with_room(std::size_t size, std::align_val_t alignment) {
+  return size + static_cast<std::size_t>(alignment) + sizeof(void*);
+}
+
+void* align(void* block, std::align_val_t alignment) {
+  const auto unit = static_cast<std::uintptr_t>(alignment);
+  const auto first = reinterpret_cast<std::uintptr_t>(block) + sizeof(void*);
+  auto* aligned = reinterpret_cast<void**>((first + unit - 1) / unit * unit);
+  aligned[-1] = block;
+  return aligned;
+}
+
+}  // namespace
+
+void* operator new(std::size_t size, std::align_val_t alignment) {
+  return align(::operator new(with_room(size, alignment)), alignment);
+}
+
+void* operator new(std::size_t size, std::align_val_t alignment, const std::nothrow_t&) noexcept {
+  void* block = ::operator new(with_room(size, alignment), std::nothrow);
+  return block != nullptr ? align(block, alignment) : nullptr;
+}
+
+void operator delete(void* memory, std::align_val_t) noexcept {
+  if (memory != nullptr) {
+    ::operator delete(static_cast<void**>(memory)[-1]);
+  }
+}
+
+void operator delete(void* memory, std::size_t, std::align_val_t alignment) noexcept {
+  ::operator delete(memory, alignment);
+}

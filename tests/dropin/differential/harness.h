@@ -1,0 +1,105 @@
+#pragma once
+
+// What the programs of this directory share: seeds, cases, random numbers. A program prints only
+// what must be the same on the original and on the drop-in; see run.py for how it is compared.
+
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+// --- Random numbers: the same on every machine. ---
+
+static uint64_t random_state;
+
+static inline uint64_t random_next(void) {
+  random_state += 0x9e3779b97f4a7c15ULL;
+  uint64_t z = random_state;
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
+  return z ^ (z >> 31);
+}
+
+// 0 .. limit - 1
+static inline int random_below(int limit) { return (int)(random_next() % (uint64_t)limit); }
+
+static inline int random_chance(int percent) { return random_below(100) < percent; }
+
+// --- Each seed or case is a block of the output, and in a process of its own, so that none sees
+// what another left behind, and one that crashes says so. ---
+
+enum { kBlockSeconds = 30 };
+
+// What was printed before a crash tells where it was.
+static inline void flush_and_end(int number) {
+  fflush(stdout);
+  signal(number, SIG_DFL);
+  raise(number);
+}
+
+static inline void run_block(void (*run)(void)) {
+  fflush(stdout);
+  const pid_t child = fork();
+  if (child == 0) {
+    static const int fatal[] = {SIGABRT, SIGSEGV, SIGBUS, SIGALRM, SIGFPE, SIGILL};
+    for (size_t i = 0; i < sizeof fatal / sizeof *fatal; i++) {
+      signal(fatal[i], flush_and_end);
+    }
+    alarm(kBlockSeconds);
+    run();
+    fflush(stdout);
+    _exit(0);
+  }
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0) {
+  }
+  if (WIFSIGNALED(status)) {
+    printf("ended by signal %d\n", WTERMSIG(status));
+  } else if (WEXITSTATUS(status) != 0) {
+    printf("exit status %d\n", WEXITSTATUS(status));
+  }
+}
+
+typedef struct Case {
+  const char* name;
+  void (*run)(void);
+} Case;
+
+// PROGRAM [NAME]...: all cases, or those whose name contains one of the words.
+static inline int run_cases(int argc, char** argv, const Case* cases, size_t count) {
+  setvbuf(stdout, NULL, _IOLBF, 0);
+  for (size_t i = 0; i < count; i++) {
+    int wanted = argc < 2;
+    for (int word = 1; word < argc; word++) {
+      wanted |= strstr(cases[i].name, argv[word]) != NULL;
+    }
+    if (wanted) {
+      printf("# %s\n", cases[i].name);
+      run_block(cases[i].run);
+    }
+  }
+  return 0;
+}
+
+// --- Seeds: PROGRAM --seed FIRST --count HOW_MANY. ---
+
+static inline int run_seeds(int argc, char** argv, void (*run)(void)) {
+  uint64_t first = 1;
+  uint64_t count = 1;
+  for (int i = 1; i + 1 < argc; i += 2) {
+    if (strcmp(argv[i], "--seed") == 0) {
+      first = strtoull(argv[i + 1], NULL, 10);
+    } else if (strcmp(argv[i], "--count") == 0) {
+      count = strtoull(argv[i + 1], NULL, 10);
+    }
+  }
+  for (uint64_t seed = first; seed < first + count; seed++) {
+    random_state = seed * 0x2545f4914f6cdd1dULL;
+    printf("# seed %llu\n", (unsigned long long)seed);
+    run_block(run);
+  }
+  return 0;
+}

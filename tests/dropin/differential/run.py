@@ -1,0 +1,200 @@
+#!/usr/bin/env python3
+"""Runs one program on an original library and on the drop-in, and compares what it prints.
+
+    run.py PROGRAM --lib-dir DIRECTORY [--seeds FIRST:LAST] [--stderr] [-- ARGUMENT...]
+
+The program is linked to the original; DIRECTORY has the drop-in under the same name. Compared are
+the lines on stdout, how the program ended and, with --stderr, the lines on stderr. With --seeds it
+is called as `PROGRAM --seed N --count M ARGUMENT...`, once for --chunk seeds. A line that begins
+with "# " opens a block (a seed, a case), and of the blocks that differ the shortest is shown.
+
+Ends with 0 when all is equal, 1 when not, 2 when it could not be compared, 77 when it is left out.
+"""
+
+import argparse
+import difflib
+import glob
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+
+LOADED = re.compile(r"calling init: (\S*/lib(?:ev|event\S*)[.-][\d.]*so[\d.]*)\s*$", re.MULTILINE)
+FORGOTTEN = re.compile(r"LD_|LIBEV_|EVENT_")  # What changes how the libraries behave.
+CONTEXT = 12
+SHOWN_MAX = 60
+
+
+class Outcome:
+    def __init__(self, stdout, stderr, ending, loaded):
+        self.stdout, self.stderr, self.ending, self.loaded = stdout, stderr, ending, loaded
+
+
+def ending_of(status):
+    if status is None:
+        return "did not end in time"
+    return f"exit status {status}" if status >= 0 else f"ended by {signal.Signals(-status).name}"
+
+
+def run(command, lib_dir, seconds):
+    environment = {k: v for k, v in os.environ.items() if not FORGOTTEN.match(k)}
+    if lib_dir:
+        environment["LD_LIBRARY_PATH"] = lib_dir
+    with tempfile.TemporaryDirectory() as directory:
+        environment.update(LD_DEBUG="files", LD_DEBUG_OUTPUT=os.path.join(directory, "loaded"))
+        process = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                   start_new_session=True)
+        try:
+            stdout, stderr = process.communicate(timeout=seconds)
+            status = process.returncode
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)  # Its own session: what it forked as well.
+            stdout, stderr = process.communicate()
+            status = None
+        loaded = set()
+        for name in glob.glob(os.path.join(directory, "loaded.*")):
+            with open(name, errors="replace") as file:
+                loaded.update(LOADED.findall(file.read()))
+    return Outcome(stdout.decode(errors="replace").splitlines(),
+                   stderr.decode(errors="replace").splitlines(), ending_of(status), loaded)
+
+
+def wrong_library(outcome, lib_dir):
+    """Why the outcome is not one of the library that was asked for; "" when it is."""
+    if not outcome.loaded:
+        return "no libev or libevent was loaded"
+    for name in outcome.loaded:
+        inside = os.path.dirname(os.path.realpath(name)) == os.path.realpath(lib_dir)
+        if inside != outcome.is_ours:
+            return f"{'the drop-in' if outcome.is_ours else 'the original'} was wanted, not {name}"
+    return ""
+
+
+def blocks(lines):
+    """[(title, lines)] in order; what comes before the first title is the block ""."""
+    found = [("", [])]
+    for line in lines:
+        if line.startswith("# "):
+            found.append((line[2:], []))
+        else:
+            found[-1][1].append(line)
+    return [block for block in found if block[0] or block[1]]
+
+
+def differing_blocks(theirs, ours):
+    ours_by_title = dict(blocks(ours))
+    theirs_by_title = dict(blocks(theirs))
+    for title in dict.fromkeys([*theirs_by_title, *ours_by_title]):
+        pair = theirs_by_title.get(title), ours_by_title.get(title)
+        if pair[0] != pair[1]:
+            yield title, pair[0], pair[1]
+
+
+def show(what, title, theirs, ours):
+    print(f"--- {what}: differs in \"{title}\" (- the original, + the drop-in)")
+    if theirs is None or ours is None:
+        print("    only the " + ("drop-in" if theirs is None else "original") + " came to it")
+        return
+    same = 0
+    while same < min(len(theirs), len(ours)) and theirs[same] == ours[same]:
+        same += 1
+    start = max(0, same - CONTEXT)
+    difference = list(difflib.unified_diff(theirs[start:same + SHOWN_MAX],
+                                           ours[start:same + SHOWN_MAX], n=CONTEXT, lineterm=""))
+    print(f"    first difference at line {same + 1} of the block")
+    for line in difference[2:SHOWN_MAX]:
+        print("    " + line)
+
+
+class Comparison:
+    def __init__(self, options):
+        self.options = options
+        self.differing = []  # (length, what, title, theirs, ours)
+        self.endings = []
+        self.compared = 0
+
+    def compare(self, arguments):
+        """False when the two could not be compared."""
+        command = [self.options.program, *arguments, *self.options.arguments]
+        pair = []
+        for is_ours in (False, True):
+            outcome = run(command, self.options.lib_dir if is_ours else None, self.options.limit)
+            outcome.is_ours = is_ours
+            problem = wrong_library(outcome, self.options.lib_dir)
+            if problem:
+                print(f"{' '.join(command)}: {problem}")
+                print("\n".join(outcome.stderr[-10:]))
+                return False
+            pair.append(outcome)
+        self.note(" ".join(command), *pair)
+        return True
+
+    def note(self, command, theirs, ours):
+        streams = [("stdout", theirs.stdout, ours.stdout)]
+        if self.options.stderr:
+            streams.append(("stderr", theirs.stderr, ours.stderr))
+        for what, one, other in streams:
+            for title, a, b in differing_blocks(one, other):
+                missing = 10 ** 6 if a is None or b is None else 0
+                self.differing.append((missing + len(a or b or []), what, title, a, b))
+        self.compared += len(blocks(theirs.stdout))
+        if theirs.ending != ours.ending:
+            self.endings.append((command, theirs, ours))
+
+    def report(self):
+        if not self.differing and not self.endings:
+            print(f"{self.compared} blocks are equal")
+            return 0
+        for command, theirs, ours in self.endings[:3]:
+            print(f"--- {command}\n    the original: {theirs.ending}; the drop-in: {ours.ending}")
+            for line in ours.stderr[-10:]:
+                print("    stderr of the drop-in: " + line)
+        if self.differing:
+            self.differing.sort(key=lambda entry: entry[0])
+            titles = [entry[2] for entry in self.differing]
+            print(f"{len(titles)} of {self.compared} blocks differ: " + ", ".join(titles[:20]))
+            for entry in self.differing[:self.options.show]:
+                show(*entry[1:])
+        return 1
+
+
+def chunks(seeds, size):
+    first, last = (int(word) for word in seeds.split(":"))
+    for seed in range(first, last + 1, size):
+        yield ["--seed", str(seed), "--count", str(min(size, last + 1 - seed))]
+
+
+def options_from(words):
+    parser = argparse.ArgumentParser(usage=__doc__)
+    parser.add_argument("program", nargs="?")
+    parser.add_argument("--lib-dir", help="where the drop-in is")
+    parser.add_argument("--missing", metavar="PACKAGE", help="say so, and end with 77")
+    parser.add_argument("--seeds", metavar="FIRST:LAST")
+    parser.add_argument("--chunk", type=int, default=250, help="seeds for one call")
+    parser.add_argument("--limit", type=int, default=100, help="seconds for one call")
+    parser.add_argument("--show", type=int, default=1, help="differing blocks to show")
+    parser.add_argument("--stderr", action="store_true", help="compare stderr too")
+    words, arguments = (words[:words.index("--")], words[words.index("--") + 1:]) \
+        if "--" in words else (words, [])
+    options = parser.parse_args(words)
+    options.arguments = arguments
+    return options
+
+
+def main():
+    options = options_from(sys.argv[1:])
+    if options.missing:
+        print(f"left out: {options.missing} is not installed")
+        return 77
+    comparison = Comparison(options)
+    for arguments in chunks(options.seeds, options.chunk) if options.seeds else [[]]:
+        if not comparison.compare(arguments):
+            return 2
+    return comparison.report()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

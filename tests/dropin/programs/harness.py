@@ -1,0 +1,498 @@
+"""Runs Debian's own programs on the drop-in libraries, or on the originals.
+
+A test is a file beside this one:
+
+    import harness
+
+    def test(run):
+        harness.need("nghttpd")
+        port = harness.free_port()
+        server = run.start("nghttpd", "--no-tls", port)
+        server.wait_tcp(port)
+        ...
+        harness.check(answer == expected, f"got {answer!r}")
+
+    if __name__ == "__main__":
+        harness.main(test, library="libev.so.4")
+
+    test.py --mode original                                    on the installed library
+    test.py --mode dropin --lib-dir DIR                        on ours
+    test.py --mode faults --lib-dir DIR --weather FILE.so      on ours, with calls that fail
+
+`original` takes --weather too: what a program cannot stand on the original library either says
+nothing about ours. Such a program gets milder weather, Weather(...) in its start(), and the reason
+stands beside it.
+
+Everything that a test starts gets a private directory, its output is shown when the test fails,
+and all of it is ended when the test ends, whatever happened.
+"""
+
+import argparse
+import ctypes
+import dataclasses
+import os
+import pwd
+import re
+import shutil
+import signal
+import socket
+import stat
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+
+SKIPPED = 77  # What ctest takes as "skipped".
+ANSWER_SECONDS = 20  # How long a program may take to open its port.
+CALL_SECONDS = 60  # How long a program may run that is to end by itself.
+STOP_SECONDS = 5  # Between SIGTERM and SIGKILL.
+TEST_SECONDS = 110  # A little less than ctest's limit, so that the outputs are still shown.
+PAUSE_SECONDS = 0.02
+SHOWN_BYTES = 3000  # Of each output, at its end.
+SHOWN_PROGRAMS = 20
+PR_SET_PDEATHSIG = 1
+LIBC = ctypes.CDLL(None)
+
+
+class Failure(Exception):
+    """The test found something wrong; the message says what."""
+
+
+class Skip(Exception):
+    """The test cannot run here; the message says why."""
+
+
+@dataclasses.dataclass
+class Weather:
+    """What the preload library does to a program: tests/dropin/weather/weather.cc."""
+    share: float = 0.05  # Of the calls.
+    kinds: str = "again,interrupt,short"
+    calls: str = "in,out,accept"
+    least: int = 0  # Calls that send fewer bytes are left alone.
+
+
+def check(truth, message):
+    if not truth:
+        raise Failure(message)
+
+
+def need(*programs):
+    """Skips the test if a program is not installed, or cannot be made to use our library."""
+    for program in programs:
+        path = shutil.which(program, path=search_path())
+        if path is None:
+            raise Skip(f"{program} is not installed")
+        if not is_root() and has_privileges(path):
+            raise Skip(f"{program} has privileges of its own: only root chooses its libraries")
+
+
+def has_privileges(path):
+    """Then the loader does not look at LD_LIBRARY_PATH."""
+    return (os.stat(path).st_mode & (stat.S_ISUID | stat.S_ISGID) != 0
+            or "security.capability" in os.listxattr(path))
+
+
+def search_path():
+    """Servers are in the sbin directories, which a normal user's PATH may lack."""
+    return os.environ.get("PATH", "/usr/bin:/bin") + ":/usr/sbin:/sbin"
+
+
+def program_path(name):
+    path = shutil.which(str(name), path=search_path())
+    check(path is not None, f"{name} is not installed")
+    return path
+
+
+def is_root():
+    return os.geteuid() == 0
+
+
+def libev(backend):
+    """The environment in which libev programs choose that backend. LIBEV_FLAGS: ev(3)."""
+    return {"LIBEV_FLAGS": str({"select": 1, "poll": 2, "epoll": 4}[backend])}
+
+
+def free_port():
+    """A port of 127.0.0.1 that is free for TCP and for UDP, and was a moment ago."""
+    while True:
+        with socket.socket() as tcp, socket.socket(type=socket.SOCK_DGRAM) as udp:
+            tcp.bind(("127.0.0.1", 0))
+            port = tcp.getsockname()[1]
+            try:
+                udp.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port
+
+
+def wait_until(condition, what, seconds=ANSWER_SECONDS, alive=None):
+    """The first true value of condition(); fails after the deadline or when `alive` ends."""
+    deadline = time.monotonic() + seconds
+    while True:
+        value = condition()
+        if value:
+            return value
+        if alive is not None and alive.status() is not None:
+            raise Failure(f"{alive.name} ended with {alive.status()} before {what}")
+        if time.monotonic() > deadline:
+            raise Failure(f"waited {seconds} s for {what}")
+        time.sleep(PAUSE_SECONDS)
+
+
+def answers(family, address):
+    with socket.socket(family) as probe:
+        probe.settimeout(1)
+        try:
+            probe.connect(address)
+        except OSError:
+            return False
+        return True
+
+
+def die_with_parent():
+    LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+
+
+class Program:
+    """A program that was started, in a process group of its own."""
+
+    def __init__(self, run, name, command, environment, user, cwd, stdin):
+        self.run = run
+        self.name = name
+        number = len(run.programs)
+        self.output_path = run.path(f"{number}.{name}.output")
+        self.weather_path = environment.get("WEATHER_REPORT")
+        as_user = user and {"user": user, "group": pwd.getpwnam(user).pw_gid, "extra_groups": []}
+        with open(self.output_path, "wb") as output:
+            self.process = subprocess.Popen(
+                command, env=environment, cwd=cwd or run.directory, stdout=output,
+                stderr=subprocess.STDOUT, start_new_session=True, preexec_fn=die_with_parent,
+                stdin=subprocess.DEVNULL if stdin is None else stdin,
+                **(as_user or {}))
+        self.pid = self.process.pid
+
+    def output(self):
+        """All that it printed so far."""
+        return self.output_bytes().decode("utf-8", "replace")
+
+    def output_bytes(self):
+        with open(self.output_path, "rb") as file:
+            return file.read()
+
+    def status(self):
+        """Its exit status (negative: the signal that ended it), or None while it runs."""
+        if self.process.returncode is None and self._has_ended():
+            self._reap()
+        return self.process.returncode
+
+    def _has_ended(self):
+        flags = os.WEXITED | os.WNOHANG | os.WNOWAIT
+        return os.waitid(os.P_PID, self.pid, flags) is not None
+
+    def _reap(self):
+        """Ends what is left of its group, whose number is ours until it is reaped."""
+        try:
+            os.killpg(self.pid, signal.SIGKILL)
+        except (ProcessLookupError, PermissionError):
+            pass
+        self.process.wait()
+
+    def kill(self, number):
+        """Sends a signal to the program alone."""
+        check(self.status() is None, f"{self.name} has ended with {self.status()}")
+        os.kill(self.pid, number)
+
+    def wait(self, status=0, seconds=CALL_SECONDS):
+        """Waits for its end and returns its output. `status`: what is expected; None for any."""
+        wait_until(lambda: self.status() is not None, f"{self.name} to end", seconds)
+        check(status is None or self.status() == status,
+              f"{self.name} ended with {self.status()}, not {status}")
+        return self.output()
+
+    def stop(self, status=None, seconds=STOP_SECONDS):
+        """SIGTERM and its end; `status` as in wait(). Fails if the program does not obey."""
+        self.kill(signal.SIGTERM)
+        return self.wait(status, seconds)
+
+    def end(self):
+        """The end of the test: SIGTERM, SIGKILL after a while, and nothing is said."""
+        if self.status() is None:
+            os.kill(self.pid, signal.SIGTERM)
+            try:
+                self.wait(None, STOP_SECONDS)
+            except Failure:
+                self._reap()
+
+    def wait_tcp(self, port, host="127.0.0.1", seconds=ANSWER_SECONDS):
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        self.wait_for(lambda: answers(family, (host, int(port))), f"port {port}", seconds)
+
+    def wait_unix(self, path, seconds=ANSWER_SECONDS):
+        self.wait_for(lambda: answers(socket.AF_UNIX, path), path, seconds)
+
+    def wait_output(self, text, seconds=ANSWER_SECONDS):
+        self.wait_for(lambda: text in self.output(), f"{text!r} from {self.name}", seconds)
+
+    def wait_for(self, condition, what, seconds=ANSWER_SECONDS):
+        """As wait_until(), but fails at once if the program ends."""
+        return wait_until(condition, what, seconds, self)
+
+    def assert_uses(self, library=None, seconds=ANSWER_SECONDS):
+        """It has mapped the library that this mode means, and no other of that name."""
+        library = library or self.run.library
+        self.wait_for(lambda: self.run.mapped(library, self.pid), f"{library} is mapped", seconds)
+        self.run.check_mapped(library, self.run.mapped(library, self.pid))
+
+    def weather(self):
+        """What was done to it and its children: {"again": .., "interrupt": .., "short": ..}."""
+        return read_weather(self.weather_path)
+
+
+def mapped_files(pid):
+    try:
+        with open(f"/proc/{pid}/maps", encoding="utf-8", errors="replace") as file:
+            lines = file.read().splitlines()
+    except (FileNotFoundError, PermissionError, ProcessLookupError):
+        return set()
+    return {line.split(maxsplit=5)[5] for line in lines if line.count("/")}
+
+
+def stem(library):
+    """libev for libev.so.4; libevent for all of the libraries of libevent but that of OpenSSL."""
+    name = re.split("[-.]", os.path.basename(library))[0]
+    return re.sub("_(core|extra|pthreads)$", "", name)
+
+
+def read_weather(path):
+    names = ("calls", "again", "interrupt", "short")
+    try:
+        with open(path, "rb") as file:
+            data = file.read(8 * len(names))
+    except (FileNotFoundError, TypeError):
+        data = b""
+    numbers = struct.unpack(f"{len(names)}Q", data.ljust(8 * len(names), b"\0"))
+    return dict(zip(names, numbers))
+
+
+class Run:
+    """One run of one test: its mode, its directory, and what it has started."""
+
+    def __init__(self, arguments, library, has_traffic):
+        self.has_traffic = has_traffic
+        self.mode = arguments.mode
+        self.weather_library = arguments.weather
+        self.seed = arguments.seed
+        given = {"share": arguments.share, "kinds": arguments.kinds, "calls": arguments.calls}
+        self.overrides = {name: value for name, value in given.items() if value is not None}
+        self.library = library
+        self.programs = []
+        if self.mode != "original" and not os.path.exists(f"{arguments.lib_dir}/{library}"):
+            raise Skip(f"{arguments.lib_dir} has no {library}")
+        self.directory = tempfile.mkdtemp(prefix="spate_")
+        if is_root():
+            os.chmod(self.directory, 0o777)  # Some of the programs give up root.
+        self.lib_dir = None if self.mode == "original" else self._public(arguments.lib_dir)
+        self.faults = self.file("faults", "", 0o666)
+        if self.weather_library:
+            self.weather_library = shutil.copy(self.weather_library, self.directory)
+
+    def _public(self, lib_dir):
+        """A copy: the build directory may be out of reach of the user that a program becomes."""
+        copy = os.path.join(self.directory, "lib")
+        return shutil.copytree(lib_dir, copy, symlinks=True)
+
+    def path(self, name):
+        return os.path.join(self.directory, name)
+
+    def file(self, name, data, mode=0o644):
+        """Writes a file into the private directory; the result is its path."""
+        path = self.path(name)
+        with open(path, "wb") as file:
+            file.write(data if isinstance(data, bytes) else data.encode())
+        os.chmod(path, mode)
+        return path
+
+    def start(self, name, *arguments, dropin=True, weather=None, user=None, env=None, cwd=None,
+              stdin=None):
+        """Starts a program; only from the test's own thread, with whose end its programs end.
+
+        dropin=False: one that only helps the test; it runs on the originals, without faults.
+        weather: milder than the mode's, with the reason beside it; weather=False for none.
+        user: whom to become if the test runs as root.
+        """
+        environment = self.environment(weather) if dropin else self.plain_environment()
+        environment.update(env or {})
+        command = [program_path(name), *map(str, arguments)]
+        name = os.path.basename(str(name))
+        program = Program(self, name, command, environment, user if is_root() else None,
+                          cwd, stdin)
+        self.programs.append(program)
+        return program
+
+    def call(self, name, *arguments, status=0, seconds=CALL_SECONDS, **how):
+        """Runs a program to its end, whose status is checked; the result is what it printed."""
+        return self.start(name, *arguments, **how).wait(status, seconds)
+
+    def plain_environment(self):
+        environment = dict(os.environ, PATH=search_path(), LC_ALL="C.UTF-8",
+                           HOME=self.directory, TMPDIR=self.directory)
+        for name in ("LD_LIBRARY_PATH", "LD_PRELOAD", "http_proxy", "all_proxy"):
+            environment.pop(name, None)
+        return environment
+
+    def environment(self, weather=None):
+        """What makes a program run in this mode."""
+        environment = self.plain_environment()
+        if self.lib_dir:
+            environment["LD_LIBRARY_PATH"] = self.lib_dir
+        if self.mode == "faults":
+            environment["SPATE_FAULT_SEED"] = self.program_seed()
+            environment["SPATE_FAULT_REPORT"] = self.faults
+        if self.weather_library and weather is not False:
+            environment.update(self.weather_variables(weather or Weather()))
+        return environment
+
+    def program_seed(self):
+        """Another one for each program: short ones would all meet the same."""
+        return str(1000 * self.seed + len(self.programs))
+
+    def weather_variables(self, weather):
+        weather = dataclasses.replace(weather, **self.overrides)
+        report = self.file(f"{len(self.programs)}.weather", bytes(32), 0o666)
+        return {"LD_PRELOAD": self.weather_library, "WEATHER_REPORT": report,
+                "WEATHER_SEED": self.program_seed(), "WEATHER_SHARE": str(weather.share),
+                "WEATHER_KINDS": weather.kinds, "WEATHER_CALLS": weather.calls,
+                "WEATHER_LEAST": str(weather.least)}
+
+    def mapped(self, library, pid):
+        prefix = stem(library)
+        return {file for file in mapped_files(pid) if stem(file) == prefix and ".so" in file}
+
+    def check_mapped(self, library, files):
+        """`files` are the expected library's, and only that one's."""
+        if self.lib_dir:
+            wanted = os.path.realpath(os.path.join(self.lib_dir, library))
+            check(files == {wanted}, f"{wanted} is expected, not {sorted(files)}")
+        else:
+            wrong = [file for file in files if not file.startswith(("/usr/lib/", "/lib/"))]
+            check(files and not wrong, f"the system's {library} is expected, not {sorted(files)}")
+
+    def assert_uses(self, pid, library=None):
+        """As Program.assert_uses(), for a process that some program started."""
+        library = library or self.library
+        wait_until(lambda: self.mapped(library, pid), f"{library} is mapped by {pid}")
+        self.check_mapped(library, self.mapped(library, pid))
+
+    def total_weather(self):
+        total = {}
+        for program in self.programs:
+            for name, count in program.weather().items():
+                total[name] = total.get(name, 0) + count
+        return total
+
+    def fault_counts(self):
+        """{call: [how often made, how often made to fail]} by the programs that have exited."""
+        counts = {}
+        with open(self.faults, encoding="ascii") as file:
+            lines = file.read().splitlines()
+        for line in lines:
+            name, calls, failures = line.split()
+            entry = counts.setdefault(name, [0, 0])
+            entry[0] += int(calls)
+            entry[1] += int(failures)
+        return counts
+
+    def end_programs(self):
+        for program in reversed(self.programs):
+            program.end()
+
+    def check_faults(self):
+        """Faults that did not happen have tested nothing."""
+        if self.weather_library and self.has_traffic:
+            weather = self.total_weather()
+            print("weather:", ", ".join(f"{name} {count}" for name, count in weather.items()))
+            check(sum(weather.values()) > weather["calls"], "there was no weather at all")
+        if self.mode == "faults":
+            counts = self.fault_counts()
+            print("faults:", ", ".join(f"{n} {f}/{c}" for n, (c, f) in sorted(counts.items())))
+            check(counts, "no program reported that the fault plan was asked")
+
+    def show(self):
+        """What the programs printed, the last of them."""
+        for program in self.programs[-SHOWN_PROGRAMS:]:
+            print(f"--- {program.name}, status {program.status()}\n{shown(program)}".rstrip())
+
+
+def shown(program):
+    data = program.output_bytes()
+    text = data[-SHOWN_BYTES:].decode("utf-8", "replace")
+    return f"({len(data)} bytes)" if "\ufffd" in text or "\0" in text else text
+
+
+def parse():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--mode", choices=("original", "dropin", "faults"), required=True)
+    parser.add_argument("--lib-dir", help="the directory of the drop-in libraries")
+    parser.add_argument("--weather", help="the preload library that makes system calls fail")
+    parser.add_argument("--share", type=float, help="how many of the calls, 0 to 1")
+    parser.add_argument("--kinds", help="of again,interrupt,short: these only, for every program")
+    parser.add_argument("--calls", help="of in,out,accept: these only, for every program")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--keep", action="store_true", help="keep the private directory")
+    arguments = parser.parse_args()
+    if arguments.mode != "original" and not arguments.lib_dir:
+        parser.error("--lib-dir is needed")
+    if arguments.mode == "faults" and not arguments.weather:
+        parser.error("--weather is needed")
+    return arguments
+
+
+def interrupted(number, _):
+    raise Failure("the test takes too long" if number == signal.SIGALRM
+                  else f"the test was ended by {signal.Signals(number).name}")
+
+
+def execute(run, test):
+    try:
+        try:
+            test(run)
+        finally:
+            signal.alarm(0)
+            run.end_programs()
+        run.check_faults()
+    except Skip:
+        raise
+    except BaseException:
+        run.show()
+        raise
+
+
+def main(test, library, has_traffic=True):
+    """Runs test(run) and exits: 0, 1 or SKIPPED.
+
+    library: what the programs use of the drop-in libraries.
+    has_traffic=False: no program has a socket or pipe that the weather could be on.
+    """
+    arguments = parse()
+    run = None
+    for number in (signal.SIGALRM, signal.SIGTERM):
+        signal.signal(number, interrupted)
+    signal.alarm(TEST_SECONDS)
+    try:
+        run = Run(arguments, library, has_traffic)
+        execute(run, test)
+        print("passed")
+    except Skip as skip:
+        print(f"skipped: {skip}")
+        sys.exit(SKIPPED)
+    except Failure as failure:
+        traceback.print_tb(failure.__traceback__)
+        print(f"failed: {failure}")
+        sys.exit(1)
+    finally:
+        if run is not None and not arguments.keep:
+            shutil.rmtree(run.directory, ignore_errors=True)
+        elif run is not None:
+            print(f"kept: {run.directory}")

@@ -1,0 +1,206 @@
+#!/usr/bin/env python3
+"""pgbouncer before a PostgreSQL: pgbench through each kind of pool, the administrator's console,
+pausing and reloading under load, its shutdown."""
+
+import signal
+import time
+
+import harness
+from peers.idle_time import check_idle
+from peers.postgresql import NAME, USER, Server, processed, program
+
+SECONDS = 3
+POOL = 4  # Connections to the server.
+CLIENTS = {"transaction": 2 * POOL,  # They queue for a connection.
+           "session": POOL}  # More would wait for one another: pgbench opens all of them at first.
+
+# pgbouncer ends a connection if it cannot send a message of its own (the welcome, an error, a reply
+# of the console) at once and whole; on the original library as well. What it forwards it resumes.
+WEATHER = harness.Weather(least=1000)
+
+CONFIGURATION = """
+[databases]
+{name} = host={host} port={server} dbname={name} user={name}
+
+[pgbouncer]
+listen_addr = 127.0.0.1
+listen_port = {port}
+unix_socket_dir = {directory}
+auth_type = any
+admin_users = {name}
+pool_mode = {mode}
+default_pool_size = {pool}
+max_client_conn = 100
+server_lifetime = {lifetime}
+ignore_startup_parameters = extra_float_digits
+logfile =
+pidfile =
+"""
+
+
+class Pool:
+    """One pgbouncer."""
+
+    def __init__(self, run, server, mode, through_unix=False):
+        self.run = run
+        self.server = server
+        self.mode = mode
+        self.through_unix_ = through_unix
+        self.port = harness.free_port()
+        self.host = server.directory if through_unix else "127.0.0.1"
+        self.configure()
+        self.start()
+
+    def configure(self, size=POOL, lifetime=3600):
+        self.file_ = self.run.file("pgbouncer.ini", CONFIGURATION.format(
+            name=NAME, host=self.host, server=self.server.port, port=self.port,
+            directory=self.server.directory, mode=self.mode, pool=size, lifetime=lifetime))
+
+    def start(self):
+        self.program = self.run.start("pgbouncer", self.file_, user=USER, weather=WEATHER)
+        self.program.wait_tcp(self.port)
+        self.program.assert_uses()
+
+    def load(self, *options):
+        """pgbench, on its way."""
+        return self.server.start_load(self.port, "-n", "-c", CLIENTS[self.mode], "-j", 2, *options,
+                                      host=self.host)
+
+    def ask(self, *commands, database=NAME):
+        return self.server.ask(*commands, port=self.port, host=self.host, database=database)
+
+    def console(self, *commands):
+        return self.ask(*commands, database="pgbouncer")
+
+    def connections(self):
+        """How many connections to the server the pool has."""
+        return len([row for row in self.console("SHOW SERVERS") if row.startswith("S|")])
+
+    def end(self, number):
+        """SIGINT lets the queries end, SIGTERM does not."""
+        self.program.kill(number)
+        self.program.wait(0 if number == signal.SIGINT else 1)
+
+
+def check_load(pool, count, *options):
+    """`count` transactions of each client: all done, and found in the tables."""
+    wanted = CLIENTS[pool.mode] * count
+    before = pool.server.transactions()
+    done = processed(pool.load("-t", count, *options).wait(0))
+    harness.check(done == wanted, f"{done} of {wanted} were processed")
+    after = pool.server.transactions()
+    harness.check(after - before == done, f"{after - before} in the tables of {done}")
+    pool.server.check_totals()
+
+
+def connect_often(pool, *options):
+    """A connection of its own for each transaction.
+
+    Not in weather: when pgbouncer's reads meet EAGAIN, a client that comes as another one goes
+    sometimes gets an answer that is not its own, on the original library as well.
+    """
+    if not pool.run.weather_library:
+        check_load(pool, 20, "-C", *options)
+
+
+def great_rows(pool):
+    """Results and queries beyond any buffer, through both directions."""
+    query = "select string_agg(md5(n::text), '') from generate_series(1, 100000) n"
+    row = pool.ask(query)
+    direct = pool.server.ask(query)
+    harness.check(len(row[0]) == 3_200_000 and row == direct, "a great row differs")
+    rows = pool.ask("select n from generate_series(1, 200000) n")
+    harness.check(rows == [str(number) for number in range(1, 200_001)], "many rows differ")
+    text = "x'y" * 30_000
+    quoted = text.replace("'", "''")
+    harness.check(pool.ask(f"select '{quoted}'") == [text], "a great query's result differs")
+
+
+def transaction_pool(run, server):
+    pool = Pool(run, server, "transaction")
+    server.initialize(pool.port)
+    check_load(pool, 150)
+    check_load(pool, 50, "-M", "extended")
+    connect_often(pool)
+    harness.check(1 <= pool.connections() <= POOL, f"{pool.connections()} connections")
+    great_rows(pool)
+    console(pool)
+    pause_under_load(pool)
+    reload_under_load(pool)
+    check_idle(pool.program)
+    pool.end(signal.SIGINT)
+
+
+def session_pool(run, server):
+    """Over Unix sockets on both sides; prepared statements need a session."""
+    pool = Pool(run, server, "session", through_unix=True)
+    check_load(pool, 200, "-M", "prepared")
+    connect_often(pool, "-M", "prepared")
+    pool.end(signal.SIGTERM)
+
+
+def console(pool):
+    harness.check("PgBouncer" in pool.console("SHOW VERSION")[0], "SHOW VERSION")
+    rows = [row.split("|") for row in pool.console("SHOW POOLS")]
+    harness.check([NAME, NAME] in [row[:2] for row in rows], f"SHOW POOLS: {rows}")
+    harness.check(len(pool.console("SHOW STATS")) >= 2, "SHOW STATS")
+    harness.check(any(row.startswith("pool_mode|transaction") for row in
+                      pool.console("SHOW CONFIG")), "SHOW CONFIG")
+
+
+def pause_under_load(pool):
+    """While paused nothing reaches the server; then all goes on."""
+    load = pool.load("-T", SECONDS)
+    for _ in range(3):
+        time.sleep(0.3)
+        pool.console(f"PAUSE {NAME}")
+        before = pool.server.transactions()
+        time.sleep(0.2)
+        harness.check(pool.server.transactions() == before, "a transaction during the pause")
+        pool.console(f"RESUME {NAME}")
+    harness.check(processed(load.wait(0)) > 0, "nothing was processed")
+    pool.server.check_totals()
+
+
+def reload_under_load(pool):
+    """By the console and by SIGHUP: another size of the pool, other connections."""
+    load = pool.load("-T", SECONDS)
+    time.sleep(0.3)
+    pool.configure(size=POOL + 2, lifetime=1)
+    pool.console("RELOAD")
+    harness.wait_until(lambda: pool.connections() > POOL, "a greater pool")
+    pool.configure(size=2)
+    pool.program.kill(signal.SIGHUP)
+    harness.wait_until(lambda: "default_pool_size|2|20|yes" in pool.console("SHOW CONFIG"),
+                       "the configuration")
+    harness.check(processed(load.wait(0)) > 0, "nothing was processed")
+    pool.server.check_totals()
+    # Not under load: for a moment after it, pgbouncer may refuse clients, on the original as well.
+    pool.console("RECONNECT")
+    check_load(pool, 5)
+
+
+def shutdown_under_load(run, server, number):
+    """What pgbench was told to be done is in the tables, and nothing by half."""
+    pool = Pool(run, server, "transaction")
+    before = server.transactions()
+    load = pool.load("-T", 60)
+    harness.wait_until(lambda: server.transactions() > before + 50, "some transactions")
+    pool.end(number)
+    load.wait(None)
+    server.check_totals()
+
+
+def test(run):
+    harness.need("pgbouncer")
+    program("pgbench")
+    server = Server(run)
+    transaction_pool(run, server)
+    session_pool(run, server)
+    shutdown_under_load(run, server, signal.SIGTERM)
+    shutdown_under_load(run, server, signal.SIGINT)
+    server.stop()
+
+
+if __name__ == "__main__":
+    harness.main(test, library="libevent-2.1.so.7")

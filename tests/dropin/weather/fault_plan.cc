@@ -1,0 +1,77 @@
+// Turns the fault seam of src/sys on in a drop-in library, which no test can reach from outside:
+// the environment says so. Compiled into the libraries of lib-faults only.
+//
+//   SPATE_FAULT_SEED     installs the plan
+//   SPATE_FAULT_SHARE    how many of the calls fail, 0 to 1; 0.05 if not given
+//   SPATE_FAULT_REPORT   the file to which a process that exits appends "<call> <made> <failed>"
+//
+// Only failures that the kernel may answer with at any time, and that must cost nothing: a wait
+// that is interrupted, an own descriptor that turns out to be empty, an interrupted wake-up. What
+// is refused for want of memory or of descriptors is the matter of tests/faults.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <new>
+
+#include "src/sys/fault.h"
+
+namespace {
+
+using spate::sys::Call;
+using spate::sys::FaultPlan;
+
+// Never destroyed: other threads may be waiting in the library while the process exits.
+alignas(FaultPlan) unsigned char storage[sizeof(FaultPlan)];
+FaultPlan* plan = nullptr;
+
+double share_from_environment() {
+  const char* text = std::getenv("SPATE_FAULT_SHARE");
+  return text == nullptr ? 0.05 : std::strtod(text, nullptr);
+}
+
+[[gnu::constructor]] void install() {
+  const char* seed_text = std::getenv("SPATE_FAULT_SEED");
+  if (seed_text == nullptr) return;
+  const std::uint64_t seed = std::strtoull(seed_text, nullptr, 10);
+  const double share = share_from_environment();
+  plan = new (storage) FaultPlan;
+  plan->fail_share(Call::epoll_wait, share, EINTR, seed)
+      .fail_share(Call::poll, share, EINTR, seed)
+      .fail_share(Call::select, share, EINTR, seed)
+      .fail_share(Call::read, share / 2, EINTR, seed)
+      .fail_share(Call::read, share / 2, EAGAIN, seed + 1)
+      .fail_share(Call::write, share, EINTR, seed);
+  spate::sys::installed_plan.store(plan, std::memory_order_release);
+}
+
+struct Line {
+  Call call;
+  const char* name;
+};
+constexpr Line kLines[] = {{Call::epoll_wait, "epoll_wait"},
+                           {Call::poll, "poll"},
+                           {Call::select, "select"},
+                           {Call::read, "read"},
+                           {Call::write, "write"}};
+
+// Each line with one write(): processes that share the file do not mix theirs.
+[[gnu::destructor]] void report() {
+  const char* path = std::getenv("SPATE_FAULT_REPORT");
+  if (plan == nullptr || path == nullptr) return;
+  const int file = ::open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
+  if (file < 0) return;
+  for (const Line& line : kLines) {
+    if (plan->calls(line.call) == 0) continue;
+    char text[100];
+    const int length = std::snprintf(text, sizeof(text), "%s %llu %llu\n", line.name,
+                                     static_cast<unsigned long long>(plan->calls(line.call)),
+                                     static_cast<unsigned long long>(plan->failures(line.call)));
+    if (::write(file, text, static_cast<std::size_t>(length)) < 0) break;
+  }
+  ::close(file);
+}
+
+}  // namespace

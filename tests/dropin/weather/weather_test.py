@@ -1,0 +1,102 @@
+#!/usr/bin/env python3
+"""The weather itself: what it touches and what it leaves alone.   weather_test.py libweather.so"""
+
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+LIBRARY = os.path.abspath(sys.argv.pop())
+COUNTERS = 4
+SETTING = """
+import os, socket
+def attempt(call, *arguments):
+    try:
+        return call(*arguments)
+    except BlockingIOError:
+        return "again"
+first, second = socket.socketpair()
+"""
+
+
+class Weather(unittest.TestCase):
+    def run_in(self, program, kinds, **variables):
+        """What the program prints, and the counters."""
+        with tempfile.NamedTemporaryFile() as report:
+            environment = dict(os.environ, LD_PRELOAD=LIBRARY, WEATHER_SHARE="1",
+                               WEATHER_KINDS=kinds, WEATHER_REPORT=report.name, **variables)
+            output = subprocess.run([sys.executable, "-c", SETTING + program], check=True,
+                                    env=environment, stdout=subprocess.PIPE).stdout.decode()
+            counts = [int.from_bytes(report.read(8), sys.byteorder) for _ in range(COUNTERS)]
+        return output.split(), counts
+
+    def test_calls_fail(self):
+        output, counts = self.run_in("""
+first.setblocking(False)
+print(*(attempt(first.send, b"x" * 100) for _ in range(60)))
+""", "again")
+        self.assertEqual(counts[0], 60)
+        self.assertEqual(counts[1], output.count("again"))
+        self.assertEqual(set(output), {"again", "100"})  # A third is of each kind, wanted or not.
+
+    def test_calls_are_cut_and_nothing_is_lost(self):
+        output, counts = self.run_in("""
+first.setblocking(False)
+second.setblocking(False)
+data, got = os.urandom(20_000), b""
+sent = 0
+while len(got) < len(data):
+    sent += first.send(data[sent:sent + 1000])
+    got += attempt(second.recv, 500) if sent > len(got) else b""
+print(got == data)
+""", "short")
+        self.assertEqual(output, ["True"])
+        self.assertGreater(counts[3], 5)
+        self.assertEqual(counts[1:3], [0, 0])
+
+    def test_what_is_left_alone(self):
+        output, counts = self.run_in("""
+print(*(first.send(b"x") for _ in range(60)))  # It blocks.
+event = os.eventfd(0, os.EFD_NONBLOCK)
+for _ in range(60):
+    os.eventfd_write(event, 1)
+print(int.from_bytes(os.read(event, 8), "little"))
+""", "again,short")
+        self.assertEqual(output, ["1"] * 60 + ["60"])
+        self.assertEqual(counts, [0] * COUNTERS)
+
+    def test_datagrams_are_not_cut(self):
+        output, counts = self.run_in("""
+first, second = socket.socketpair(type=socket.SOCK_DGRAM)
+first.setblocking(False)
+second.setblocking(False)
+for _ in range(60):
+    first.send(b"x" * 100)
+    print(len(second.recv(1000)))
+""", "short")
+        self.assertEqual(output, ["100"] * 60)
+        self.assertEqual(counts, [120, 0, 0, 0])
+
+    def test_ways_and_sizes_can_be_chosen(self):
+        _, counts = self.run_in("""
+first.setblocking(False)
+for _ in range(60):
+    first.send(b"x" * 10)
+    attempt(first.recv, 10)
+""", "again", WEATHER_CALLS="out", WEATHER_LEAST="11")
+        self.assertEqual(counts, [0] * COUNTERS)
+
+    def test_a_seed_is_a_fate(self):
+        program = """
+first.setblocking(False)
+print(*(attempt(first.send, b"x" * 100) for _ in range(60)))
+"""
+        one, again, other = (self.run_in(program, "again,short", WEATHER_SEED=seed)
+                             for seed in ("1", "1", "2"))
+        self.assertEqual(one, again)
+        self.assertNotEqual(one, other)
+
+
+if __name__ == "__main__":
+    unittest.main()
