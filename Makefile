@@ -13,7 +13,7 @@ setup:
 	tools/setup all
 
 test:
-	tools/setup test
+	tools/setup test programs
 	cmake --preset $(PRESET)
 	cmake --build --preset $(PRESET)
 	ctest --preset $(PRESET)

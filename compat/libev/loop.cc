@@ -69,6 +69,7 @@ bool ev_loop::open(unsigned int open_flags) {
     options.backend = candidate.name;
     options.dispatcher = this;
     options.guarded = true;
+    options.orphans = true;
     spate::Loop::Created created = spate::Loop::create(options);
     if (!created) continue;
     core = std::move(*created);

@@ -176,10 +176,7 @@ void Periodics::after_fork() {
   clock_was_set_ = true;
 }
 
-void Periodics::close() {
-  loop_.core->stop(alarm_);
-  forget_clock();
-}
+void Periodics::close() { forget_clock(); }
 
 // ---- the heap
 

@@ -52,8 +52,8 @@ ev_uint8_t default_priority(const event_base* base) {
 // callback to wait for; a signal's may have to be called again.
 bool is_idle(const event* ev) {
   constexpr int kPending = EVLIST_TIMEOUT | EVLIST_INSERTED | EVLIST_ACTIVE;
-  return (ev->ev_evcallback.evcb_flags & kPending) == 0 && (ev->ev_events & EV_SIGNAL) == 0 &&
-         !spate::libevent::has_locks();
+  return !spate::libevent::has_locks() && (ev->ev_evcallback.evcb_flags & kPending) == 0 &&
+         (ev->ev_events & EV_SIGNAL) == 0;
 }
 
 int delete_event(event* ev, Running running, const char* function) {

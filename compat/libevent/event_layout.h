@@ -1,8 +1,8 @@
 // What lies where in a struct event.
 //
 // Programs embed the struct, and read the fields that were documented once: flags, callback,
-// argument, descriptor, base, events and result. All other bytes are the library's, and hold spate's
-// nodes, so that an event needs no memory beside itself:
+// argument, descriptor, base, events and result. All other bytes are the library's, and hold
+// spate's nodes, so that an event needs no memory beside itself:
 //
 //     0   the links of the queue of active events (active_queue.h)
 //    16   flags, priority, closure, callback and argument, as the header has them

@@ -173,7 +173,8 @@ bool event_base::watch(event& ev, bool may_be_another_file) {
   }
   spate::FdNode& node = fd_node(ev);
   node.fd = ev.ev_fd;
-  node.events = wanted_by(ev, supported_) | (may_be_another_file ? spate::kFdIsNewUnlessWatched : 0);
+  node.events =
+      wanted_by(ev, supported_) | (may_be_another_file ? spate::kFdIsNewUnlessWatched : 0);
   if (watches_at_once_) return watch_now(ev);
   being_watched_ = &ev;
   const bool has_memory = loop_->start(node);
@@ -280,8 +281,8 @@ int event_base::del(event& ev, Running running) {
   remove(ev);
   if (!is_elsewhere()) return 0;
   if (added_.now == 0) loop_->wake();  // Nothing is left: the loop is to end.
-  const bool waits = running == Running::wait ||
-                     (running == Running::wait_unless_finalized && (ev.ev_events & EV_FINALIZE) == 0);
+  const bool waits = running == Running::wait || (running == Running::wait_unless_finalized &&
+                                                  (ev.ev_events & EV_FINALIZE) == 0);
   if (waits) wait_for_callback(ev);
   return 0;
 }

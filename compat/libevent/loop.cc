@@ -184,7 +184,7 @@ void event_base::add_again(event& ev) {
   const std::int64_t interval = interval_of(ev);
   const std::int64_t from_now = now() + interval;
   if ((ev.ev_res & EV_TIMEOUT) == 0) {
-    add_until(ev, from_now, false);
+    add_until(ev, from_now, true);  // Not added any more only if the program has deleted it.
     return;
   }
   const std::int64_t next = spate::libevent::timer_node(ev).deadline + interval;

@@ -77,6 +77,9 @@ struct LoopOptions {
   // after_wait(). Such a thread calls wake() when the sleeper has to look again, and uses
   // start_now() with the epoll backend only.
   bool guarded = false;
+  // What is still active when the loop dies is left as it is, not stopped: for layers whose
+  // programs may have freed it by then.
+  bool orphans = false;
 };
 
 // Which backend a loop runs on, and why it is not the one that was tried first (empty when it is).

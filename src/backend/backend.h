@@ -30,7 +30,8 @@ class Backend {
 
   // Changes what is reported of `fd` from `before` to `after`. Called just before wait(), at most
   // once a descriptor; `before` equal to `after` means that the number may stand for another file
-  // now. Events of this registration carry `generation` from here on. Removing never fails.
+  // now; EEXIST then says that it does not, and that nothing has been changed. Events of this
+  // registration carry `generation` from here on. Removing never fails.
   virtual std::error_code modify(int fd, Events before, Events after, std::uint32_t generation) = 0;
 
   // `fd` is about to be closed: what modify() to nothing does, unless closing does it anyway.

@@ -46,6 +46,9 @@ class Epoll final : public Backend {
               generation);  // Closing the file has done it already, often enough.
       return {};
     }
+    // The same file is refused, which costs less than changing it to what it is.
+    if (before == after && !any(after & kEdge))
+      return sys::error_code(control(EPOLL_CTL_ADD, fd, after, generation));
     const bool known = any(before);
     long result = control(known ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, fd, after, generation);
     // The number was closed and reopened, or is in the set through a duplicate: it is the other

@@ -96,9 +96,12 @@ std::error_code FdTable::apply(Backend& backend, int fd, Slot& slot) {
     set_always_ready(fd, slot, false);
   }
   if (slot.wanted == 0 && slot.has == 0) return {};
-  if (slot.has == 0 || slot.wanted == 0 || renewed) ++slot.generation;
+  const bool is_new = slot.has == 0 || slot.wanted == 0 || renewed;
+  const std::uint32_t generation = slot.generation + (is_new ? 1 : 0);
   const std::error_code error =
-      backend.modify(fd, events_of(slot.has), events_of(slot.wanted), slot.generation);
+      backend.modify(fd, events_of(slot.has), events_of(slot.wanted), generation);
+  if (error.value() == EEXIST) return {};  // Its events go on to carry what they did.
+  slot.generation = generation;
   if (error && slot.has != 0) {
     backend.modify(fd, events_of(slot.has), Events::none, slot.generation);
   }

@@ -14,6 +14,7 @@ LoopCore::LoopCore(OpenedBackend backend, const LoopOptions& options)
       backend_reason_(std::move(backend.reason)),
       budget_(options.budget > 0 ? options.budget : 1),
       guarded_(options.guarded),
+      orphans_(options.orphans),
       fork_generation_(sys::fork_generation()) {
   wakeup_node_.head.priority = kDirect;
   wakeup_node_.head.context = this;
@@ -44,6 +45,7 @@ LoopCore::~LoopCore() {
 
 // Whoever outlives the loop finds itself stopped, and will not ask it for anything.
 void LoopCore::stop_everything() {
+  if (orphans_) return signals_.stop_all();  // The process knows of these.
   onces_.clear();
   children_.stop_all();
   paths_.stop_all();

@@ -227,6 +227,7 @@ class LoopCore final : public Loop {
   std::string backend_reason_;
   std::uint32_t budget_;
   bool guarded_;  // By a lock of the layer's.
+  bool orphans_;
 
   PendingQueue pending_;
   FdTable fds_;

@@ -28,7 +28,7 @@ namespace spate {
 
 struct ConnectOptions {
   Nanos timeout{0};      // For all of it, names included; zero is none but the kernel's own.
-  Address local;         // Where to connect from; none leaves it to the kernel.
+  Address local{};       // Where to connect from; none leaves it to the kernel.
   bool no_delay = true;  // TCP.
   Nanos attempt_delay{250'000'000};  // Before the next address is tried as well.
 };

@@ -91,8 +91,8 @@ class SPATE_EXPORT Datagram {
   void pause();
   void resume();
 
-  // From here on, only this peer is heard, and it need not be named. Address() undoes it; Linux then
-  // takes away a port that it had chosen itself.
+  // From here on, only this peer is heard, and it need not be named. Address() undoes it; Linux
+  // then takes away a port that it had chosen itself.
   std::error_code connect(const Address& peer);
 
   // Errors: EAGAIN, ENOBUFS when the kernel has no room just now; EMSGSIZE; EDESTADDRREQ; what the

@@ -61,6 +61,12 @@ static void create_empty(const char* name) {
   close(open(in_directory(name), O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
 }
 
+static void link_to_file(const char* name) {
+  if (link(in_directory("file"), in_directory(name)) != 0) {
+    abort();
+  }
+}
+
 static void append(const char* name) {
   const int fd = open(in_directory(name), O_WRONLY | O_APPEND | O_CLOEXEC);
   put(fd);
@@ -98,7 +104,7 @@ static void life_of_a_file(void) {
   change("appended", 2);
   chmod(in_directory("file"), 0600);
   change("chmod", 3);
-  link(in_directory("file"), in_directory("second"));
+  link_to_file("second");
   change("linked", 4);
   write_file("other", "some longer text");
   rename(in_directory("other"), in_directory("file"));
@@ -145,7 +151,7 @@ static void two_on_one_path(void) {
 static void two_links(void) {
   set_up();
   create_empty("file");
-  link(in_directory("file"), in_directory("second"));
+  link_to_file("second");
   watch(0, "file");
   watch(1, "second");
   append("file");

@@ -10,9 +10,7 @@
 
 static struct ev_loop* loop;
 
-static void advance(double milliseconds) {
-  virtual_advance((int64_t)llround(milliseconds * kMillisecond));
-}
+static void advance(double milliseconds) { virtual_advance((int64_t)llround(milliseconds * 1e6)); }
 
 // Tenths of a millisecond; the ticks of a few turns do not count.
 static double tenths(ev_tstamp seconds) { return floor(seconds * 1e4 + 0.5) / 10 + 0.; }

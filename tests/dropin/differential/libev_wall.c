@@ -177,7 +177,7 @@ static void with_timers(void) {
 // --- The wall clock is set. ---
 
 static void jump(double milliseconds) {
-  virtual_wall_jump += (int64_t)llround(milliseconds * kMillisecond);
+  virtual_wall_jump += (int64_t)llround(milliseconds * 1e6);
   printf("set by %.1f\n", milliseconds);
 }
 

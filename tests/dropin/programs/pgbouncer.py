@@ -162,17 +162,26 @@ def pause_under_load(pool):
     pool.server.check_totals()
 
 
+def wait_setting(pool, name, value):
+    harness.wait_until(
+        lambda: any(row.startswith(f"{name}|{value}|") for row in pool.console("SHOW CONFIG")),
+        f"{name} = {value}")
+
+
 def reload_under_load(pool):
-    """By the console and by SIGHUP: another size of the pool, other connections."""
-    load = pool.load("-T", SECONDS)
+    """By the console and by SIGHUP: a greater pool, other connections, a smaller pool."""
+    load = pool.load("-T", 2 * SECONDS)
     time.sleep(0.3)
-    pool.configure(size=POOL + 2, lifetime=1)
+    pool.configure(size=POOL + 2)
     pool.console("RELOAD")
     harness.wait_until(lambda: pool.connections() > POOL, "a greater pool")
+    pool.configure(size=POOL + 2, lifetime=1)
+    pool.program.kill(signal.SIGHUP)
+    wait_setting(pool, "server_lifetime", 1)
+    time.sleep(1.2)  # In which connections are replaced.
     pool.configure(size=2)
     pool.program.kill(signal.SIGHUP)
-    harness.wait_until(lambda: "default_pool_size|2|20|yes" in pool.console("SHOW CONFIG"),
-                       "the configuration")
+    wait_setting(pool, "default_pool_size", 2)
     harness.check(processed(load.wait(0)) > 0, "nothing was processed")
     pool.server.check_totals()
     # Not under load: for a moment after it, pgbouncer may refuse clients, on the original as well.
