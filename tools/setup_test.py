@@ -148,7 +148,7 @@ class Setup(unittest.TestCase):
         self.debian(installed=("cmake",))
         code, said = self.run_setup("everything")
         self.assertEqual((code, said), (2, "setup: there is no set 'everything'; use one or more "
-                                           "of: test bench dev all\n"))
+                                           "of: test programs bench dev all\n"))
         self.list = "test cmake\n"
         code, said = self.run_setup("test")
         self.assertEqual(code, 2)
