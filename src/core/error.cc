@@ -1,5 +1,7 @@
 #include "spate/error.h"
 
+#include <cstddef>
+#include <new>
 #include <string>
 
 namespace spate {
@@ -37,7 +39,9 @@ class Category final : public std::error_category {
 }  // namespace
 
 const std::error_category& error_category() {
-  static const Category category;
+  // Never destroyed: other threads may still be in their loops while the process exits.
+  alignas(Category) static std::byte memory[sizeof(Category)];
+  static const std::error_category& category = *new (memory) Category;
   return category;
 }
 
