@@ -103,7 +103,8 @@ def fd(quick):
                     continue
                 params = {"pairs": pairs, "active": active, "writes": 100, "timeouts": timeouts}
                 out = {"spate_select": None} if pairs > 500 else {}
-                cases.append(Case(params, runs=6, overrides=out, hidden=("writes",)))
+                cases.append(Case(params, runs=3 if quick else 6, overrides=out,
+                                  hidden=("writes",)))
     base = {"pairs": 500, "active": 100, "writes": 100, "rounds": 2}
     idle = {"pairs": 500, "active": 1, "writes": 0, "rounds": 2}
     counts = []

@@ -187,7 +187,7 @@ struct event_base final : public spate::Dispatcher {
   spate::libevent::ActiveQueue active_;
   spate::libevent::Count added_;      // Once for each of a descriptor or signal, a timeout, a turn.
   spate::libevent::Count activated_;  // Those in the queue.
-  bool watches_at_once_;  // The kernel is told of a descriptor when it is added.
+  bool watches_at_once_;              // The kernel is told of a descriptor when it is added.
   bool may_cache_time_;
   bool time_is_cached_ = false;
   bool is_notifiable_ = false;

@@ -21,8 +21,7 @@ std::int64_t event_base::to_wall_clock() {
   const std::int64_t monotonic = now();
   if (wall_read_at_ == INT64_MIN || monotonic - wall_read_at_ > kGoodFor) {
     wall_read_at_ = monotonic;
-    wall_offset_ =
-        spate::system_clock().wall().time_since_epoch().count() - read_clock();
+    wall_offset_ = spate::system_clock().wall().time_since_epoch().count() - read_clock();
   }
   return wall_offset_;
 }

@@ -110,9 +110,12 @@ void evthread_enable_lock_debugging() {
   is_debugging = true;
   program_locks = threads.locks;
   program_conditions = threads.conditions;
-  threads.locks = {EVTHREAD_LOCK_API_VERSION, EVTHREAD_LOCKTYPE_RECURSIVE,
-                   make_checked,              free_checked,
-                   lock_checked,              unlock_checked};
+  threads.locks = {EVTHREAD_LOCK_API_VERSION,
+                   EVTHREAD_LOCKTYPE_RECURSIVE,
+                   make_checked,
+                   free_checked,
+                   lock_checked,
+                   unlock_checked};
   condition_callbacks_were_set();
 }
 

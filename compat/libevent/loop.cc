@@ -111,8 +111,8 @@ int event_base::call_active() {
 }
 
 int event_base::call_line(int priority) {
-  const bool is_limited = priority >= limits_.from_priority &&
-                          (limits_.interval >= 0 || limits_.callbacks != INT_MAX);
+  const bool is_limited =
+      priority >= limits_.from_priority && (limits_.interval >= 0 || limits_.callbacks != INT_MAX);
   const std::int64_t end =
       limits_.interval >= 0 ? loop_->now().count() + limits_.interval : INT64_MAX;
   int called = 0;

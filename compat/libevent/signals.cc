@@ -74,8 +74,9 @@ void Signals::restore(int number) {
 void Signals::become_owner() {
   const Signals* before = owner.exchange(this);
   if (before == nullptr || before == this || before->handled_ == 0) return;
-  warnx("signals were added to a second event base: only the base that was last given one, or "
-        "whose loop was last entered, gets them");
+  warnx(
+      "signals were added to a second event base: only the base that was last given one, or "
+      "whose loop was last entered, gets them");
 }
 
 void Signals::claim() {

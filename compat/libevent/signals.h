@@ -52,10 +52,10 @@ class Signals {
   void become_owner();
 
   Loop* loop_ = nullptr;
-  int handled_ = 0;                              // How many signals have events here.
-  event* events_[kSignals] = {};                 // The newest first.
-  struct sigaction* replaced_[kSignals] = {};    // The program's.
-  std::atomic<int> raised_[kSignals];  // Since the last collect().
+  int handled_ = 0;                            // How many signals have events here.
+  event* events_[kSignals] = {};               // The newest first.
+  struct sigaction* replaced_[kSignals] = {};  // The program's.
+  std::atomic<int> raised_[kSignals];          // Since the last collect().
   std::atomic<bool> has_raised_{false};
 };
 

@@ -163,9 +163,12 @@ void evthread_set_id_callback(unsigned long (*id)()) { threads.id = id; }
 
 int evthread_use_pthreads() {
   using namespace spate::libevent;
-  const evthread_lock_callbacks locks{EVTHREAD_LOCK_API_VERSION, EVTHREAD_LOCKTYPE_RECURSIVE,
-                                      make_mutex,                free_mutex,
-                                      lock_mutex,                unlock_mutex};
+  const evthread_lock_callbacks locks{EVTHREAD_LOCK_API_VERSION,
+                                      EVTHREAD_LOCKTYPE_RECURSIVE,
+                                      make_mutex,
+                                      free_mutex,
+                                      lock_mutex,
+                                      unlock_mutex};
   const evthread_condition_callbacks conditions{EVTHREAD_CONDITION_API_VERSION, make_condition,
                                                 free_condition, signal_condition, wait_condition};
   evthread_set_lock_callbacks(&locks);

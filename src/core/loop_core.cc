@@ -63,7 +63,7 @@ void LoopCore::stop_everything() {
 
 std::expected<bool, std::error_code> LoopCore::run(Run mode) {
   check_thread();
-  runner_ = sys::thread_identity();
+  if (!guarded_) runner_ = sys::thread_identity();
   wakeup_.announce_awake();
   const bool is_outermost = depth_++ == 0;
   // A layer with a lock calls its callbacks between turns: nothing to measure, two clocks less.
@@ -286,6 +286,7 @@ void LoopCore::default_expiry(TimerNode& node) {
 // ---- calling
 
 void LoopCore::call_pending() {
+  if (pending_.empty()) return;
   pending_.begin_turn(budget_);
   if (dispatcher_ != nullptr) {
     dispatcher_->run_pending(*this);

@@ -56,7 +56,9 @@ static inline void run_block(void (*run)(void)) {
   int status = 0;
   while (waitpid(child, &status, 0) < 0) {
   }
-  if (WIFSIGNALED(status)) {
+  if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM) {
+    printf("ran out of time\n");
+  } else if (WIFSIGNALED(status)) {
     printf("ended by signal %d\n", WTERMSIG(status));
   } else if (WEXITSTATUS(status) != 0) {
     printf("exit status %d\n", WEXITSTATUS(status));

@@ -53,7 +53,11 @@ static int start_child(int number, int status) {
   children[number] = fork();
   if (children[number] == 0) {
     char byte;
-    close(fds[1]);
+    for (int fd = 3; fd < 100; fd++) {  // The other children's ends as well.
+      if (fd != fds[0]) {
+        close(fd);
+      }
+    }
     fcntl(fds[0], F_SETFL, 0);
     signal(SIGTERM, SIG_DFL);
     while (read(fds[0], &byte, 1) < 0) {

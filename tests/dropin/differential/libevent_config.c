@@ -1,4 +1,6 @@
 // What a base is made of: methods, features and flags, and how they are chosen; versions.
+#include <time.h>
+
 #include "libevent_cases.h"
 
 static const char* const kVariables[kMethods] = {"EVENT_NOEPOLL", "EVENT_NOPOLL", "EVENT_NOSELECT"};
@@ -93,6 +95,39 @@ static void flags_and_hints(void) {
   print_base(NULL);
 }
 
+// ---- flags that change how a base waits
+
+static int64_t monotonic_micros(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec * 1000000LL + now.tv_nsec / 1000;
+}
+
+static int64_t added_at;
+
+static void say_in_time(Subject* self, evutil_socket_t fd, short what) {
+  (void)fd, (void)what;
+  const long wanted = strtol(self->name, NULL, 10);
+  show("  not early", monotonic_micros() - added_at >= wanted);
+}
+
+static void precise_timers(void) {
+  for (int method = 0; method < kMethods; method++) {
+    struct event_base* base = base_with(method, EVENT_BASE_FLAG_PRECISE_TIMER);
+    // Added in their order, so that a pause between two adds does not change it.
+    Subject timers[] = {
+        {"2345", 0, say_in_time, 0}, {"6789", 0, say_in_time, 0}, {"12345", 0, say_in_time, 0}};
+    printf("%s\n", event_base_get_method(base));
+    added_at = monotonic_micros();
+    for (int i = 0; i < 3; i++) {
+      add_in(open_subject(&timers[i], base, -1, 0), strtol(timers[i].name, NULL, 10));
+    }
+    show("loop", event_base_loop(base, 0));
+    for (int i = 0; i < 3; i++) free_subject(&timers[i]);
+    event_base_free(base);
+  }
+}
+
 static void notifiable(void) {
   struct event_base* base = event_base_new();
   show("without threads", evthread_make_base_notifiable(base));
@@ -113,6 +148,7 @@ int main(int argc, char** argv) {
       {"methods: by environment", methods_by_environment},
       {"methods: required features", required_features},
       {"flags and hints", flags_and_hints},
+      {"precise timers", precise_timers},
       {"notifiable", notifiable},
   };
   return run_cases(argc, argv, cases, sizeof cases / sizeof *cases);

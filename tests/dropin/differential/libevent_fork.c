@@ -1,6 +1,7 @@
 // fork(): a child that calls event_reinit() has the events for itself, and whatever it does the
 // parent's go on; a child that does not touch its base disturbs nothing. Each step waits for the
 // one before it, so that only one process prints at a time.
+#include <pthread.h>
 #include <sys/wait.h>
 
 #include "libevent_cases.h"
@@ -252,6 +253,42 @@ static void reinit_with_a_closed_descriptor(void) {
   close_world(base);
 }
 
+// ---- with threads
+
+static void* activate_user(void* base) {
+  (void)base;
+  event_active(user.ev, EV_WRITE, 1);
+  return NULL;
+}
+
+// Sleeps until another thread wakes it, in the child too.
+static void be_woken(struct event_base* base) {
+  pthread_t thread;
+  event_del(writer.ev);
+  pthread_create(&thread, NULL, activate_user, base);
+  show("loop", event_base_loop(base, EVLOOP_ONCE));
+  pthread_join(thread, NULL);
+}
+
+static void reinit_and_be_woken(struct event_base* base) {
+  show("reinit", event_reinit(base));
+  be_woken(base);
+  use_world(base);
+  close_world(base);
+}
+
+static void a_child_with_threads(void) {
+  evthread_use_pthreads();
+  for (int method = 0; method < kMethods; method++) {
+    struct event_base* base = open_world(method, 0);
+    be_woken(base);
+    in_child(reinit_and_be_woken, base);
+    be_woken(base);
+    use_world(base);
+    close_world(base);
+  }
+}
+
 int main(int argc, char** argv) {
   static const Case cases[] = {
       {"a child with events of its own", a_child_with_events_of_its_own},
@@ -260,6 +297,7 @@ int main(int argc, char** argv) {
       {"a child that deletes", a_child_that_deletes},
       {"signals stay apart", signals_stay_apart},
       {"a fork inside a callback", a_fork_inside_a_callback},
+      {"a child with threads", a_child_with_threads},
       {"reinit without a fork", reinit_without_a_fork},
       {"reinit keeps what is pending", reinit_keeps_what_is_pending},
       {"reinit with a closed descriptor", reinit_with_a_closed_descriptor},

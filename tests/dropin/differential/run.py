@@ -23,6 +23,7 @@ import tempfile
 
 LOADED = re.compile(r"calling init: (\S*/lib(?:ev|event\S*)[.-][\d.]*so[\d.]*)\s*$", re.MULTILINE)
 FORGOTTEN = re.compile(r"LD_|LIBEV_|EVENT_")  # What changes how the libraries behave.
+GAVE_UP = re.compile(r"ran out of time|lost patience|ended by signal \d+")  # As harness.h says it.
 CONTEXT = 12
 SHOWN_MAX = 60
 
@@ -70,6 +71,15 @@ def wrong_library(outcome, lib_dir):
         inside = os.path.dirname(os.path.realpath(name)) == os.path.realpath(lib_dir)
         if inside != outcome.is_ours:
             return f"{'the drop-in' if outcome.is_ours else 'the original'} was wanted, not {name}"
+    return ""
+
+
+def gave_up(outcome):
+    """A block of the original's that was not gone through compares nothing; "" if there is none."""
+    for title, lines in blocks([] if outcome.is_ours else outcome.stdout):
+        for line in lines:
+            if GAVE_UP.fullmatch(line):
+                return f"the original, \"{title}\": {line}"
     return ""
 
 
@@ -123,7 +133,7 @@ class Comparison:
         for is_ours in (False, True):
             outcome = run(command, self.options.lib_dir if is_ours else None, self.options.limit)
             outcome.is_ours = is_ours
-            problem = wrong_library(outcome, self.options.lib_dir)
+            problem = wrong_library(outcome, self.options.lib_dir) or gave_up(outcome)
             if problem:
                 print(f"{' '.join(command)}: {problem}")
                 print("\n".join(outcome.stderr[-10:]))
