@@ -1,8 +1,8 @@
 #include "spate/error.h"
 
-#include <cstddef>
-#include <new>
 #include <string>
+
+#include "sys/immortal.h"
 
 namespace spate {
 
@@ -10,6 +10,7 @@ namespace {
 
 class Category final : public std::error_category {
  public:
+  constexpr Category() = default;
   const char* name() const noexcept override { return "spate"; }
   std::string message(int value) const override {
     switch (static_cast<Error>(value)) {
@@ -36,14 +37,11 @@ class Category final : public std::error_category {
   }
 };
 
+constinit sys::Immortal<Category> category;
+
 }  // namespace
 
-const std::error_category& error_category() {
-  // Never destroyed: other threads may still be in their loops while the process exits.
-  alignas(Category) static std::byte memory[sizeof(Category)];
-  static const std::error_category& category = *new (memory) Category;
-  return category;
-}
+const std::error_category& error_category() { return category.object; }
 
 std::error_code make_error_code(Error error) { return {static_cast<int>(error), error_category()}; }
 

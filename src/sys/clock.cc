@@ -1,7 +1,6 @@
 #include "sys/clock.h"
 
-#include <cstddef>
-#include <new>
+#include "sys/immortal.h"
 
 namespace spate {
 
@@ -9,17 +8,15 @@ namespace {
 
 class SystemClock final : public Clock {
  public:
+  constexpr SystemClock() = default;
   Nanos monotonic() override { return sys::read_clock(CLOCK_MONOTONIC); }
   WallTime wall() override { return WallTime{sys::read_clock(CLOCK_REALTIME)}; }
 };
 
+constinit sys::Immortal<SystemClock> clock;
+
 }  // namespace
 
-Clock& system_clock() {
-  // Never destroyed: other threads may still be in their loops while the process exits.
-  alignas(SystemClock) static std::byte memory[sizeof(SystemClock)];
-  static Clock& clock = *new (memory) SystemClock;
-  return clock;
-}
+Clock& system_clock() { return clock.object; }
 
 }  // namespace spate
