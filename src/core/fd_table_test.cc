@@ -187,6 +187,37 @@ TEST_F(FdTableTest, RegistersANumberAnewForAnotherWatcherThanTheLast) {
   EXPECT_EQ(reconcile(), (Changes{{kFd, kRead, kRead}}));
 }
 
+TEST_F(FdTableTest, RegistersANumberAnewUnlessOthersWatchItForTheSame) {
+  FdNode first = node_of(kFd, kRead);
+  start(first);
+  EXPECT_EQ(reconcile(), (Changes{{kFd, kNone, kRead}}));
+  FdNode second = node_of(kFd, kRead | kWrite);
+  second.events = static_cast<std::uint32_t>(kRead | kWrite) | kFdIsNewUnlessWatched;
+  start(second);
+  EXPECT_EQ(second.events, static_cast<std::uint32_t>(kRead | kWrite)) << "the mark is taken off";
+  EXPECT_EQ(reconcile(), (Changes{{kFd, kRead, kRead | kWrite}}));
+  table_.stop(first);
+  first.events |= kFdIsNewUnlessWatched;
+  start(first);
+  EXPECT_TRUE(reconcile().empty());
+  table_.stop(second);
+  second.events |= kFdIsNewUnlessWatched;
+  start(second);
+  EXPECT_EQ(reconcile(), (Changes{{kFd, kRead | kWrite, kRead | kWrite}}));
+}
+
+TEST_F(FdTableTest, ShowsWhatIsStarted) {
+  FdNode nodes[] = {node_of(kFd, kRead), node_of(kFd, kWrite), node_of(kFd + 1, kRead)};
+  for (FdNode& node : nodes) start(node);
+  std::vector<const FdNode*> shown;
+  EXPECT_TRUE(table_.each([&shown](FdNode& node) {
+    shown.push_back(&node);
+    return true;
+  }));
+  EXPECT_EQ(shown, (std::vector<const FdNode*>{&nodes[1], &nodes[0], &nodes[2]}));
+  EXPECT_FALSE(table_.each([&nodes](FdNode& node) { return &node != &nodes[0]; }));
+}
+
 TEST_F(FdTableTest, DropsAnEventOfAnEarlierLifeOfItsDescriptor) {
   FdNode node = node_of(kFd, kRead);
   start(node);

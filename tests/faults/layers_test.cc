@@ -2,6 +2,7 @@
 // 48-byte structs as libev's; delivery through a Dispatcher; nothing allocated beside a struct.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <memory>
 #include <string>
@@ -268,6 +269,39 @@ TEST_F(BigLayerTest, StartsAndStopsWithoutMemoryAndWithoutTheKernel) {
   EXPECT_EQ(plan.calls(spate::sys::Call::allocate), grown);
   EXPECT_EQ(loop().metrics().kernel_calls.modify, before.modify);
   for (const auto& event : events) layer_.remove(loop(), *event);
+}
+
+TEST_F(BigLayerTest, CanBeShownAllThatIsStarted) {
+  std::vector<std::unique_ptr<BigEvent>> events;
+  constexpr Nanos kWaits[] = {Nanos{1}, std::chrono::milliseconds{3}, std::chrono::hours{1}};
+  for (const Nanos wait : kWaits) {
+    events.push_back(make(1, kRead | kPersist));
+    ASSERT_TRUE(BigLayer::add(loop(), *events.back(), wait));
+  }
+  TimerNode parked{};
+  parked.deadline = (loop().now() + std::chrono::hours{1}).count();
+  ASSERT_TRUE(loop().start(parked));
+  loop().park(parked);
+  ASSERT_FALSE(loop().once(1, Events::write, kForever, [](Events) {})) << "the loop's own";
+  std::vector<BigEvent*> shown;
+  const auto show = [](void* context, auto& node) {
+    static_cast<std::vector<BigEvent*>*>(context)->push_back(&BigEvent::of(node));
+    return true;
+  };
+  bool (*show_fd)(void*, FdNode&) = show;
+  bool (*show_timer)(void*, TimerNode&) = show;
+  EXPECT_TRUE(loop().each(show_fd, &shown));
+  EXPECT_EQ(shown, (std::vector{events[2].get(), events[1].get(), events[0].get()}));
+  shown.clear();
+  EXPECT_TRUE(loop().each(show_timer, &shown));
+  std::sort(shown.begin(), shown.end(), [](BigEvent* a, BigEvent* b) {
+    return a->timer_node().deadline < b->timer_node().deadline;
+  });
+  EXPECT_EQ(shown, (std::vector{events[0].get(), events[1].get(), events[2].get()}));
+  bool (*refuse)(void*, TimerNode&) = [](void*, TimerNode&) { return false; };
+  EXPECT_FALSE(loop().each(refuse, nullptr));
+  for (const auto& event : events) layer_.remove(loop(), *event);
+  loop().stop(parked);
 }
 
 // ---- libev's shape: the nodes are the structs

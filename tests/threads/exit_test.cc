@@ -30,7 +30,7 @@ using namespace std::chrono_literals;
 
 TEST(ExitDeathTest, ProcessEndsWhileThreadsAreInTheirLoops) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
-  for (int i = 0; i < 20; ++i)
+  for (int i = 0; i < 10; ++i)
     EXPECT_EXIT(exit_beside_busy_loops(), ::testing::ExitedWithCode(0), "");
 }
 

@@ -45,9 +45,9 @@ import time
 import traceback
 
 SKIPPED = 77  # What ctest takes as "skipped".
-ANSWER_SECONDS = 20  # How long a program may take to open its port.
-CALL_SECONDS = 60  # How long a program may run that is to end by itself.
-STOP_SECONDS = 5  # Between SIGTERM and SIGKILL.
+ANSWER_SECONDS = 60  # How long a program may take to open its port.
+CALL_SECONDS = 100  # How long a program may run that is to end by itself.
+STOP_SECONDS = 20  # Between SIGTERM and SIGKILL.
 TEST_SECONDS = 110  # A little less than ctest's limit, so that the outputs are still shown.
 PAUSE_SECONDS = 0.02
 SHOWN_BYTES = 3000  # Of each output, at its end.
