@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <limits>
 #include <new>
+#include <utility>
 
 #include "net/net.h"
 #include "net/transport.h"
@@ -18,14 +19,6 @@ constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
 constexpr std::int64_t kMillisecond = 1'000'000;
 // How long a connection that nobody holds waits for its peer to take the last bytes and to end.
 constexpr Nanos kLinger{10'000'000'000};
-// How many bytes one connection sends, or how often it does, before the others have their turn.
-constexpr int kSendsPerTurn = 8;
-// Room for one more arrival behind what is unread.
-constexpr std::size_t kArrival = 16 * 1024;
-
-std::error_code system_error(long error) {
-  return {static_cast<int>(error), std::system_category()};
-}
 
 }  // namespace
 
@@ -60,7 +53,8 @@ Connection::Extra* Connection::extra() {
 // An idle connection owns no memory but itself, unless it was told something out of the ordinary.
 void Connection::drop_extra() {
   if (extra_ != nullptr && !has(kFull) && extra_->queue.empty() && extra_->unread.empty() &&
-      !extra_->limits_are_set && extra_->write_timeout == Nanos{0}) {
+      !extra_->limits_are_set && extra_->read_timeout == Nanos{0} &&
+      extra_->write_timeout == Nanos{0} && extra_->throttle == nullptr) {
     extra_.reset();
   }
 }
@@ -105,6 +99,7 @@ void Connection::resume() {
     set(kOffer);
     settle_later();
   }
+  read_again();
   update_wish();
 }
 
@@ -150,13 +145,38 @@ void Connection::set_idle_timeout(Nanos timeout) {
   note_deadline();
 }
 
-void Connection::set_write_timeout(Nanos timeout) {
-  if (timeout == Nanos{0} && extra_ == nullptr) return;
+bool Connection::set_read_timeout(Nanos timeout) {
   Extra* extra = this->extra();
-  if (extra == nullptr) return;
+  if (extra == nullptr) return false;
+  extra->read_timeout = timeout;
+  if (is_open()) read_again();
+  return true;
+}
+
+bool Connection::set_write_timeout(Nanos timeout) {
+  Extra* extra = this->extra();
+  if (extra == nullptr) return false;
   extra->write_timeout = timeout;
-  extra->last_sent = is_open() ? net().loop().now().count() : 0;
-  if (is_open()) note_deadline();
+  if (!is_open()) return true;
+  extra->last_sent = net().loop().now().count();
+  note_deadline();
+  return true;
+}
+
+bool Connection::set_rate_limits(const RateLimits& limits) {
+  Throttle* throttle = make_throttle();
+  if (throttle == nullptr) return false;
+  throttle->set_limits(limits);
+  on_throttle_changed();
+  return true;
+}
+
+bool Connection::join(RateGroup* group) {
+  Throttle* throttle = make_throttle();
+  if (throttle == nullptr) return false;
+  throttle->join(group);
+  on_throttle_changed();
+  return true;
 }
 
 bool Connection::may_be_released() const {
@@ -168,197 +188,6 @@ int Connection::release() {
   set(kClosed);
   set(kReported);
   return transport_->release(*this);
-}
-
-// ---- writing
-
-bool Connection::write(Bytes bytes) {
-  if (!is_writable()) return false;
-  if (bytes.empty()) return true;
-  if (has_queue()) return has_room_for(bytes.size()) && enqueue(bytes);
-  WriteGather& gather = net().gather();
-  if (gather.owner() != this) return send_now({&bytes, 1});
-  if (gather.add(bytes)) return true;
-  Bytes pieces[3];
-  const std::size_t gathered = gather.take(std::span(pieces).first<2>());
-  pieces[gathered] = bytes;
-  return send_now({pieces, gathered + 1});
-}
-
-bool Connection::write(Buffer&& buffer) {
-  if (!is_writable()) return false;
-  if (buffer.empty()) return true;
-  send_gathered();
-  if (!is_writable() || !has_room_for(buffer.size()) || extra() == nullptr) return false;
-  const bool was_empty = !has_queue();
-  extra_->queue.append(std::move(buffer));
-  if (was_empty) {
-    extra_->last_sent = net().loop().now().count();
-    flush();
-    note_deadline();
-  }
-  mark_full();
-  return true;
-}
-
-// Sends pieces that come before anything else, and queues what the kernel does not take.
-bool Connection::send_now(std::span<const Bytes> pieces) {
-  set(kWrote);
-  long sent = transport_->send(*this, pieces);
-  if (sent == -EAGAIN || sent == -EINTR) sent = 0;
-  if (sent < 0) return on_broken(static_cast<int>(-sent)), true;
-  touch();
-  auto left = static_cast<std::size_t>(sent);
-  for (const Bytes piece : pieces) {
-    const std::size_t done = std::min(left, piece.size());
-    left -= done;
-    if (done == piece.size()) continue;
-    // Half a message cannot be taken back: without memory for the rest, this is the end.
-    if (!has_room_for(piece.size() - done) || !enqueue(piece.subspan(done))) {
-      if (!has(kBroken)) on_broken(ENOMEM);
-      return false;
-    }
-  }
-  return true;
-}
-
-void Connection::send_gathered() {
-  WriteGather& gather = net().gather();
-  if (gather.owner() != this || gather.empty()) return;
-  Bytes pieces[2];
-  const std::size_t count = gather.take(pieces);
-  if (has_queue()) {
-    for (std::size_t i = 0; i < count; ++i) enqueue(pieces[i]);
-  } else {
-    send_now({pieces, count});
-  }
-}
-
-bool Connection::enqueue(Bytes bytes) {
-  Extra* extra = this->extra();
-  if (extra == nullptr) return false;
-  const bool was_empty = extra->queue.empty();
-  if (!extra->queue.append(bytes)) return drop_extra(), false;
-  if (was_empty) {
-    extra->last_sent = net().loop().now().count();
-    update_wish();
-    note_deadline();
-  }
-  mark_full();
-  return true;
-}
-
-bool Connection::has_room_for(std::size_t size) {
-  const QueueLimits limits = extra_ == nullptr ? QueueLimits{} : extra_->limits;
-  const std::size_t queued = extra_ == nullptr ? 0 : extra_->queue.size();
-  if (queued <= limits.most && size <= limits.most - queued) return true;
-  if (limits.when_full == WhenFull::close) {
-    error_ = -static_cast<std::int32_t>(Error::queue_full);
-    on_broken(0);
-  }
-  return false;
-}
-
-void Connection::mark_full() {
-  if (has(kFull) || extra_->queue.size() <= extra_->limits.high) return;
-  set(kFull);
-  update_wish();
-}
-
-void Connection::flush() {
-  for (int i = 0; i < kSendsPerTurn && has_queue(); ++i) {
-    Bytes pieces[Transport::kMostPieces];
-    std::size_t count = 0;
-    std::size_t size = 0;
-    for (const Bytes piece : extra_->queue.pieces()) {
-      pieces[count++] = piece;
-      size += piece.size();
-      if (count == Transport::kMostPieces) break;
-    }
-    const long sent = transport_->send(*this, {pieces, count});
-    if (sent == -EAGAIN || sent == -EINTR) break;
-    if (sent < 0) return on_broken(static_cast<int>(-sent));
-    set(kWrote);
-    touch();
-    extra_->last_sent = net().loop().now().count();
-    extra_->queue.consume(static_cast<std::size_t>(sent));
-    if (static_cast<std::size_t>(sent) < size) break;
-  }
-  if (!has_queue() && has(kEnding) && !has(kEnded)) shut_down();
-  update_wish();
-}
-
-// In the loop's own time: what flush() has made possible.
-bool Connection::on_flushed() {
-  if (has(kFull) && extra_->queue.size() <= extra_->limits.low) {
-    set(kFull, false);
-    update_wish();
-    if (!call({}, [](StreamHandler& handler) { handler.on_drained(); })) return false;
-  }
-  drop_extra();
-  return true;
-}
-
-// Nothing more can be sent. What the peer has sent before may still be there: it is read first.
-void Connection::on_broken(int error) {
-  if (error != 0) error_ = error;
-  set(kBroken);
-  if (extra_ != nullptr) extra_->queue.clear();
-  settle_later();
-}
-
-// ---- reading
-
-// False, as of all that follow: the connection is closed, or gone.
-bool Connection::receive() {
-  const bool is_behind = extra_ != nullptr && !extra_->unread.empty();
-  if (is_behind && extra_->unread.size() > extra_->limits.most)
-    return finish(Error::queue_full, true), false;
-  const std::span<std::byte> room = is_behind ? extra_->unread.reserve(kArrival) : net().arrivals();
-  if (room.empty()) return finish(system_error(ENOMEM)), false;
-  const long count = transport_->receive(*this, room);
-  if (count == -EAGAIN || count == -EINTR) return !has(kBroken) || (finish(broken_error()), false);
-  if (count < 0) return finish(has(kBroken) ? broken_error() : system_error(-count)), false;
-  if (count == 0) return on_peer_end();
-  if (has(kDiscarding)) return true;
-  touch();
-  const auto size = static_cast<std::size_t>(count);
-  if (!is_behind) return hand_over(room.first(size));
-  // Behind what the handler has left, so that it sees all of it in one piece.
-  extra_->unread.commit(size);
-  return offer_unread();
-}
-
-bool Connection::hand_over(Bytes bytes) {
-  std::size_t used = 0;
-  if (!call(bytes, [&](StreamHandler& handler) { used = handler.on_data(bytes); })) return false;
-  SPATE_ASSERT(used <= bytes.size());
-  if (used >= bytes.size() || has(kDiscarding)) return true;
-  Extra* extra = this->extra();
-  if (extra != nullptr && extra->unread.append(bytes.subspan(used))) return true;
-  return finish(system_error(ENOMEM)), false;
-}
-
-bool Connection::offer_unread() {
-  set(kOffer, false);
-  if (extra_ == nullptr || extra_->unread.empty() || has(kPaused | kDiscarding)) return true;
-  const Bytes bytes = extra_->unread.bytes();
-  std::size_t used = 0;
-  if (!call({}, [&](StreamHandler& handler) { used = handler.on_data(bytes); })) return false;
-  SPATE_ASSERT(used <= bytes.size());
-  extra_->unread.consume(std::min(used, bytes.size()));
-  drop_extra();
-  return true;
-}
-
-bool Connection::on_peer_end() {
-  set(kPeerEnded);
-  update_wish();
-  if (has(kBroken)) return finish(broken_error()), false;
-  if (!call({}, [](StreamHandler& handler) { handler.on_end(); })) return false;
-  if (!has(kHalfOpen)) end();
-  if (!is_done()) return true;
-  return finish({}), false;
 }
 
 // ---- ending
@@ -399,7 +228,11 @@ void Connection::shut(bool reset) {
   net().forget_deadline(*this);
   transport_->close(*this, reset);
   set(kClosed);
-  if (extra_ != nullptr) extra_->queue.clear();
+  set(kReadRests, false);
+  set(kSendRests, false);
+  if (extra_ == nullptr) return;
+  extra_->queue.clear();
+  extra_->throttle.reset();
 }
 
 void Connection::report() {
@@ -411,17 +244,18 @@ void Connection::report() {
   }
 }
 
-// Calls user code. False if there is nothing left to go on with: the connection is closed, or gone.
-template <class Function>
-bool Connection::call(Bytes arrived, Function function) {
-  if (handler() == nullptr) return is_open();
+// Returns the connection whose callback is running the loop, if one is.
+Connection* Connection::begin_call(Bytes arrived) {
   WriteGather& gather = net().gather();
-  // Another connection's callback may be running the loop.
   Connection* outer = gather.owner();
   if (outer != nullptr) outer->send_gathered();
   set(kInCallback);
   gather.begin(this, arrived);
-  function(*handler());
+  return outer;
+}
+
+bool Connection::end_call(Connection* outer) {
+  WriteGather& gather = net().gather();
   if (is_open()) send_gathered();
   gather.begin(outer, {});
   set(kInCallback, false);
@@ -475,13 +309,14 @@ bool Connection::settle() {
 // Sending has failed. Whatever the peer sent before that is read, a piece a turn, then it is over.
 void Connection::bury() {
   const bool was_dropped = error_ < 0;  // By us: the peer knows of nothing.
-  if (was_dropped || !wants_to_read()) return finish(broken_error(), was_dropped);
+  if (was_dropped || !wants_to_read()) return finish(broken_error(), true);
   if (receive() && !has(kPeerEnded)) settle_later();
 }
 
 void Connection::on_deadline() {
   if (is_in_callback()) return;
   const std::int64_t now = net().loop().now().count();
+  wake_up(now);
   if (has(kDiscarding)) {
     if (now >= last_active_) return finish({}, has_queue());
   } else if (const std::error_code error = expired(now)) {
@@ -496,6 +331,7 @@ void Connection::on_loop_end() {
 
 std::error_code Connection::expired(std::int64_t now) const {
   if (write_deadline() <= now) return Error::write_timeout;
+  if (read_deadline() <= now) return Error::read_timeout;
   if (idle_deadline() <= now) return Error::idle_timeout;
   return {};
 }
@@ -504,15 +340,28 @@ std::int64_t Connection::idle_deadline() const {
   return idle_ms_ == 0 ? kNever : last_active_ + idle_ms_ * kMillisecond;
 }
 
+std::int64_t Connection::read_deadline() const {
+  if (extra_ == nullptr || extra_->read_timeout == Nanos{0} || !wants_to_read()) return kNever;
+  return extra_->last_arrival + extra_->read_timeout.count();
+}
+
 std::int64_t Connection::write_deadline() const {
-  if (!has_queue() || extra_->write_timeout == Nanos{0}) return kNever;
+  if (!has_queue() || extra_->write_timeout == Nanos{0} || has(kSendRests)) return kNever;
   return extra_->last_sent + extra_->write_timeout.count();
+}
+
+std::int64_t Connection::throttle_deadline() const {
+  std::int64_t when = kNever;
+  if (has(kReadRests)) when = throttle()->opens_at(Throttle::kRead);
+  if (has(kSendRests)) when = std::min(when, throttle()->opens_at(Throttle::kWrite));
+  return when;
 }
 
 // Without memory to note it, it is looked at when something happens.
 void Connection::note_deadline() {
-  const std::int64_t when =
-      has(kDiscarding) ? last_active_ : std::min(idle_deadline(), write_deadline());
+  std::int64_t when = last_active_;
+  if (!has(kDiscarding)) when = std::min({idle_deadline(), read_deadline(), write_deadline()});
+  when = std::min(when, throttle_deadline());
   if (when != kNever) net().note_deadline(*this, when);
 }
 
@@ -521,21 +370,71 @@ void Connection::touch() {
   last_active_ = has(kDiscarding) ? now + kLinger.count() : now;
 }
 
+// How many bytes the throttle lets through. If none, that direction rests until it opens.
+std::size_t Connection::allowance(Throttle::Direction direction) {
+  Throttle* throttle = this->throttle();
+  if (throttle == nullptr) return SIZE_MAX;
+  const std::size_t most = throttle->allowance(direction, net().loop().now().count());
+  if (most == 0) {
+    set(direction == Throttle::kRead ? kReadRests : kSendRests);
+    update_wish();
+    note_deadline();
+  }
+  return most;
+}
+
+void Connection::wake_up(std::int64_t now) {
+  const bool read = has(kReadRests) && throttle()->opens_at(Throttle::kRead) <= now;
+  const bool send = has(kSendRests) && throttle()->opens_at(Throttle::kWrite) <= now;
+  if (read) set(kReadRests, false);
+  if (send) {
+    set(kSendRests, false);
+    extra_->last_sent = now;
+  }
+  if (!read && !send) return;
+  read_again();
+  update_wish();
+}
+
+Throttle* Connection::make_throttle() {
+  if (has(kClosed)) return nullptr;
+  if (Extra* extra = this->extra(); extra != nullptr && extra->throttle == nullptr)
+    extra->throttle.reset(new (std::nothrow) Throttle);
+  return throttle();
+}
+
+// Under the new limits, both directions are tried at once.
+void Connection::on_throttle_changed() {
+  set(kReadRests, false);
+  set(kSendRests, false);
+  if (!throttle()->has_limits()) extra_->throttle.reset();
+  drop_extra();
+  read_again();
+  update_wish();
+}
+
+// The time for which nothing has come begins anew: we have not been listening.
+void Connection::read_again() {
+  if (extra_ == nullptr || extra_->read_timeout == Nanos{0}) return;
+  extra_->last_arrival = net().loop().now().count();
+  note_deadline();
+}
+
 bool Connection::wants_to_read() const {
   if (!has(kStarted) || has(kPeerEnded | kClosed)) return false;
   if (has(kDiscarding)) return true;
-  return !has(kPaused) && !(has(kFull) && extra_->limits.pause_reading);
+  return !has(kPaused | kReadRests) && !(has(kFull) && extra_->limits.pause_reading);
 }
 
 void Connection::update_wish() {
   if (!is_open()) return;
   Events wish = wants_to_read() ? Events::read : Events::none;
-  if (has_queue()) wish |= Events::write;
+  if (has_queue() && !has(kSendRests)) wish |= Events::write;
   if (!transport_->want(*this, wish)) on_broken(ENOMEM);
 }
 
 std::error_code Connection::broken_error() const {
-  return error_ < 0 ? make_error_code(static_cast<Error>(-error_)) : system_error(error_);
+  return error_ < 0 ? make_error_code(static_cast<Error>(-error_)) : sys::error_code(-error_);
 }
 
 }  // namespace spate

@@ -12,6 +12,8 @@
 
 #include "core/array.h"
 #include "net/deadlines.h"
+#include "net/send_queue.h"
+#include "net/throttle.h"
 #include "net/unread.h"
 #include "spate/loop.h"
 #include "spate/net/stream.h"
@@ -38,6 +40,8 @@ class Connection {
   bool is_writable() const { return is_open() && !has(kEnding | kBroken); }
   bool write(Bytes bytes);
   bool write(Buffer&& buffer);
+  std::error_code send_file(int file, std::uint64_t offset, std::uint64_t size);
+  std::error_code send_descriptors(Bytes bytes, std::span<const int> descriptors);
   std::size_t queued() const;
   bool is_full() const { return has(kFull); }
   bool set_limits(const QueueLimits& limits);
@@ -50,7 +54,11 @@ class Connection {
   void abandon();  // The Stream is being destroyed.
   void set_half_open(bool on) { set(kHalfOpen, on); }
   void set_idle_timeout(Nanos timeout);
-  void set_write_timeout(Nanos timeout);
+  bool set_read_timeout(Nanos timeout);
+  bool set_write_timeout(Nanos timeout);
+  bool set_rate_limits(const RateLimits& limits);
+  bool join(RateGroup* group);
+  void set_receive_descriptors(bool on) { set(kTakesDescriptors, on); }
   bool may_be_released() const;
   int release();
   Net& net() const;
@@ -86,16 +94,22 @@ class Connection {
     kOffer = 1 << 13,      // What is unread is to be offered again.
     kWrote = 1 << 14,      // Something has been sent that a reset could still destroy.
     kNested = 1 << 15,     // Something came up while user code was running the loop.
+    kReadRests = 1 << 16,  // Until the throttle opens.
+    kSendRests = 1 << 17,  //
+    kTakesDescriptors = 1 << 18,
   };
 
   // What only a busy connection needs.
   struct Extra {
-    Buffer queue;
+    SendQueue queue;
     Unread unread;
     QueueLimits limits;
     bool limits_are_set = false;
+    Nanos read_timeout{0};
     Nanos write_timeout{0};
-    std::int64_t last_sent = 0;  // Loop time of the last progress of the queue.
+    std::int64_t last_arrival = 0;  // Loop time.
+    std::int64_t last_sent = 0;     // Loop time of the last progress of the queue.
+    std::unique_ptr<Throttle> throttle;
   };
 
   Connection(Transport& transport, int fd);
@@ -110,15 +124,28 @@ class Connection {
   bool has_queue() const { return extra_ != nullptr && !extra_->queue.empty(); }
   Extra* extra();
   void drop_extra();
+  Throttle* throttle() const { return extra_ == nullptr ? nullptr : extra_->throttle.get(); }
+  Throttle* make_throttle();
 
+  // Calls user code; `arrived` is what it is shown. False if there is nothing left to go on with:
+  // the connection is closed, or gone.
   template <class Function>
-  bool call(Bytes arrived, Function function);
+  bool call(Bytes arrived, Function function) {
+    if (handler() == nullptr) return is_open();
+    Connection* outer = begin_call(arrived);
+    function(*handler());
+    return end_call(outer);
+  }
+  Connection* begin_call(Bytes arrived);
+  bool end_call(Connection* outer);
   bool is_in_callback();
   void look_again();
 
   void send_gathered();
   bool send_now(std::span<const Bytes> pieces);
   bool enqueue(Bytes bytes);
+  bool send_slowly(std::span<const Bytes> pieces);
+  void on_appended(bool was_empty);
   bool has_room_for(std::size_t size);
   void mark_full();
   void flush();
@@ -126,7 +153,11 @@ class Connection {
   void on_broken(int error);
 
   bool wants_to_read() const;
+  void read_again();
   bool receive();
+  bool receive_with_descriptors(std::span<std::byte> room, bool is_behind);
+  bool on_received(long count, std::span<std::byte> room, bool is_behind);
+  void note_arrival(std::size_t size);
   bool hand_over(Bytes bytes);
   bool offer_unread();
   bool on_peer_end();
@@ -144,10 +175,15 @@ class Connection {
   std::error_code broken_error() const;
 
   void touch();
+  std::size_t allowance(Throttle::Direction direction);
+  void on_throttle_changed();
+  void wake_up(std::int64_t now);
   void update_wish();
   void note_deadline();
   std::int64_t idle_deadline() const;
+  std::int64_t read_deadline() const;
   std::int64_t write_deadline() const;
+  std::int64_t throttle_deadline() const;
   std::error_code expired(std::int64_t now) const;
 
   FdNode node_{};  // Its context is the handler.

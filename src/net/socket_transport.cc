@@ -1,6 +1,6 @@
 #include "net/socket_transport.h"
 
-#include <cstring>
+#include <cerrno>
 
 #include "net/net.h"
 #include "sys/socket.h"
@@ -12,12 +12,20 @@ namespace {
 // A span of bytes is what the kernel calls an iovec.
 static_assert(sizeof(Bytes) == sizeof(iovec));
 
+// Pieces as the kernel wants them: a message, or the parts alone.
 struct Vector {
   explicit Vector(std::span<const Bytes> pieces) : count(pieces.size()) {
     for (std::size_t i = 0; i < count; ++i) {
       parts[i] = {.iov_base = const_cast<std::byte*>(pieces[i].data()),
                   .iov_len = pieces[i].size()};
     }
+  }
+
+  msghdr message() {
+    msghdr message{};
+    message.msg_iov = parts;
+    message.msg_iovlen = count;
+    return message;
   }
 
   iovec parts[Transport::kMostPieces];
@@ -62,10 +70,39 @@ long SocketTransport::send(Connection& connection, std::span<const Bytes> pieces
   if (pieces.size() == 1)
     return sys::send(connection.fd(), pieces.front().data(), pieces.front().size());
   Vector vector(pieces);
-  msghdr message{};
-  message.msg_iov = vector.parts;
-  message.msg_iovlen = vector.count;
+  return sys::send_message(connection.fd(), vector.message());
+}
+
+// Not every file can be sent by the kernel: those of /proc, for instance.
+long SocketTransport::send_file(Connection& connection, int file, std::int64_t offset,
+                                std::size_t size) {
+  const long sent = sys::send_file_without_signal(connection.fd(), file, offset, size);
+  if (sent != -EINVAL && sent != -ENOSYS) return sent;
+  return Transport::send_file(connection, file, offset, size);
+}
+
+long SocketTransport::send_descriptors(Connection& connection, std::span<const Bytes> pieces,
+                                       std::span<const int> descriptors) {
+  Vector vector(pieces);
+  msghdr message = vector.message();
+  sys::DescriptorRoom room;
+  sys::attach_descriptors(message, room, descriptors);
   return sys::send_message(connection.fd(), message);
+}
+
+long SocketTransport::receive_descriptors(Connection& connection, std::span<std::byte> room,
+                                          ArrivedDescriptors& arrived) {
+  const Bytes whole = room;
+  Vector vector({&whole, 1});
+  msghdr message = vector.message();
+  sys::DescriptorRoom control;
+  message.msg_control = control.bytes;
+  message.msg_controllen = sizeof(control.bytes);
+  const long count = sys::receive_message(connection.fd(), message, 0);
+  if (count < 0) return count;
+  arrived.count = sys::descriptors_of(message, arrived.fds);
+  arrived.is_cut = (message.msg_flags & MSG_CTRUNC) != 0;
+  return count;
 }
 
 void SocketTransport::shut_down(Connection& connection) { sys::shut_down_writing(connection.fd()); }

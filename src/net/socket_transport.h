@@ -23,6 +23,11 @@ class SocketTransport : public ReadinessTransport {
   using ReadinessTransport::ReadinessTransport;
   long receive(Connection& connection, std::span<std::byte> room) override;
   long send(Connection& connection, std::span<const Bytes> pieces) override;
+  long send_file(Connection& connection, int file, std::int64_t offset, std::size_t size) override;
+  long send_descriptors(Connection& connection, std::span<const Bytes> pieces,
+                        std::span<const int> descriptors) override;
+  long receive_descriptors(Connection& connection, std::span<std::byte> room,
+                           ArrivedDescriptors& arrived) override;
   void shut_down(Connection& connection) override;
   void close(Connection& connection, bool reset) override;
 };

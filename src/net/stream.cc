@@ -26,6 +26,10 @@ int seconds(Nanos time) { return static_cast<int>((time.count() + 999'999'999) /
 
 }  // namespace
 
+void StreamHandler::on_descriptors(std::span<const int> descriptors, bool) {
+  for (const int fd : descriptors) sys::Descriptor closing(fd);
+}
+
 Stream::~Stream() {
   if (connection_ != nullptr) connection_->abandon();
 }
@@ -69,6 +73,13 @@ bool Stream::is_writable() const { return connection_ != nullptr && connection_-
 
 bool Stream::write(Bytes bytes) { return connection_->write(bytes); }
 bool Stream::write(Buffer&& buffer) { return connection_->write(std::move(buffer)); }
+std::error_code Stream::send_file(int file, std::uint64_t offset, std::uint64_t size) {
+  return connection_->send_file(file, offset, size);
+}
+std::error_code Stream::send_descriptors(Bytes bytes, std::span<const int> descriptors) {
+  return connection_->send_descriptors(bytes, descriptors);
+}
+void Stream::set_receive_descriptors(bool on) { connection_->set_receive_descriptors(on); }
 std::size_t Stream::queued() const { return connection_->queued(); }
 bool Stream::is_full() const { return connection_->is_full(); }
 
@@ -87,7 +98,13 @@ void Stream::abort() { connection_->abort(); }
 void Stream::set_half_open(bool on) { connection_->set_half_open(on); }
 
 void Stream::set_idle_timeout(Nanos timeout) { connection_->set_idle_timeout(timeout); }
-void Stream::set_write_timeout(Nanos timeout) { connection_->set_write_timeout(timeout); }
+bool Stream::set_read_timeout(Nanos timeout) { return connection_->set_read_timeout(timeout); }
+bool Stream::set_write_timeout(Nanos timeout) { return connection_->set_write_timeout(timeout); }
+
+bool Stream::set_rate_limits(const RateLimits& limits) {
+  return connection_->set_rate_limits(limits);
+}
+bool Stream::join(RateGroup* group) { return connection_->join(group); }
 
 Loop& Stream::loop() const { return connection_->net().loop(); }
 int Stream::fd() const { return connection_->fd(); }

@@ -5,13 +5,25 @@
 // be called once it is worth trying again, if want() asked for it.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <span>
 
 #include "net/connection.h"
+#include "sys/socket.h"
 
 namespace spate {
 
 class Net;
+
+// Descriptors that have come with bytes. Those that nobody takes are closed.
+struct ArrivedDescriptors {
+  ~ArrivedDescriptors();
+
+  int fds[sys::kMostDescriptors];
+  std::size_t count = 0;
+  bool is_cut = false;  // There was no room in the process for all of them.
+};
 
 class Transport {
  public:
@@ -26,6 +38,14 @@ class Transport {
   virtual long receive(Connection& connection, std::span<std::byte> room) = 0;
   // At most kMostPieces, in their order.
   virtual long send(Connection& connection, std::span<const Bytes> pieces) = 0;
+  // Up to `size` bytes of a file from `offset` on; 0 is the file's end. Here: by way of memory.
+  virtual long send_file(Connection& connection, int file, std::int64_t offset, std::size_t size);
+  // send(), and duplicates of descriptors with the first byte.
+  virtual long send_descriptors(Connection& connection, std::span<const Bytes> pieces,
+                                std::span<const int> descriptors);
+  // receive(), and the descriptors that came with the bytes.
+  virtual long receive_descriptors(Connection& connection, std::span<std::byte> room,
+                                   ArrivedDescriptors& arrived);
   // What on_ready() is to be called for: read, write, both or nothing. False: out of memory.
   virtual bool want(Connection& connection, Events events) = 0;
   // Ends our side; the peer sees it once it has read everything.

@@ -60,6 +60,16 @@ inline long write(int fd, const void* data, std::size_t size) {
   return result_of(::write(fd, data, size));
 }
 
+inline long read_at(int fd, void* data, std::size_t size, std::int64_t offset) {
+  if (const int error = injected(Call::read)) return -error;
+  return result_of(::pread(fd, data, shortened(Call::read, size), offset));
+}
+
+inline long duplicate(int fd) {
+  if (const int error = injected(Call::duplicate)) return -error;
+  return result_of(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
+}
+
 // Whether the number stands for an open file at all.
 inline bool is_open(int fd) { return ::fcntl(fd, F_GETFD) >= 0; }
 

@@ -36,6 +36,8 @@ enum class Call : std::uint8_t {
   connect,
   receive,
   send,
+  send_file,
+  duplicate,
   shutdown,
   socket_option,
   allocate,

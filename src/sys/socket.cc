@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <sys/sendfile.h>
 
 #include <charconv>
 #include <cstdlib>
@@ -21,6 +22,35 @@ int environment_number(const char* name) {
   return error == std::errc() && stop == end ? number : -1;
 }
 
+// Holds back the signal that comes with EPIPE, and takes it away. One that was waiting before is
+// somebody else's, and stays.
+class PipeSignalTaken {
+ public:
+  PipeSignalTaken() {
+    ::sigemptyset(&pipe_signal_);
+    ::sigaddset(&pipe_signal_, SIGPIPE);
+    sigset_t waiting;
+    ::sigpending(&waiting);
+    was_waiting_ = ::sigismember(&waiting, SIGPIPE) == 1;
+    ::pthread_sigmask(SIG_BLOCK, &pipe_signal_, &before_);
+  }
+  ~PipeSignalTaken() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  PipeSignalTaken(const PipeSignalTaken&) = delete;
+  PipeSignalTaken& operator=(const PipeSignalTaken&) = delete;
+
+  // Passes on what a call has answered.
+  long from(long result) {
+    const timespec at_once{};
+    if (result == -EPIPE && !was_waiting_) ::sigtimedwait(&pipe_signal_, nullptr, &at_once);
+    return result;
+  }
+
+ private:
+  sigset_t pipe_signal_;
+  sigset_t before_;
+  bool was_waiting_;
+};
+
 }  // namespace
 
 int take_inherited() {
@@ -31,24 +61,40 @@ int take_inherited() {
   return count > 0 ? count : 0;
 }
 
-// A signal that was already waiting before the call is somebody else's, and stays.
 long write_without_signal(int fd, const iovec* parts, int count) {
   if (const int error = injected(Call::write)) return -error;
-  sigset_t pipe_signal;
-  sigset_t before;
-  sigset_t waiting;
-  ::sigemptyset(&pipe_signal);
-  ::sigaddset(&pipe_signal, SIGPIPE);
-  ::sigpending(&waiting);
-  const bool was_waiting = ::sigismember(&waiting, SIGPIPE) == 1;
-  ::pthread_sigmask(SIG_BLOCK, &pipe_signal, &before);
-  const long result = result_of(::writev(fd, parts, count));
-  if (result == -EPIPE && !was_waiting) {
-    const timespec at_once{};
-    ::sigtimedwait(&pipe_signal, nullptr, &at_once);
+  PipeSignalTaken taken;
+  return taken.from(result_of(::writev(fd, parts, count)));
+}
+
+long send_file_without_signal(int fd, int file, std::int64_t offset, std::size_t size) {
+  if (const int error = injected(Call::send_file)) return -error;
+  PipeSignalTaken taken;
+  off_t position = offset;
+  return taken.from(result_of(::sendfile(fd, file, &position, shortened(Call::send_file, size))));
+}
+
+void attach_descriptors(msghdr& message, DescriptorRoom& room, std::span<const int> descriptors) {
+  std::memset(room.bytes, 0, CMSG_SPACE(descriptors.size_bytes()));
+  message.msg_control = room.bytes;
+  message.msg_controllen = CMSG_SPACE(descriptors.size_bytes());
+  cmsghdr* header = CMSG_FIRSTHDR(&message);
+  header->cmsg_level = SOL_SOCKET;
+  header->cmsg_type = SCM_RIGHTS;
+  header->cmsg_len = CMSG_LEN(descriptors.size_bytes());
+  std::memcpy(CMSG_DATA(header), descriptors.data(), descriptors.size_bytes());
+}
+
+std::size_t descriptors_of(msghdr& message, std::span<int, kMostDescriptors> descriptors) {
+  std::size_t count = 0;
+  for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr;
+       header = CMSG_NXTHDR(&message, header)) {
+    if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
+    const std::size_t size = header->cmsg_len - CMSG_LEN(0);
+    std::memcpy(&descriptors[count], CMSG_DATA(header), size);
+    count += size / sizeof(int);
   }
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  return result;
+  return count;
 }
 
 }  // namespace spate::sys

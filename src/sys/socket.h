@@ -11,6 +11,8 @@
 #include <sys/un.h>
 
 #include <cstddef>
+#include <cstdint>
+#include <span>
 
 #include "sys/descriptor.h"
 
@@ -102,6 +104,25 @@ long get_option(int fd, int level, int name, T& value) {
 // writev() to a pipe whose reader may have gone: -EPIPE, and the signal that the kernel sends with
 // it is taken back. For the calling thread only; no handler of the program's is run or changed.
 long write_without_signal(int fd, const iovec* parts, int count);
+
+// Bytes of a file from `offset` on, without a copy; the file's own position stays. No signal
+// either.
+long send_file_without_signal(int fd, int file, std::int64_t offset, std::size_t size);
+
+inline bool is_unix_socket(int fd) {
+  int domain = 0;
+  return get_option(fd, SOL_SOCKET, SO_DOMAIN, domain) >= 0 && domain == AF_UNIX;
+}
+
+// Room for as many descriptors as the kernel carries with one message (SCM_MAX_FD).
+inline constexpr std::size_t kMostDescriptors = 253;
+struct DescriptorRoom {
+  alignas(cmsghdr) char bytes[CMSG_SPACE(sizeof(int) * kMostDescriptors)];
+};
+// Has `message` carry `descriptors`, in memory of `room`.
+void attach_descriptors(msghdr& message, DescriptorRoom& room, std::span<const int> descriptors);
+// The descriptors that came with a message, copied to `descriptors`: how many.
+std::size_t descriptors_of(msghdr& message, std::span<int, kMostDescriptors> descriptors);
 
 inline int family_of(const void* address) {
   return static_cast<const sockaddr*>(address)->sa_family;

@@ -22,6 +22,7 @@
 #include <cstdint>
 #include <expected>
 #include <memory>
+#include <span>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -29,6 +30,7 @@
 #include "spate/export.h"
 #include "spate/net/address.h"
 #include "spate/net/buffer.h"
+#include "spate/net/rate_limit.h"
 #include "spate/time.h"
 
 namespace spate {
@@ -44,10 +46,16 @@ class SPATE_EXPORT StreamHandler {
   // The peer sends no more. Unless the Stream was told to stay half open, it ends its own side,
   // too, once what is queued has been sent. What on_data() has not used is gone.
   virtual void on_end() {}
+  // Descriptors from the peer (Stream::send_descriptors()), just before the bytes that they came
+  // with; the system may put bytes that were sent earlier in front of those, never later ones. They
+  // are the handler's from now on: unless this is overridden, they are closed. With `some_lost`,
+  // the process had no room for all of them. Not to run the loop inside.
+  virtual void on_descriptors(std::span<const int> descriptors, bool some_lost);
   // What was queued beyond `high` has been sent down to `low`: write on.
   virtual void on_drained() {}
   // The last call, once: with no error when both sides have ended, else with what went wrong:
-  // ECONNRESET, EPIPE, ... of the system, or Error::idle_timeout, write_timeout, queue_full.
+  // ECONNRESET, EPIPE, ... of the system, or Error::idle_timeout, read_timeout, write_timeout,
+  // queue_full.
   virtual void on_closed(std::error_code error) = 0;
 
  protected:
@@ -60,7 +68,8 @@ enum class WhenFull : std::uint8_t {
   drop,   // The write is refused: write() returns false, and nothing of it is sent.
 };
 
-// Bytes that may wait to be sent. low <= high <= most.
+// Bytes that may wait to be sent; those of files count for `low` and `high` only. low <= high <=
+// most.
 struct QueueLimits {
   std::size_t low = 64 * 1024;
   std::size_t high = 256 * 1024;
@@ -110,6 +119,18 @@ class SPATE_EXPORT Stream {
   bool write(std::string_view text) { return write(bytes_of(text)); }
   // Takes the bytes over without copying them. If it returns false they are still there.
   bool write(Buffer&& buffer);
+  // `size` bytes of a regular file from `offset` on, in order with what is written, and without a
+  // copy where the system can do that. The file is the Stream's from now on, and closed when sent.
+  // Errors, with which the file is still the caller's: EPIPE if not writable, EBADF, EINVAL for
+  // what no file can hold, ENOMEM. If the file turns out to be shorter, the connection is reset,
+  // and closed with ENODATA; if it cannot be read, with what the system says. Reading from a disk
+  // keeps the loop waiting.
+  std::error_code send_file(int file, std::uint64_t offset, std::uint64_t size);
+  // Unix sockets: bytes, one at least, and with the first of them up to 253 descriptors. They are
+  // duplicated: the caller's own may be closed at once. Errors, with which nothing is sent: EPIPE
+  // if not writable, EOPNOTSUPP for what is no unix socket, EINVAL, EBADF, EMFILE, ENOMEM,
+  // Error::queue_full.
+  std::error_code send_descriptors(Bytes bytes, std::span<const int> descriptors);
   // How many bytes wait to be sent.
   std::size_t queued() const;
   // More than `high` has been queued, and `low` is not reached again: better wait for on_drained().
@@ -124,6 +145,18 @@ class SPATE_EXPORT Stream {
   void pause();
   void resume();
   bool is_paused() const;
+
+  // Whether descriptors are taken that come with bytes; those of a peer that nobody has asked are
+  // thrown away by the system. False at first. Unix sockets.
+  void set_receive_descriptors(bool on);
+
+  // ---- rates: rate_limit.h
+
+  // Its own limits; anew each time. False when memory runs out, or if it is closed.
+  bool set_rate_limits(const RateLimits& limits);
+  // Shares `group`'s limits, too, and leaves the group that it was in; nullptr for none. False as
+  // above.
+  bool join(RateGroup* group);
 
   // ---- ending
 
@@ -142,8 +175,12 @@ class SPATE_EXPORT Stream {
   // Closed with Error::idle_timeout when no byte has moved either way for so long. At most about 49
   // days, to the millisecond.
   void set_idle_timeout(Nanos timeout);
-  // Closed with Error::write_timeout when bytes wait to be sent and for so long none has been.
-  void set_write_timeout(Nanos timeout);
+  // Closed with Error::read_timeout when for so long it has been reading, and nothing has come.
+  // Costs some 200 bytes of memory, which the idle timeout does not. False when memory runs out.
+  bool set_read_timeout(Nanos timeout);
+  // Closed with Error::write_timeout when bytes wait to be sent and for so long none has been. A
+  // rest for a rate's sake does not count. Memory as above.
+  bool set_write_timeout(Nanos timeout);
 
   // ---- the socket; for pipes and memory, options are refused with ENOTSOCK
 

@@ -1,0 +1,201 @@
+// Connection's way out: what the owner writes, what waits, and what the transport takes of it.
+#include <algorithm>
+#include <cerrno>
+
+#include "net/connection.h"
+#include "net/net.h"
+#include "net/transport.h"
+#include "spate/error.h"
+
+namespace spate {
+
+namespace {
+
+// How often one connection sends before the others have their turn.
+constexpr int kSendsPerTurn = 8;
+
+}  // namespace
+
+bool Connection::write(Bytes bytes) {
+  if (!is_writable()) return false;
+  if (bytes.empty()) return true;
+  if (has_queue()) return has_room_for(bytes.size()) && enqueue(bytes);
+  WriteGather& gather = net().gather();
+  if (gather.owner() != this) return send_now({&bytes, 1});
+  if (gather.add(bytes)) return true;
+  Bytes pieces[3];
+  const std::size_t gathered = gather.take(std::span(pieces).first<2>());
+  pieces[gathered] = bytes;
+  return send_now({pieces, gathered + 1});
+}
+
+bool Connection::write(Buffer&& buffer) {
+  if (!is_writable()) return false;
+  if (buffer.empty()) return true;
+  send_gathered();
+  if (!is_writable() || !has_room_for(buffer.size()) || extra() == nullptr) return false;
+  const bool was_empty = !has_queue();
+  extra_->queue.append(std::move(buffer));
+  on_appended(was_empty);
+  return true;
+}
+
+std::error_code Connection::send_file(int file, std::uint64_t offset, std::uint64_t size) {
+  if (offset > INT64_MAX || size > INT64_MAX - offset) return sys::error_code(-EINVAL);
+  if (!sys::is_open(file)) return sys::error_code(-EBADF);
+  send_gathered();
+  if (!is_writable()) return sys::error_code(-EPIPE);
+  if (size == 0) {
+    sys::Descriptor closing(file);
+    return {};
+  }
+  const bool was_empty = !has_queue();
+  if (extra() == nullptr ||
+      !extra_->queue.append_file(file, static_cast<std::int64_t>(offset), size)) {
+    return sys::error_code(-ENOMEM);
+  }
+  on_appended(was_empty);
+  return {};
+}
+
+std::error_code Connection::send_descriptors(Bytes bytes, std::span<const int> descriptors) {
+  if (bytes.empty() || descriptors.empty() || descriptors.size() > sys::kMostDescriptors)
+    return sys::error_code(-EINVAL);
+  if (!sys::is_unix_socket(fd())) return sys::error_code(-EOPNOTSUPP);
+  send_gathered();
+  if (!is_writable()) return sys::error_code(-EPIPE);
+  if (!has_room_for(bytes.size())) return Error::queue_full;
+  const bool was_empty = !has_queue();
+  if (extra() == nullptr) return sys::error_code(-ENOMEM);
+  if (const long result = extra_->queue.append_with(bytes, descriptors); result < 0)
+    return sys::error_code(result);
+  on_appended(was_empty);
+  return {};
+}
+
+// What has just been queued without having been tried.
+void Connection::on_appended(bool was_empty) {
+  if (was_empty) {
+    extra_->last_sent = net().loop().now().count();
+    flush();
+    note_deadline();
+  }
+  mark_full();
+}
+
+// Sends pieces that come before anything else, and queues what the kernel does not take.
+bool Connection::send_now(std::span<const Bytes> pieces) {
+  if (throttle() != nullptr) return send_slowly(pieces);
+  set(kWrote);
+  long sent = transport_->send(*this, pieces);
+  if (sent == -EAGAIN || sent == -EINTR) sent = 0;
+  if (sent < 0) return on_broken(static_cast<int>(-sent)), true;
+  touch();
+  auto left = static_cast<std::size_t>(sent);
+  for (const Bytes piece : pieces) {
+    const std::size_t done = std::min(left, piece.size());
+    left -= done;
+    if (done == piece.size()) continue;
+    // Half a message cannot be taken back: without memory for the rest, this is the end.
+    if (!has_room_for(piece.size() - done) || !enqueue(piece.subspan(done))) {
+      if (!has(kBroken)) on_broken(ENOMEM);
+      return false;
+    }
+  }
+  return true;
+}
+
+// By way of the queue, which is sent as the throttle allows.
+bool Connection::send_slowly(std::span<const Bytes> pieces) {
+  std::size_t size = 0;
+  for (const Bytes piece : pieces) size += piece.size();
+  if (!has_room_for(size)) return false;
+  for (const Bytes piece : pieces) {
+    if (!extra_->queue.append(piece)) return on_broken(ENOMEM), false;
+  }
+  on_appended(true);
+  return true;
+}
+
+void Connection::send_gathered() {
+  WriteGather& gather = net().gather();
+  if (gather.owner() != this || gather.empty()) return;
+  Bytes pieces[2];
+  const std::size_t count = gather.take(pieces);
+  if (has_queue()) {
+    for (std::size_t i = 0; i < count; ++i) enqueue(pieces[i]);
+  } else {
+    send_now({pieces, count});
+  }
+}
+
+bool Connection::enqueue(Bytes bytes) {
+  Extra* extra = this->extra();
+  if (extra == nullptr) return false;
+  const bool was_empty = extra->queue.empty();
+  if (!extra->queue.append(bytes)) return drop_extra(), false;
+  if (was_empty) {
+    extra->last_sent = net().loop().now().count();
+    update_wish();
+    note_deadline();
+  }
+  mark_full();
+  return true;
+}
+
+bool Connection::has_room_for(std::size_t size) {
+  const QueueLimits limits = extra_ == nullptr ? QueueLimits{} : extra_->limits;
+  const std::size_t queued = extra_ == nullptr ? 0 : extra_->queue.in_memory();
+  if (queued <= limits.most && size <= limits.most - queued) return true;
+  if (limits.when_full == WhenFull::close) {
+    error_ = -static_cast<std::int32_t>(Error::queue_full);
+    on_broken(0);
+  }
+  return false;
+}
+
+void Connection::mark_full() {
+  if (has(kFull) || extra_->queue.size() <= extra_->limits.high) return;
+  set(kFull);
+  update_wish();
+}
+
+void Connection::flush() {
+  for (int i = 0; i < kSendsPerTurn && has_queue(); ++i) {
+    const std::size_t most = allowance(Throttle::kWrite);
+    if (most == 0) break;
+    const auto [sent, was_all] = extra_->queue.send(*this, most);
+    if (sent == -EAGAIN || sent == -EINTR) break;
+    if (sent < 0) return on_broken(static_cast<int>(-sent));
+    set(kWrote);
+    touch();
+    extra_->last_sent = net().loop().now().count();
+    if (Throttle* throttle = this->throttle())
+      throttle->used(Throttle::kWrite, static_cast<std::size_t>(sent));
+    if (!was_all) break;
+  }
+  if (!has_queue() && has(kEnding) && !has(kEnded)) shut_down();
+  update_wish();
+}
+
+// In the loop's own time: what flush() has made possible.
+bool Connection::on_flushed() {
+  if (has(kFull) && extra_->queue.size() <= extra_->limits.low) {
+    set(kFull, false);
+    read_again();
+    update_wish();
+    if (!call({}, [](StreamHandler& handler) { handler.on_drained(); })) return false;
+  }
+  drop_extra();
+  return true;
+}
+
+// Nothing more can be sent. What the peer has sent before may still be there: it is read first.
+void Connection::on_broken(int error) {
+  if (error != 0) error_ = error;
+  set(kBroken);
+  if (extra_ != nullptr) extra_->queue.clear();
+  settle_later();
+}
+
+}  // namespace spate

@@ -1,0 +1,48 @@
+// Throttle: the rate limits of one connection: its own buckets, and those of the group it is in.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "spate/net/rate_limit.h"
+
+namespace spate {
+
+class Throttle {
+ public:
+  enum Direction : std::uint8_t { kRead, kWrite };
+
+  Throttle() = default;
+  ~Throttle() { join(nullptr); }
+  Throttle(const Throttle&) = delete;
+  Throttle& operator=(const Throttle&) = delete;
+
+  void set_limits(const RateLimits& limits);
+  // nullptr: in none.
+  void join(RateGroup* group);
+  bool has_limits() const;
+
+  // How many bytes may move now. If there are none, not before opens_at().
+  std::size_t allowance(Direction direction, std::int64_t now);
+  std::int64_t opens_at(Direction direction) const { return sides_[direction].opens_at; }
+  void used(Direction direction, std::size_t count);
+
+ private:
+  friend class RateGroup;
+
+  struct Side {
+    RateBucket own;
+    std::size_t credit = 0;     // Tokens that have been taken and not used.
+    std::int64_t opens_at = 0;  // When they may be.
+  };
+
+  RateBucket* shared(Direction direction) const;
+  std::size_t portion(Direction direction) const;
+
+  Side sides_[2];
+  RateGroup* group_ = nullptr;
+  Throttle* next_ = nullptr;  // In the group.
+  Throttle* previous_ = nullptr;
+};
+
+}  // namespace spate

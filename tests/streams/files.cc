@@ -1,0 +1,293 @@
+// Files and descriptors through a Stream.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+
+#include "streams/harness.h"
+#include "sys/fault.h"
+
+namespace spate::testing {
+namespace {
+
+std::error_code system_error(int error) { return {error, std::system_category()}; }
+
+std::string noise(std::size_t size) {
+  std::string bytes(size, ' ');
+  std::uint32_t state = 1;
+  for (char& byte : bytes) byte = static_cast<char>((state = state * 1664525 + 1013904223) >> 24);
+  return bytes;
+}
+
+// An open file without a name.
+int file_with(const std::string& content) {
+  const int fd = ::memfd_create("test", MFD_CLOEXEC);
+  EXPECT_EQ(::write(fd, content.data(), content.size()), static_cast<long>(content.size()));
+  return fd;
+}
+
+bool is_open(int fd) { return ::fcntl(fd, F_GETFD) >= 0; }
+
+int open_descriptors() {
+  int count = 0;
+  for (int fd = 0; fd < 1024; ++fd) count += is_open(fd) ? 1 : 0;
+  return count;
+}
+
+using Files = StreamTest;
+INSTANTIATE_TEST_SUITE_P(Kinds, Files, ::testing::Values(Kind::memory, Kind::local, Kind::tcp),
+                         name_of);
+
+TEST_P(Files, AreSentInOrderWithWhatIsWritten) {
+  const std::string content = noise(3'000'000);
+  const int first = file_with(content);
+  const int second = file_with("short");
+  EXPECT_TRUE(left_.write("before "));
+  EXPECT_FALSE(left_.send_file(first, 0, content.size()));
+  EXPECT_TRUE(left_.write(" between "));
+  EXPECT_FALSE(left_.send_file(second, 1, 3));
+  EXPECT_TRUE(left_.write(" after"));
+  const std::string expected = "before " + content + " between hor after";
+  EXPECT_LE(left_.queued(), expected.size());
+  run_until(loop_, [&] { return right_log_.received.size() == expected.size(); });
+  EXPECT_TRUE(right_log_.received == expected);
+  EXPECT_FALSE(is_open(first) || is_open(second));
+  EXPECT_EQ(left_.queued(), 0u);
+}
+
+TEST_P(Files, AreSentFromInsideACallback) {
+  right_log_.use = [&](Bytes bytes) {
+    EXPECT_TRUE(right_.write("[") && right_.write(bytes));
+    EXPECT_FALSE(right_.send_file(file_with("file"), 0, 4));
+    EXPECT_TRUE(right_.write(bytes) && right_.write("]"));
+    return bytes.size();
+  };
+  EXPECT_TRUE(left_.write("x"));
+  run_until(loop_, [&] { return left_log_.received == "[xfilex]"; });
+}
+
+TEST_P(Files, TellWhenTheyHaveBeenSent) {
+  const std::string content = noise(5'000'000);
+  ASSERT_TRUE(left_.set_limits({.low = 0, .high = 1000, .most = 2000}));
+  EXPECT_FALSE(left_.send_file(file_with(content), 0, content.size()));
+  EXPECT_TRUE(left_.is_full());
+  run_until(loop_, [&] { return left_log_.log == "drained "; });
+  EXPECT_FALSE(left_.is_full());
+  run_until(loop_, [&] { return right_log_.received.size() == content.size(); });
+}
+
+TEST_P(Files, ThatAreShorterThanPromisedEndTheConnection) {
+  const int file = file_with("only this");
+  EXPECT_FALSE(left_.send_file(file, 0, 100));
+  run_until(loop_, [&] { return left_log_.closed_calls == 1; });
+  EXPECT_EQ(left_log_.error, system_error(ENODATA));
+  EXPECT_FALSE(is_open(file));
+}
+
+TEST_P(Files, ThatTheKernelCannotSendAreReadInstead) {
+  const int file = ::open("/proc/self/status", O_RDONLY | O_CLOEXEC);
+  EXPECT_FALSE(left_.send_file(file, 0, 20));
+  run_until(loop_, [&] { return right_log_.received.size() == 20; });
+  EXPECT_EQ(right_log_.received.substr(0, 5), "Name:");
+}
+
+TEST_P(Files, AreCutByShortWritesAndInterruptionsAndArriveWhole) {
+  sys::FaultPlan plan;
+  plan.shorten_share(sys::Call::send_file, 0.5, 777, 1)
+      .fail_share(sys::Call::send_file, 0.2, EINTR, 2);
+  plan.shorten_share(sys::Call::read, 0.5, 777, 3).fail_share(sys::Call::send, 0.1, EAGAIN, 4);
+  sys::FaultScope scope(plan);
+  const std::string content = noise(300'000);
+  EXPECT_FALSE(left_.send_file(file_with(content), 0, content.size()));
+  EXPECT_TRUE(left_.write("!"));
+  run_until(loop_, [&] { return right_log_.received.size() == content.size() + 1; });
+  EXPECT_TRUE(right_log_.received == content + "!");
+}
+
+TEST_P(Files, StayTheCallersWhenTheyAreRefused) {
+  const int file = file_with("content");
+  EXPECT_EQ(left_.send_file(-1, 0, 1), system_error(EBADF));
+  EXPECT_EQ(left_.send_file(file, UINT64_MAX, 1), system_error(EINVAL));
+  EXPECT_EQ(left_.send_file(file, 1, INT64_MAX), system_error(EINVAL));
+  left_.end();
+  EXPECT_EQ(left_.send_file(file, 0, 1), system_error(EPIPE));
+  EXPECT_TRUE(is_open(file));
+  ::close(file);
+}
+
+TEST_P(Files, OfNoBytesAreClosedAtOnce) {
+  const int file = file_with("");
+  EXPECT_FALSE(left_.send_file(file, 0, 0));
+  EXPECT_FALSE(is_open(file));
+}
+
+TEST_P(Files, AreClosedWithAConnectionThatEndsBeforeTheyAreSent) {
+  const std::string content = noise(20'000'000);
+  const int file = file_with(content);
+  EXPECT_FALSE(left_.send_file(file, 0, content.size()));
+  EXPECT_TRUE(is_open(file));
+  left_.abort();
+  EXPECT_FALSE(is_open(file));
+}
+
+// ---- descriptors
+
+class Descriptors : public ::testing::Test {
+ protected:
+  // Keeps what it is given, and notes when.
+  struct Taker final : StreamHandler {
+    std::size_t on_data(Bytes bytes) override {
+      received.append(text_of(bytes));
+      return bytes.size();
+    }
+    void on_descriptors(std::span<const int> descriptors, bool some_lost) override {
+      places.push_back(received.size());
+      fds.insert(fds.end(), descriptors.begin(), descriptors.end());
+      lost = lost || some_lost;
+      if (when_taken) when_taken();
+    }
+    void on_closed(std::error_code why) override {
+      closed = true;
+      error = why;
+    }
+    ~Taker() {
+      for (const int fd : fds) ::close(fd);
+    }
+    std::string received;
+    std::vector<std::size_t> places;
+    std::vector<int> fds;
+    std::function<void()> when_taken;
+    bool lost = false;
+    bool closed = false;
+    std::error_code error;
+  };
+
+  Descriptors() {
+    Stream::Pair pair = Stream::socket_pair(loop_);
+    left_ = std::move(pair->first);
+    right_ = std::move(pair->second);
+    left_.start(left_log_);
+    right_.start(taker_);
+    right_.set_receive_descriptors(true);
+  }
+
+  std::unique_ptr<Loop> owned_ = *Loop::create();
+  Loop& loop_ = *owned_;
+  Stream left_;
+  Stream right_;
+  Recorder left_log_;
+  Taker taker_;
+};
+
+std::string content_of(int fd) {
+  std::array<char, 100> room;
+  const long count = ::pread(fd, room.data(), room.size(), 0);
+  return count < 0 ? "?" : std::string(room.data(), static_cast<std::size_t>(count));
+}
+
+TEST_F(Descriptors, TravelWithTheByteThatTheyWereSentWith) {
+  const std::array<int, 2> files = {file_with("one"), file_with("two")};
+  EXPECT_TRUE(left_.write("abc"));
+  EXPECT_FALSE(left_.send_descriptors(bytes_of("defg"), files));
+  EXPECT_TRUE(left_.write("hij"));
+  for (const int fd : files) ::close(fd);
+  run_until(loop_, [&] { return taker_.received == "abcdefghij"; });
+  ASSERT_EQ(taker_.places.size(), 1u);
+  EXPECT_LE(taker_.places[0], 3u);
+  ASSERT_EQ(taker_.fds.size(), 2u);
+  EXPECT_EQ(content_of(taker_.fds[0]) + content_of(taker_.fds[1]), "onetwo");
+  EXPECT_NE(::fcntl(taker_.fds[0], F_GETFD) & FD_CLOEXEC, 0);
+}
+
+TEST_F(Descriptors, WaitTheirTurnInAQueueWithBytesAndFiles) {
+  const std::string much = noise(2'000'000);
+  const int file = file_with("passed");
+  EXPECT_TRUE(left_.write(much));
+  EXPECT_FALSE(left_.send_descriptors(bytes_of("1"), {&file, 1}));
+  EXPECT_FALSE(left_.send_file(file_with("sent"), 0, 4));
+  EXPECT_FALSE(left_.send_descriptors(bytes_of("2"), {&file, 1}));
+  EXPECT_FALSE(left_.send_descriptors(bytes_of("345"), {&file, 1}));
+  EXPECT_TRUE(left_.write("!"));
+  ::close(file);
+  run_until(loop_, [&] { return taker_.received.size() == much.size() + 10; });
+  EXPECT_TRUE(taker_.received == much + "1sent2345!");
+  // With their own byte, or with a piece that ends with it.
+  ASSERT_EQ(taker_.places.size(), 3u);
+  EXPECT_LE(taker_.places[0], much.size());
+  EXPECT_GT(taker_.places[1], much.size());
+  EXPECT_LE(taker_.places[1], much.size() + 5);
+  EXPECT_EQ(taker_.places[2], much.size() + 6);
+  for (const int fd : taker_.fds) EXPECT_EQ(content_of(fd), "passed");
+}
+
+TEST_F(Descriptors, AsManyAsTheSystemCarriesGoWithOneMessage) {
+  const int file = file_with("many");
+  std::vector<int> many(253, file);
+  EXPECT_FALSE(left_.send_descriptors(bytes_of("x"), many));
+  run_until(loop_, [&] { return taker_.received == "x"; });
+  EXPECT_EQ(taker_.fds.size(), 253u);
+  many.push_back(file);
+  EXPECT_EQ(left_.send_descriptors(bytes_of("x"), many), system_error(EINVAL));
+  ::close(file);
+}
+
+TEST_F(Descriptors, AreClosedWhenNobodyTakesThem) {
+  Recorder indifferent;
+  right_.start(indifferent);
+  const int file = file_with("");
+  const int before = open_descriptors();
+  EXPECT_FALSE(left_.send_descriptors(bytes_of("x"), {&file, 1}));
+  run_until(loop_, [&] { return indifferent.received == "x"; });
+  right_.set_receive_descriptors(false);
+  EXPECT_FALSE(left_.send_descriptors(bytes_of("y"), {&file, 1}));
+  run_until(loop_, [&] { return indifferent.received == "xy"; });
+  EXPECT_EQ(open_descriptors(), before);
+  ::close(file);
+}
+
+TEST_F(Descriptors, AreClosedWithAConnectionThatEndsBeforeTheyAreSent) {
+  const int file = file_with("");
+  const int before = open_descriptors();
+  EXPECT_TRUE(left_.write(noise(2'000'000)));
+  EXPECT_FALSE(left_.send_descriptors(bytes_of("x"), {&file, 1}));
+  EXPECT_EQ(open_descriptors(), before + 1);
+  left_.abort();
+  EXPECT_EQ(open_descriptors(), before - 1);  // Its own has gone, too.
+  ::close(file);
+}
+
+TEST_F(Descriptors, AStreamMayBeDestroyedWhenTheyArrive) {
+  const int file = file_with("");
+  taker_.when_taken = [this] { right_ = Stream(); };
+  EXPECT_FALSE(left_.send_descriptors(bytes_of("x"), {&file, 1}));
+  run_until(loop_, [&] { return left_log_.closed_calls == 1; });
+  EXPECT_EQ(taker_.received, "");
+  EXPECT_EQ(taker_.fds.size(), 1u);
+  ::close(file);
+}
+
+TEST_F(Descriptors, AreRefusedWithAReason) {
+  const int file = file_with("");
+  EXPECT_EQ(left_.send_descriptors(bytes_of(""), {&file, 1}), system_error(EINVAL));
+  EXPECT_EQ(left_.send_descriptors(bytes_of("x"), {}), system_error(EINVAL));
+  const int nothing = -1;
+  EXPECT_EQ(left_.send_descriptors(bytes_of("x"), {&nothing, 1}), system_error(EBADF));
+  Stream::Pair memory = Stream::memory_pair(loop_);
+  EXPECT_EQ(memory->first.send_descriptors(bytes_of("x"), {&file, 1}), system_error(EOPNOTSUPP));
+  {
+    sys::FaultPlan plan;
+    plan.fail_nth(sys::Call::duplicate, 1, EMFILE);
+    sys::FaultScope scope(plan);
+    EXPECT_EQ(left_.send_descriptors(bytes_of("x"), {&file, 1}), system_error(EMFILE));
+  }
+  left_.end();
+  EXPECT_EQ(left_.send_descriptors(bytes_of("x"), {&file, 1}), system_error(EPIPE));
+  EXPECT_EQ(taker_.received, "");
+  ::close(file);
+}
+
+}  // namespace
+}  // namespace spate::testing

@@ -1,0 +1,156 @@
+// Rate limits on Streams. What is held is that nothing moves faster than it may; how fast it does
+// move is the machine's business.
+#include <gtest/gtest.h>
+
+#include <chrono>
+
+#include "streams/harness.h"
+
+namespace spate::testing {
+namespace {
+
+using namespace std::chrono_literals;
+using Rates = StreamTest;
+INSTANTIATE_TEST_SUITE_P(Kinds, Rates, ::testing::Values(Kind::memory, Kind::local, Kind::tcp),
+                         name_of);
+
+constexpr std::size_t kBurst = 8'000;
+constexpr RateLimits kReading = {.read = {.bytes_per_second = 200'000, .burst = kBurst},
+                                 .write = {}};
+constexpr RateLimits kWriting = {.read = {},
+                                 .write = {.bytes_per_second = 200'000, .burst = kBurst}};
+
+std::int64_t time_for(std::size_t bytes) {
+  return static_cast<std::int64_t>(bytes - kBurst) * 1'000'000'000 / 200'000;
+}
+
+TEST_P(Rates, AReaderTakesItsTime) {
+  const std::string sent(40'000, 'r');
+  ASSERT_TRUE(right_.set_rate_limits(kReading));
+  const Nanos start = loop_.now();
+  EXPECT_TRUE(left_.write(sent));
+  run_until(loop_, [&] { return right_log_.received.size() == sent.size(); });
+  EXPECT_GE((loop_.now() - start).count(), time_for(sent.size()));
+  EXPECT_GE(right_log_.data_calls, 40);
+}
+
+TEST_P(Rates, AWriterTakesItsTime) {
+  const std::string sent(40'000, 'w');
+  ASSERT_TRUE(left_.set_rate_limits(kWriting));
+  const Nanos start = loop_.now();
+  EXPECT_TRUE(left_.write(sent));
+  EXPECT_EQ(left_.queued(), sent.size() - kBurst);
+  run_until(loop_, [&] { return right_log_.received.size() == sent.size(); });
+  EXPECT_GE((loop_.now() - start).count(), time_for(sent.size()));
+}
+
+TEST_P(Rates, BytesStayInOrderWhenTheyAreSlow) {
+  right_log_.use = [this](Bytes bytes) {
+    EXPECT_TRUE(right_.write(bytes.first(1)) && right_.write(bytes.subspan(1)));
+    return bytes.size();
+  };
+  ASSERT_TRUE(right_.set_rate_limits(kWriting));
+  std::string sent;
+  for (int i = 0; i < 5'000; ++i) sent += std::to_string(i);
+  EXPECT_TRUE(left_.write(sent));
+  run_until(loop_, [&] { return left_log_.received.size() == sent.size(); });
+  EXPECT_TRUE(left_log_.received == sent);
+}
+
+TEST_P(Rates, AreLiftedAtOnce) {
+  const std::string sent(100'000, 'l');
+  ASSERT_TRUE(left_.set_rate_limits({.read = {}, .write = {.bytes_per_second = 1, .burst = 1}}));
+  EXPECT_TRUE(left_.write(sent));
+  EXPECT_EQ(left_.queued(), sent.size() - 1);
+  ASSERT_TRUE(left_.set_rate_limits({}));
+  run_until(loop_, [&] { return right_log_.received.size() == sent.size(); });
+}
+
+TEST_P(Rates, AGroupIsSharedByItsMembers) {
+  RateGroup group(kReading);
+  ASSERT_TRUE(left_.join(&group) && right_.join(&group));
+  const std::string sent(20'000, 'g');
+  const Nanos start = loop_.now();
+  EXPECT_TRUE(left_.write(sent) && right_.write(sent));
+  run_until(loop_,
+            [&] { return left_log_.received.size() + right_log_.received.size() == 40'000; });
+  EXPECT_GE((loop_.now() - start).count(), time_for(40'000));
+}
+
+TEST_P(Rates, AGroupThatIsDestroyedLetsItsMembersGo) {
+  auto group = std::make_unique<RateGroup>(
+      RateLimits{.read = {.bytes_per_second = 100, .burst = 10}, .write = {}});
+  ASSERT_TRUE(right_.join(group.get()));
+  EXPECT_EQ(group->members(), 1u);
+  EXPECT_TRUE(left_.write("0123456789012345678901234567890123456789"));
+  run_until(loop_, [&] { return !right_log_.received.empty(); });
+  group.reset();
+  run_until(loop_, [&] { return right_log_.received.size() == 40; });
+}
+
+TEST_P(Rates, AStreamThatIsClosedLeavesItsGroup) {
+  RateGroup group(kReading);
+  ASSERT_TRUE(right_.join(&group));
+  left_.abort();
+  run_until(loop_, [&] { return right_log_.closed_calls == 1; });
+  EXPECT_EQ(group.members(), 0u);
+  EXPECT_FALSE(right_.join(&group));
+  EXPECT_FALSE(right_.set_rate_limits(kReading));
+}
+
+TEST_P(Rates, WhatIsQueuedIsStillSentSlowlyAfterTheStreamHasGone) {
+  const std::string sent(20'000, 'q');
+  ASSERT_TRUE(left_.set_rate_limits(kWriting));
+  EXPECT_TRUE(left_.write(sent));
+  left_ = Stream();
+  run_until(loop_, [&] { return right_log_.closed_calls == 1; });
+  EXPECT_TRUE(right_log_.received == sent);
+  EXPECT_FALSE(right_log_.error);
+}
+
+TEST_P(Rates, AWriteTimeoutDoesNotCountTheRest) {
+  ASSERT_TRUE(left_.set_rate_limits({.read = {}, .write = {.bytes_per_second = 100, .burst = 8}}));
+  ASSERT_TRUE(left_.set_write_timeout(1ms));
+  EXPECT_TRUE(left_.write("twelve bytes"));
+  run_until(loop_, [&] { return right_log_.received.size() == 12; });
+  EXPECT_EQ(left_log_.log, "");
+}
+
+TEST_P(Rates, ReadTimeoutEndsAConnectionThatBringsNothing) {
+  ASSERT_TRUE(right_.set_read_timeout(20ms));
+  const Nanos start = loop_.now();
+  EXPECT_TRUE(left_.write("x"));
+  right_log_.use = [this](Bytes bytes) {  // What we send does not count.
+    EXPECT_TRUE(right_.write("y"));
+    return bytes.size();
+  };
+  run_until(loop_, [&] { return right_log_.closed_calls == 1; });
+  EXPECT_EQ(right_log_.error, Error::read_timeout);
+  EXPECT_GE(loop_.now() - start, 20ms);
+}
+
+TEST_P(Rates, ReadTimeoutWaitsWhileReadingIsPaused) {
+  ASSERT_TRUE(right_.set_read_timeout(5ms));
+  right_.pause();
+  bool later = false;
+  Timer timer(loop_, [&] { later = true; });
+  ASSERT_TRUE(timer.start(30ms));
+  run_until(loop_, [&] { return later; });
+  EXPECT_EQ(right_log_.closed_calls, 0);
+  right_.resume();
+  run_until(loop_, [&] { return right_log_.closed_calls == 1; });
+  EXPECT_EQ(right_log_.error, Error::read_timeout);
+}
+
+TEST_P(Rates, ReadTimeoutIsLiftedByZero) {
+  ASSERT_TRUE(right_.set_read_timeout(5ms));
+  ASSERT_TRUE(right_.set_read_timeout(0ms));
+  bool later = false;
+  Timer timer(loop_, [&] { later = true; });
+  ASSERT_TRUE(timer.start(30ms));
+  run_until(loop_, [&] { return later; });
+  EXPECT_TRUE(right_.is_open());
+}
+
+}  // namespace
+}  // namespace spate::testing
