@@ -6,12 +6,12 @@
 #include <expected>
 #include <string_view>
 #include <system_error>
-#include <vector>
 
 #include "spate/error.h"
 #include "spate/events.h"
 #include "spate/metrics.h"
 #include "spate/time.h"
+#include "sys/array.h"
 
 namespace spate {
 
@@ -22,6 +22,8 @@ struct Ready {
   int error;                 // Not 0: the kernel no longer knows this descriptor; an errno.
 };
 
+using ReadyList = Array<Ready>;
+
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -30,17 +32,19 @@ class Backend {
 
   // Changes what is reported of `fd` from `before` to `after`. Called just before wait(), at most
   // once a descriptor; `before` equal to `after` means that the number may stand for another file
-  // now; EEXIST then says that it does not, and that nothing has been changed. Events of this
-  // registration carry `generation` from here on. Removing never fails.
+  // now; EEXIST then says that it does not, and that nothing has been changed. ENOMEM, as any
+  // error, changes nothing either. Events of this registration carry `generation` from here on.
+  // Removing never fails.
   virtual std::error_code modify(int fd, Events before, Events after, std::uint32_t generation) = 0;
 
   // `fd` is about to be closed: what modify() to nothing does, unless closing does it anyway.
   virtual void closing(int fd, Events before) { modify(fd, before, Events::none, 0); }
 
   // Waits until something is ready, `timeout` at most (zero: not at all; kForever: without end),
-  // and appends what is. Early and empty is allowed. Being interrupted is no error, but what is
-  // ready by then has to be looked for once more: timers must not overtake it.
-  virtual std::error_code wait(Nanos timeout, std::vector<Ready>& ready) = 0;
+  // and appends what is. Early and empty is allowed. Room for it is made before the kernel is
+  // asked, so that nothing is lost when memory runs out (ENOMEM). Being interrupted is no error,
+  // but what is ready by then has to be looked for once more: timers must not overtake it.
+  virtual std::error_code wait(Nanos timeout, ReadyList& ready) = 0;
 
   // Opens, or opens everything anew in the child of a fork; there are no descriptors afterwards.
   virtual std::error_code reopen() = 0;

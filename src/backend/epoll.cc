@@ -1,5 +1,6 @@
 // epoll, level-triggered. Deadlines to the nanosecond with epoll_pwait2, where the kernel has it.
 #include <cerrno>
+#include <new>
 
 #include "backend/registry.h"
 #include "sys/epoll.h"
@@ -60,22 +61,22 @@ class Epoll final : public Backend {
 
   void closing(int, Events) override {}  // The kernel forgets a closed file by itself.
 
-  std::error_code wait(Nanos timeout, std::vector<Ready>& ready) override {
+  std::error_code wait(Nanos timeout, ReadyList& ready) override {
+    if (!ready.reserve(ready.size() + buffer_.size())) return sys::error_code(-ENOMEM);
     long count = wait_for(timeout);
     if (count == -EINTR) count = wait_for(Nanos{0});
     if (count == -EINTR) return {};
     if (count < 0) return sys::error_code(count);
-    const std::size_t before = ready.size();
-    ready.resize(before + static_cast<std::size_t>(count));
     for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
       const std::uint64_t cookie = buffer_[i].data.u64;
-      ready[before + i] = {.fd = static_cast<int>(cookie & 0xffffffffu),
+      ready.push_reserved({.fd = static_cast<int>(cookie & 0xffffffffu),
                            .generation = static_cast<std::uint32_t>(cookie >> 32),
                            .events = from_epoll(buffer_[i].events),
-                           .error = 0};
+                           .error = 0});
     }
+    // Without memory for larger batches there are more of them.
     if (static_cast<std::size_t>(count) == buffer_.size() && count < kMaxBatch)
-      buffer_.resize(buffer_.size() * 2);
+      buffer_.grow_with_zeros(buffer_.size() * 2);
     return {};
   }
 
@@ -85,6 +86,7 @@ class Epoll final : public Backend {
   }
 
   std::error_code start_over() override {
+    if (buffer_.empty() && !buffer_.grow_with_zeros(kFirstBatch)) return sys::error_code(-ENOMEM);
     const long fd = sys::epoll_create();
     if (fd < 0) return sys::error_code(fd);
     epoll_ = sys::Descriptor(fd);
@@ -117,14 +119,14 @@ class Epoll final : public Backend {
   long wait_for(Nanos timeout) {
     ++calls_.wait;
     const int capacity = static_cast<int>(buffer_.size());
-    if (timeout <= Nanos{0}) return sys::epoll_wait(epoll_.get(), buffer_.data(), capacity, 0);
-    if (timeout >= kForever) return sys::epoll_wait(epoll_.get(), buffer_.data(), capacity, -1);
+    if (timeout <= Nanos{0}) return sys::epoll_wait(epoll_.get(), buffer_.begin(), capacity, 0);
+    if (timeout >= kForever) return sys::epoll_wait(epoll_.get(), buffer_.begin(), capacity, -1);
     if (precise_) {
-      const long count = sys::epoll_wait_precise(epoll_.get(), buffer_.data(), capacity, timeout);
+      const long count = sys::epoll_wait_precise(epoll_.get(), buffer_.begin(), capacity, timeout);
       if (count != -ENOSYS && count != -EPERM) return count;
       precise_ = false;  // An older kernel, or a sandbox that has not heard of the call.
     }
-    return sys::epoll_wait(epoll_.get(), buffer_.data(), capacity, rounded_up(timeout));
+    return sys::epoll_wait(epoll_.get(), buffer_.begin(), capacity, rounded_up(timeout));
   }
 
   static int rounded_up(Nanos timeout) {
@@ -134,12 +136,12 @@ class Epoll final : public Backend {
 
   sys::Descriptor epoll_;
   sys::Descriptor around_;  // For an outer loop to wait on; made when it is asked for.
-  std::vector<epoll_event> buffer_ = std::vector<epoll_event>(kFirstBatch);
+  Array<epoll_event> buffer_;
   bool precise_ = true;
 };
 
 }  // namespace
 
-std::unique_ptr<Backend> make_epoll() { return std::make_unique<Epoll>(); }
+std::unique_ptr<Backend> make_epoll() { return std::unique_ptr<Backend>(new (std::nothrow) Epoll); }
 
 }  // namespace spate

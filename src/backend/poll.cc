@@ -1,5 +1,6 @@
 // poll: one array of all descriptors, handed to the kernel at each wait.
 #include <cerrno>
+#include <new>
 
 #include "backend/registry.h"
 #include "sys/poll.h"
@@ -33,23 +34,20 @@ class Poll final : public Backend {
 
   std::error_code modify(int fd, Events before, Events after, std::uint32_t generation) override {
     const auto number = static_cast<std::size_t>(fd);
-    if (number >= place_.size()) place_.resize(number + 1, kNone);
     if (!any(after)) {
       if (any(before)) remove(number);
       return {};
     }
-    if (!sys::is_open(fd)) return {EBADF, std::system_category()};
-    if (place_[number] == kNone) {
-      place_[number] = static_cast<std::uint32_t>(fds_.size());
-      fds_.push_back({.fd = fd, .events = 0, .revents = 0});
-      generations_.push_back(generation);
-    }
-    fds_[place_[number]].events = to_poll(after);
-    generations_[place_[number]] = generation;
+    if (!sys::is_open(fd)) return sys::error_code(-EBADF);
+    if (!has_place(number) && !add(number)) return sys::error_code(-ENOMEM);
+    const std::size_t index = place_[number] - 1;
+    fds_[index].events = to_poll(after);
+    generations_[index] = generation;
     return {};
   }
 
-  std::error_code wait(Nanos timeout, std::vector<Ready>& ready) override {
+  std::error_code wait(Nanos timeout, ReadyList& ready) override {
+    if (!ready.reserve(ready.size() + fds_.size())) return sys::error_code(-ENOMEM);
     long count = wait_for(timeout);
     if (count == -EINTR) count = wait_for(Nanos{0});
     if (count == -EINTR) return {};
@@ -58,10 +56,10 @@ class Poll final : public Backend {
       const pollfd& entry = fds_[i];
       if (entry.revents == 0) continue;
       --count;
-      ready.push_back({.fd = entry.fd,
-                       .generation = generations_[i],
-                       .events = from_poll(entry.revents),
-                       .error = entry.revents & POLLNVAL ? EBADF : 0});
+      ready.push_reserved({.fd = entry.fd,
+                           .generation = generations_[i],
+                           .events = from_poll(entry.revents),
+                           .error = entry.revents & POLLNVAL ? EBADF : 0});
     }
     return {};
   }
@@ -74,31 +72,41 @@ class Poll final : public Backend {
   }
 
  private:
-  static constexpr std::uint32_t kNone = UINT32_MAX;
-
   long wait_for(Nanos timeout) {
     ++calls_.wait;
-    return sys::poll(fds_.data(), fds_.size(), timeout);
+    return sys::poll(fds_.begin(), fds_.size(), timeout);
+  }
+
+  bool has_place(std::size_t number) const { return number < place_.size() && place_[number] != 0; }
+
+  bool add(std::size_t number) {
+    if (number >= place_.size() && !place_.grow_with_zeros(number + 1)) return false;
+    const std::size_t count = fds_.size() + 1;
+    if (!fds_.reserve(count) || !generations_.reserve(count)) return false;
+    fds_.push_reserved({.fd = static_cast<int>(number), .events = 0, .revents = 0});
+    generations_.push_reserved(0);
+    place_[number] = static_cast<std::uint32_t>(count);
+    return true;
   }
 
   void remove(std::size_t number) {
+    if (!has_place(number)) return;
     const std::uint32_t hole = place_[number];
-    if (hole == kNone) return;
-    fds_[hole] = fds_.back();
-    generations_[hole] = generations_.back();
-    place_[static_cast<std::size_t>(fds_[hole].fd)] = hole;
-    place_[number] = kNone;
-    fds_.pop_back();
-    generations_.pop_back();
+    fds_[hole - 1] = fds_.back();
+    generations_[hole - 1] = generations_.back();
+    place_[static_cast<std::size_t>(fds_[hole - 1].fd)] = hole;
+    place_[number] = 0;
+    fds_.pop();
+    generations_.pop();
   }
 
-  std::vector<pollfd> fds_;
-  std::vector<std::uint32_t> generations_;  // Of fds_, entry by entry.
-  std::vector<std::uint32_t> place_;        // By descriptor: its index in fds_.
+  Array<pollfd> fds_;
+  Array<std::uint32_t> generations_;  // Of fds_, entry by entry.
+  Array<std::uint32_t> place_;        // By descriptor: 1 + its index in fds_; 0 for none.
 };
 
 }  // namespace
 
-std::unique_ptr<Backend> make_poll() { return std::make_unique<Poll>(); }
+std::unique_ptr<Backend> make_poll() { return std::unique_ptr<Backend>(new (std::nothrow) Poll); }
 
 }  // namespace spate

@@ -1,5 +1,6 @@
 // select: three bit sets, and no descriptor from FD_SETSIZE on.
 #include <cerrno>
+#include <new>
 
 #include "backend/registry.h"
 #include "spate/error.h"
@@ -26,7 +27,9 @@ class Select final : public Backend {
     return {};
   }
 
-  std::error_code wait(Nanos timeout, std::vector<Ready>& ready) override {
+  std::error_code wait(Nanos timeout, ReadyList& ready) override {
+    if (!ready.reserve(ready.size() + static_cast<std::size_t>(end_)))
+      return sys::error_code(-ENOMEM);
     long count = wait_for(timeout);
     if (count == -EINTR) count = wait_for(Nanos{0});
     if (count == -EINTR) return {};
@@ -34,7 +37,7 @@ class Select final : public Backend {
     if (count < 0) return sys::error_code(count);
     for (int fd = 0; count > 0 && fd < end_; ++fd) {
       const Events events = events_of(fd);
-      if (any(events)) ready.push_back({fd, generations_[fd], events, 0});
+      if (any(events)) ready.push_reserved({fd, generations_[fd], events, 0});
     }
     return {};
   }
@@ -80,10 +83,10 @@ class Select final : public Backend {
   }
 
   // select does not say which descriptor is bad.
-  std::error_code report_closed(std::vector<Ready>& ready) const {
+  std::error_code report_closed(ReadyList& ready) const {
     for (int fd = 0; fd < end_; ++fd) {
       if (any(wanted_[fd]) && !sys::is_open(fd))
-        ready.push_back({fd, generations_[fd], Events::none, EBADF});
+        ready.push_reserved({fd, generations_[fd], Events::none, EBADF});
     }
     return {};
   }
@@ -98,6 +101,8 @@ class Select final : public Backend {
 
 }  // namespace
 
-std::unique_ptr<Backend> make_select() { return std::make_unique<Select>(); }
+std::unique_ptr<Backend> make_select() {
+  return std::unique_ptr<Backend>(new (std::nothrow) Select);
+}
 
 }  // namespace spate

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "backend/backend.h"
-#include "core/array.h"
+#include "sys/array.h"
 #include "spate/node.h"
 
 namespace spate {

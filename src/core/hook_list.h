@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "core/array.h"
+#include "sys/array.h"
 #include "core/pending_queue.h"
 #include "spate/node.h"
 

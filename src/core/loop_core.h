@@ -249,7 +249,7 @@ class LoopCore final : public Loop {
 
   std::unique_ptr<Extension> extension_;
 
-  std::vector<Ready> ready_;
+  ReadyList ready_;
   std::int64_t refs_ = 0;
   int depth_ = 0;
   int leave_from_ = INT_MAX;  // The run() calls nested so deep or deeper are to return.

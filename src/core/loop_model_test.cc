@@ -39,7 +39,7 @@ class ModelBackend final : public Backend {
 
   std::string_view name() const override { return "model"; }
   std::error_code modify(int fd, Events before, Events after, std::uint32_t generation) override;
-  std::error_code wait(Nanos timeout, std::vector<Ready>& ready) override;
+  std::error_code wait(Nanos timeout, ReadyList& ready) override;
   std::error_code reopen() override {
     registered.clear();
     return {};
@@ -103,7 +103,7 @@ class Model {
     on_[fd].clear();
     return true;
   }
-  void make_up(std::vector<Ready>& ready);
+  void make_up(ReadyList& ready);
   void check_registrations() const;
 
  private:
@@ -285,18 +285,18 @@ void Model::operate() {
 }
 
 // Between the loop's telling and its calling: what is ready, and who is therefore called.
-void Model::make_up(std::vector<Ready>& ready) {
+void Model::make_up(ReadyList& ready) {
   check_registrations();
   if (!backend_->past.empty() && random_.one_in(3)) {
     const auto& [fd, generation] = backend_->past[random_.below(backend_->past.size())];
-    ready.push_back({fd, generation, kIoEvents, 0});
+    ready.push({fd, generation, kIoEvents, 0});
   }
   for (const auto& [fd, registration] : backend_->registered) {
     if (!random_.one_in(5)) continue;
     Events events = some_events() & registration.events;
     if (random_.one_in(10)) events = kHungUp;
     if (!any(events)) continue;
-    ready.push_back({fd, registration.generation, events, 0});
+    ready.push({fd, registration.generation, events, 0});
     ++reported_;
     for (const int id : on_[fd]) {
       const Events wanted = watchers_[id].wanted;
@@ -338,7 +338,7 @@ std::error_code ModelBackend::modify(int fd, Events, Events after, std::uint32_t
   return {};
 }
 
-std::error_code ModelBackend::wait(Nanos, std::vector<Ready>& ready) {
+std::error_code ModelBackend::wait(Nanos, ReadyList& ready) {
   ++calls_.wait;
   model_.make_up(ready);
   return {};

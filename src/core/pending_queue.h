@@ -9,7 +9,7 @@
 #include <bit>
 #include <cstdint>
 
-#include "core/array.h"
+#include "sys/array.h"
 #include "spate/node.h"
 
 namespace spate {

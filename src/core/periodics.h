@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <system_error>
 
-#include "core/array.h"
+#include "sys/array.h"
 #include "spate/periodic.h"
 #include "sys/descriptor.h"
 

@@ -18,7 +18,7 @@
 
 #include <cstdint>
 
-#include "core/array.h"
+#include "sys/array.h"
 #include "spate/node.h"
 
 namespace spate {

@@ -10,7 +10,7 @@
 #include <span>
 #include <system_error>
 
-#include "core/array.h"
+#include "sys/array.h"
 #include "net/deadlines.h"
 #include "net/send_queue.h"
 #include "net/throttle.h"

@@ -8,7 +8,7 @@
 
 #include <cstdint>
 
-#include "core/array.h"
+#include "sys/array.h"
 
 namespace spate {
 

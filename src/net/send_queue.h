@@ -11,7 +11,7 @@
 #include <span>
 #include <utility>
 
-#include "core/array.h"
+#include "sys/array.h"
 #include "spate/net/buffer.h"
 #include "sys/descriptor.h"
 

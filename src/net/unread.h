@@ -4,7 +4,7 @@
 #include <cstring>
 #include <span>
 
-#include "core/array.h"
+#include "sys/array.h"
 #include "spate/net/buffer.h"
 
 namespace spate {

@@ -37,25 +37,25 @@ class FaultyBackend final : public Backend {
     note(fd, Events::none, 0);
   }
 
-  std::error_code wait(Nanos timeout, std::vector<Ready>& ready) override {
-    std::vector<Ready> found;
+  std::error_code wait(Nanos timeout, ReadyList& ready) override {
+    ReadyList found;
     const std::error_code error = inner_->wait(timeout, found);
     calls_ = inner_->kernel_calls();
     for (const Ready& event : found) {
       if (chance(faults_.late)) {
         ++held_back;
       } else {
-        ready.push_back(event);
+        ready.push(event);
       }
     }
     for (const auto& [fd, told] : told_) {
       if (!chance(faults_.spurious)) continue;
-      ready.push_back({fd, told.second, told.first, 0});
+      ready.push({fd, told.second, told.first, 0});
       ++made_up;
     }
     if (!past_.empty() && chance(faults_.stale)) {
       const auto& [fd, generation] = past_[random_.below(past_.size())];
-      ready.push_back({fd, generation, kIoEvents, 0});
+      ready.push({fd, generation, kIoEvents, 0});
       ++replayed;
     }
     return error;

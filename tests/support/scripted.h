@@ -55,10 +55,10 @@ class ScriptedBackend final : public Backend {
     return {};
   }
 
-  std::error_code wait(Nanos timeout, std::vector<Ready>& ready) override {
+  std::error_code wait(Nanos timeout, ReadyList& ready) override {
     ++calls_.wait;
     waits.push_back(timeout);
-    ready.insert(ready.end(), next_.begin(), next_.end());
+    for (const Ready& event : next_) ready.push(event);
     const bool idle = next_.empty();
     next_.clear();
     if (idle && timeout >= kForever)

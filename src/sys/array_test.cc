@@ -1,4 +1,4 @@
-#include "core/array.h"
+#include "sys/array.h"
 
 #include <gtest/gtest.h>
 

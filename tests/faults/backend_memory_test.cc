@@ -1,0 +1,81 @@
+// Memory runs out inside the real backends: a loop that cannot be made says so, and readiness that
+// could not be told of is told of later.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "spate/io.h"
+#include "spate/loop.h"
+#include "sys/fault.h"
+
+namespace spate {
+namespace {
+
+using sys::Call;
+
+class BackendMemory : public ::testing::TestWithParam<std::string> {
+ protected:
+  auto create() { return Loop::create({.backend = GetParam()}); }
+};
+INSTANTIATE_TEST_SUITE_P(EveryBackend, BackendMemory, ::testing::Values("epoll", "poll", "select"),
+                         [](const auto& test) { return test.param; });
+
+TEST_P(BackendMemory, ALoopIsMadeOrRefusedWithAnError) {
+  bool failed = true;
+  for (std::uint64_t nth = 1; failed; ++nth) {
+    ASSERT_LT(nth, 100u);
+    sys::FaultPlan plan;
+    plan.fail_nth(Call::allocate, nth, ENOMEM);
+    const sys::FaultScope scope(plan);
+    const auto loop = create();
+    failed = plan.failures(Call::allocate) > 0;
+    if (!loop) {
+      EXPECT_EQ(loop.error(), std::errc::not_enough_memory);
+    }
+    EXPECT_TRUE(loop || failed);
+  }
+}
+
+TEST_P(BackendMemory, WhatIsReadyIsToldOfSoonerOrLater) {
+  constexpr int kPipes = 300;
+  auto loop = *create();
+  std::vector<int> fds;
+  for (int i = 0; i < kPipes; ++i) {
+    int ends[2];
+    ASSERT_EQ(::pipe(ends), 0);
+    ASSERT_EQ(::write(ends[1], "x", 1), 1);
+    ::close(ends[1]);
+    fds.push_back(ends[0]);
+  }
+  std::vector<std::unique_ptr<Io>> ios;
+  int called = 0;
+  for (const int fd : fds) {
+    ios.push_back(std::make_unique<Io>(*loop, fd, Events::read, [&called](Io& io) {
+      ++called;
+      io.stop();
+    }));
+  }
+  int refused = 0;
+  {
+    sys::FaultPlan plan;
+    plan.fail_share(Call::allocate, 0.7, ENOMEM, 7);
+    const sys::FaultScope scope(plan);
+    for (const auto& io : ios) {
+      while (!io->start()) ++refused;
+    }
+    for (int turn = 0; called < kPipes; ++turn) {
+      ASSERT_LT(turn, 1000);
+      if (!loop->run(Run::no_wait)) ++refused;
+    }
+  }
+  EXPECT_EQ(called, kPipes);
+  EXPECT_GT(refused, 0);
+  for (const int fd : fds) ::close(fd);
+}
+
+}  // namespace
+}  // namespace spate
