@@ -77,6 +77,10 @@ struct LoopOptions {
   // after_wait(). Such a thread calls wake() when the sleeper has to look again, and uses
   // start_now() with the epoll backend only.
   bool guarded = false;
+  // For so long the loop looks again and again, without sleeping, before it sleeps: what comes
+  // meanwhile does not have to wait for this thread to be woken up, and the processor is kept busy.
+  // 0 sleeps at once. Not with a Clock of the caller's.
+  Nanos busy_poll{0};
   // What is still active when the loop dies is left as it is, not stopped: for layers whose
   // programs may have freed it by then.
   bool orphans = false;

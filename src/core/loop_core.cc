@@ -13,6 +13,7 @@ LoopCore::LoopCore(OpenedBackend backend, const LoopOptions& options)
       backend_(std::move(backend.backend)),
       backend_reason_(std::move(backend.reason)),
       budget_(options.budget > 0 ? options.budget : 1),
+      busy_poll_(options.clock == nullptr ? options.busy_poll : Nanos{0}),
       guarded_(options.guarded),
       orphans_(options.orphans),
       fork_generation_(sys::fork_generation()) {
@@ -157,12 +158,24 @@ std::error_code LoopCore::wait(bool may_block) {
     update_now();  // The callbacks may have taken their time.
     const Nanos began = now_;
     const Nanos timeout = wait_time();
-    const std::error_code error = timeout > Nanos{0} ? sleep(timeout) : wait_once(timeout);
+    const std::error_code error = timeout > Nanos{0} ? spin_and_sleep(timeout) : wait_once(timeout);
     const bool timed_out = timeout > Nanos{0} && now_ - began >= timeout;
     if (error || !timed_out || !ready_.empty() || has_messages()) return error;
     timers_.advance(now_.count());
     if (timers_.next_deadline() <= now_.count() || !periodics_.empty()) return {};
   }
+}
+
+std::error_code LoopCore::spin_and_sleep(Nanos timeout) {
+  if (busy_poll_ <= Nanos{0}) return sleep(timeout);
+  const Nanos began = now_;
+  const Nanos window = std::min(busy_poll_, timeout);
+  while (now_ - began < window) {
+    const std::error_code error = wait_once(Nanos{0});
+    if (error || !ready_.empty() || has_messages()) return error;
+  }
+  const Nanos left = timeout - (now_ - began);
+  return left > Nanos{0} ? sleep(left) : std::error_code();
 }
 
 std::error_code LoopCore::sleep(Nanos timeout) {

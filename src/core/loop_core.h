@@ -199,6 +199,7 @@ class LoopCore final : public Loop {
   bool is_leaving() const { return leave_from_ <= depth_; }
   Nanos wait_time();
   std::error_code wait(bool may_block);
+  std::error_code spin_and_sleep(Nanos timeout);
   std::error_code sleep(Nanos timeout);
   std::error_code wait_once(Nanos timeout);
   void queue_ready();
@@ -226,6 +227,7 @@ class LoopCore final : public Loop {
   std::unique_ptr<Backend> backend_;
   std::string backend_reason_;
   std::uint32_t budget_;
+  Nanos busy_poll_;
   bool guarded_;  // By a lock of the layer's.
   bool orphans_;
 

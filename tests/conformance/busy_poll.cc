@@ -1,0 +1,72 @@
+// LoopOptions::busy_poll: looking again and again before sleeping.
+#include <thread>
+
+#include "tests/conformance/harness.h"
+
+namespace spate::testing {
+namespace {
+
+class BusyPollTest : public ::testing::TestWithParam<std::string> {
+ protected:
+  auto create(Nanos window) {
+    return std::move(*Loop::create({.backend = GetParam(), .busy_poll = window}));
+  }
+};
+INSTANTIATE_TEST_SUITE_P(EveryBackend, BusyPollTest, ::testing::Values("epoll", "poll", "select"),
+                         [](const auto& test) { return test.param; });
+
+TEST_P(BusyPollTest, WithinTheWindowTheLoopDoesNotSleep) {
+  const auto loop = create(1h);
+  Probe<Timer> timer{*loop};
+  ASSERT_TRUE(timer->start(2ms));
+  const Nanos began = loop->now();
+  while (timer.calls == 0) ASSERT_TRUE(loop->run(Run::once));
+  EXPECT_GE(loop->now() - began, 2ms);
+  EXPECT_EQ(loop->metrics().blocked, 0ns);
+  EXPECT_GT(loop->metrics().kernel_calls.wait, 3u);
+}
+
+TEST_P(BusyPollTest, BeyondTheWindowItSleeps) {
+  const auto loop = create(100us);
+  Probe<Timer> timer{*loop};
+  ASSERT_TRUE(timer->start(20ms));
+  const Nanos began = loop->now();
+  while (timer.calls == 0) ASSERT_TRUE(loop->run(Run::once));
+  EXPECT_GE(loop->now() - began, 20ms);
+  EXPECT_GT(loop->metrics().blocked, 0ns);
+}
+
+TEST_P(BusyPollTest, ADescriptorIsSeen) {
+  const auto loop = create(1h);
+  Pipe pipe;
+  Probe<Io> io{*loop, pipe.in(), Events::read};
+  ASSERT_TRUE(io->start());
+  Probe<Timer> writes{*loop};
+  writes.then = [&] { pipe.fill(); };
+  ASSERT_TRUE(writes->start(1ms));
+  io.then = [&] { io->stop(); };
+  while (io.calls == 0) ASSERT_TRUE(loop->run(Run::once));
+  EXPECT_EQ(loop->metrics().blocked, 0ns);
+}
+
+TEST_P(BusyPollTest, APostIsSeenWithoutAWakeUp) {
+  const auto loop = create(1h);
+  loop->ref();
+  bool called = false;
+  std::thread poster([&] { loop->post([&called] { called = true; }); });
+  while (!called) ASSERT_TRUE(loop->run(Run::once));
+  poster.join();
+  loop->unref();
+  EXPECT_EQ(loop->metrics().kernel_calls.wake_write, 0u);
+}
+
+TEST(BusyPollClockTest, AClockOfTheCallersIsNotWaitedForByLookingAtIt) {
+  ScriptedLoop scripted({.busy_poll = 1h});
+  Probe<Timer> timer{*scripted.loop};
+  ASSERT_TRUE(timer->start(1h));
+  while (timer.calls == 0) ASSERT_TRUE(scripted.loop->run(Run::once));
+  for (const Nanos timeout : scripted.backend->waits) EXPECT_GT(timeout, 0ns);
+}
+
+}  // namespace
+}  // namespace spate::testing
