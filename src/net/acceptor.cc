@@ -58,7 +58,8 @@ Acceptor::Acceptor(Net& net, sys::Descriptor socket, Listener::OnAccept on_accep
       io_(net.loop(), socket_.get(), Events::read, bind<&Acceptor::accept_some>(this)),
       resting_(net.loop(), bind<&Acceptor::update>(this)),
       accepted_ones_(new(std::nothrow) AcceptedTransport(net, *this)),
-      is_tcp_(sys::is_tcp(socket_.get())) {
+      sets_no_delay_(options.no_delay && sys::is_tcp(socket_.get()) &&
+                     !sys::has_no_delay(socket_.get())) {
   net_.enter();
 }
 
@@ -116,7 +117,7 @@ bool Acceptor::accept_one() {
 }
 
 bool Acceptor::hand_over(sys::Descriptor socket, const Address& peer) {
-  if (is_tcp_ && options_.no_delay) sys::set_option(socket.get(), IPPROTO_TCP, TCP_NODELAY, 1);
+  if (sets_no_delay_) sys::set_option(socket.get(), IPPROTO_TCP, TCP_NODELAY, 1);
   Connection* connection = Connection::make(*accepted_ones_, socket.get());
   if (connection == nullptr) return rest(ENOMEM), false;
   socket.release();

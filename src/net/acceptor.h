@@ -53,7 +53,7 @@ class Acceptor final : private AcceptedTransport::Watcher {
   AcceptedTransport* accepted_ones_;
   std::uint64_t accepted_ = 0;
   std::error_code last_error_;
-  bool is_tcp_ = false;
+  bool sets_no_delay_;  // Newcomers do not have it from the listening socket.
   bool paused_ = false;
   bool in_callback_ = false;
   bool abandoned_ = false;

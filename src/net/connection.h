@@ -10,13 +10,13 @@
 #include <span>
 #include <system_error>
 
-#include "sys/array.h"
 #include "net/deadlines.h"
 #include "net/send_queue.h"
 #include "net/throttle.h"
 #include "net/unread.h"
 #include "spate/loop.h"
 #include "spate/net/stream.h"
+#include "sys/array.h"
 
 namespace spate {
 

@@ -10,10 +10,6 @@ namespace spate {
 
 namespace {
 
-Address address_of(const sys::SystemAddress& system) {
-  return Address::from_system(&system.storage, system.size).value_or(Address());
-}
-
 iovec vector_of(Bytes bytes) {
   return {.iov_base = const_cast<std::byte*>(bytes.data()), .iov_len = bytes.size()};
 }
@@ -36,8 +32,9 @@ bool is_full(long result) { return result == -EAGAIN || result == -ENOBUFS; }
 std::expected<DatagramSocket*, std::error_code> DatagramSocket::make(
     Loop& loop, sys::Descriptor socket, const DatagramOptions& options) {
   Net* net = Net::of(loop);
-  auto* made = net == nullptr ? nullptr
-                              : new (std::nothrow) DatagramSocket(*net, std::move(socket), options);
+  auto* made = net == nullptr || !net->open_packets()
+                   ? nullptr
+                   : new (std::nothrow) DatagramSocket(*net, std::move(socket), options);
   if (made == nullptr) return std::unexpected(std::make_error_code(std::errc::not_enough_memory));
   return made;
 }
@@ -96,55 +93,16 @@ bool DatagramSocket::call(Function function) {
 }
 
 // One call to the kernel; if it brought all that there is room for, the next turn goes on.
-bool DatagramSocket::receive() {
+void DatagramSocket::receive() {
+  PacketBatch& batch = net_.packets();
   const std::span<std::byte> room = net_.arrivals();
   const std::size_t size = options_.coalesce ? room.size() : options_.packet_size;
-  const std::size_t count = std::clamp<std::size_t>(room.size() / size, 1, kBatch);
-  mmsghdr messages[kBatch];
-  iovec parts[kBatch];
-  sys::SystemAddress peers[kBatch];
-  alignas(cmsghdr) char control[kBatch][sys::kControlSpace];
-  for (std::size_t i = 0; i < count; ++i) {
-    parts[i] = {.iov_base = room.data() + i * size, .iov_len = size};
-    messages[i].msg_hdr = {.msg_name = &peers[i].storage,
-                           .msg_namelen = sizeof(peers[i].storage),
-                           .msg_iov = &parts[i],
-                           .msg_iovlen = 1,
-                           .msg_control = control[i],
-                           .msg_controllen = sizeof(control[i]),
-                           .msg_flags = 0};
-  }
-  const long received = sys::receive_messages(socket_.get(), {messages, count});
-  if (received == -EAGAIN || received == -EINTR) return true;
-  if (received < 0) {
-    const std::error_code error = sys::error_code(received);
-    return call([&](DatagramHandler& handler) { handler.on_error(error); });
-  }
-  Packet packets[kMostPackets];
-  std::size_t unpacked = 0;
-  for (long i = 0; i < received; ++i)
-    unpacked += unpack(messages[i], std::span(packets).subspan(unpacked));
-  return call(
-      [&](DatagramHandler& handler) { handler.on_packets(std::span(packets).first(unpacked)); });
-}
-
-// The packets of one message: several if the kernel has joined them. Returns how many.
-std::size_t DatagramSocket::unpack(mmsghdr& message, std::span<Packet> packets) {
-  msghdr& header = message.msg_hdr;
-  const sys::PacketInfo info = sys::packet_info(header);
-  const auto peer = Address::from_system(header.msg_name, header.msg_namelen).value_or(Address());
-  const Bytes all(static_cast<const std::byte*>(header.msg_iov->iov_base), message.msg_len);
-  const std::size_t segment = info.segment != 0 ? info.segment : all.size();
-  std::size_t count = 0;
-  for (std::size_t at = 0; count < packets.size() && (at < all.size() || count == 0);
-       at += segment) {
-    packets[count++] = {.bytes = all.subspan(at, std::min(segment, all.size() - at)),
-                        .peer = peer,
-                        .local = info.local.size != 0 ? address_of(info.local) : Address(),
-                        .ecn = static_cast<Ecn>(info.ecn),
-                        .truncated = (header.msg_flags & MSG_TRUNC) != 0};
-  }
-  return count;
+  const long received = batch.receive(socket_.get(), room, size);
+  if (received == -EAGAIN || received == -EINTR) return;
+  call([&](DatagramHandler& handler) {
+    if (received < 0) return handler.on_error(sys::error_code(received));
+    handler.on_packets(batch.packets());
+  });
 }
 
 // ---- sending

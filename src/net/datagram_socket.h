@@ -28,14 +28,12 @@ class DatagramSocket {
 
  private:
   static constexpr std::size_t kBatch = 64;
-  static constexpr std::size_t kMostPackets = 128;  // The kernel joins no more.
 
   DatagramSocket(Net& net, sys::Descriptor socket, const DatagramOptions& options);
   ~DatagramSocket();
 
   void on_ready(Events events);
-  bool receive();
-  std::size_t unpack(mmsghdr& message, std::span<Packet> packets);
+  void receive();
   template <class Function>
   bool call(Function function);
   std::error_code refused(long result);

@@ -24,6 +24,7 @@ void tune(int fd, const ListenOptions& options) {
   if (!sys::is_tcp(fd)) return;
   const auto seconds =
       static_cast<int>((options.defer_accept.count() + 999'999'999) / 1'000'000'000);
+  if (options.no_delay) sys::set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
   if (seconds > 0) sys::set_option(fd, IPPROTO_TCP, TCP_DEFER_ACCEPT, seconds);
   if (options.fast_open > 0) sys::set_option(fd, IPPROTO_TCP, TCP_FASTOPEN, options.fast_open);
 }
@@ -53,9 +54,11 @@ std::expected<sys::Descriptor, std::error_code> open_listening_socket(
   sys::Descriptor socket(opened);
   long result = prepare(socket.get(), address, options);
   if (result >= 0) result = bind(socket.get(), address, options);
-  if (result >= 0) result = sys::listen(socket.get(), options.backlog);
+  if (result >= 0) {
+    tune(socket.get(), options);
+    result = sys::listen(socket.get(), options.backlog);
+  }
   if (result < 0) return std::unexpected(sys::error_code(result));
-  tune(socket.get(), options);
   return socket;
 }
 

@@ -45,6 +45,11 @@ bool Net::open() {
   return arrivals_ != nullptr && gather_.open();
 }
 
+bool Net::open_packets() {
+  if (packets_ == nullptr) packets_.reset(new (std::nothrow) PacketBatch);
+  return packets_ != nullptr;
+}
+
 bool Net::note_deadline(Connection& connection, std::int64_t when) {
   return deadlines_.note(connection, when) && arm();
 }

@@ -9,6 +9,7 @@
 #include <span>
 
 #include "net/deadlines.h"
+#include "net/packet_batch.h"
 #include "net/socket_transport.h"
 #include "net/write_gather.h"
 #include "spate/loop.h"
@@ -34,6 +35,9 @@ class Net {
   // arrival, of whichever connection.
   std::span<std::byte> arrivals() { return {arrivals_.get(), kArrivals}; }
   WriteGather& gather() { return gather_; }
+  // Made for the first datagram socket. False when memory runs out.
+  bool open_packets();
+  PacketBatch& packets() { return *packets_; }
 
   // Every connection enters and leaves.
   void enter() { ++connections_; }
@@ -62,6 +66,7 @@ class Net {
   FileTransport files_{*this};
   std::unique_ptr<std::byte[]> arrivals_;
   WriteGather gather_;
+  std::unique_ptr<PacketBatch> packets_;
   Deadlines deadlines_;
   TimerNode timer_{};  // Direct: it only queues `due_`, in which connections are looked at.
   Node due_{};

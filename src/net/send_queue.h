@@ -11,8 +11,8 @@
 #include <span>
 #include <utility>
 
-#include "sys/array.h"
 #include "spate/net/buffer.h"
+#include "sys/array.h"
 #include "sys/descriptor.h"
 
 namespace spate {

@@ -4,8 +4,8 @@
 #include <cstring>
 #include <span>
 
-#include "sys/array.h"
 #include "spate/net/buffer.h"
+#include "sys/array.h"
 
 namespace spate {
 

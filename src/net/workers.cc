@@ -29,8 +29,29 @@ Address sys_address(const sys::Descriptor& socket) {
 
 }  // namespace
 
+// One listen(): what all workers have to know of it. Counted on every thread.
+class Workers::Service {
+ public:
+  Service(Team& team, OnAccept on_accept, std::size_t most)
+      : team_(team), on_accept_(std::move(on_accept)), most_(most) {}
+
+  const OnAccept& on_accept() const { return on_accept_; }
+  // One more is on its way to a worker. True if accepting is to rest now.
+  bool enter();
+  void leave();
+  // Whether there is still no room; if so, another leave() resumes.
+  bool is_still_full();
+
+ private:
+  Team& team_;
+  const OnAccept on_accept_;
+  const std::size_t most_;
+  std::atomic<std::size_t> open_{0};
+  std::atomic<bool> rests_{false};
+};
+
 // One thread and its loop. All but the atomic belongs to that thread while it runs.
-class Workers::Worker final : private AcceptedTransport::Watcher {
+class Workers::Worker {
  public:
   static std::expected<std::unique_ptr<Worker>, std::error_code> make(const LoopOptions& options);
   ~Worker();
@@ -39,27 +60,57 @@ class Workers::Worker final : private AcceptedTransport::Watcher {
   Loop& loop() const { return *loop_; }
   std::size_t connections() const { return connections_.load(std::memory_order_relaxed); }
 
+  // Accepts, and says where each one goes.
+  std::error_code listen(Service& service, sys::Descriptor socket, const ListenOptions& options,
+                         Listener::OnAccept accept);
+  void pause(Service& service);
+  void resume(Service& service);
   // Has a new connection on its way to this worker.
   void expect_one() { connections_.fetch_add(1, std::memory_order_relaxed); }
-  void lose_one() { connections_.fetch_sub(1, std::memory_order_relaxed); }
-  void take(sys::Descriptor socket, const Address& peer, const OnAccept& on_accept);
-  // Accepts, and says where each one goes.
-  std::error_code listen(sys::Descriptor socket, const ListenOptions& options,
-                         Listener::OnAccept accept);
+  void take(Service& service, sys::Descriptor socket, const Address& peer);
+  void leave(Service& service);
+  // One that was expected does not come. Any thread.
+  void lose_one(Service& service);
 
   void drain(Nanos grace, const OnLoop& on_drain);
   void join() { thread_.join(); }
   bool is_drained() const { return connections() == 0; }
 
  private:
+  // Where a service's connections are counted on this worker.
+  class Guests final : private AcceptedTransport::Watcher {
+   public:
+    Guests(Worker& worker, Service& service, Net& net)
+        : worker_(worker),
+          service_(service),
+          transport_(new(std::nothrow) AcceptedTransport(net, *this)) {}
+    ~Guests() {
+      if (transport_ != nullptr) transport_->abandon();
+    }
+    bool belong_to(const Service& service) const { return &service_ == &service; }
+    AcceptedTransport* transport() const { return transport_; }
+
+   private:
+    void on_left() override { worker_.leave(service_); }
+
+    Worker& worker_;
+    Service& service_;
+    AcceptedTransport* transport_;  // Outlives us if a Stream does.
+  };
+  struct Post {
+    Service* service;
+    Listener listener;
+  };
+
   Worker() = default;
   void run();
-  void on_left() override;
+  AcceptedTransport* transport_of(Service& service);
+  Listener* listener_of(const Service& service);
 
   std::unique_ptr<Loop> loop_;
   sys::Thread thread_;
-  AcceptedTransport* guests_ = nullptr;
-  std::list<Listener> listeners_;
+  std::list<Guests> guests_;
+  std::list<Post> posts_;
   std::optional<Timer> limit_;
   std::atomic<std::size_t> connections_{0};
   bool draining_ = false;
@@ -70,22 +121,44 @@ class Workers::Team {
   std::vector<std::unique_ptr<Worker>> workers;
 
   std::expected<Address, std::error_code> listen_everywhere(const Address& address,
-                                                            const OnAccept& on_accept,
+                                                            OnAccept on_accept,
                                                             const ListenOptions& options);
   std::expected<Address, std::error_code> listen_and_share(const Address& address,
-                                                           const OnAccept& on_accept,
-                                                           Balance balance,
+                                                           OnAccept on_accept, Balance balance,
                                                            const ListenOptions& options);
+  // Any worker's thread.
+  void resume(Service& service);
   template <class Function>
   void on_each(Function function);
 
  private:
+  Service& serve(OnAccept on_accept, const ListenOptions& options) {
+    return services_.emplace_back(*this, std::move(on_accept), options.most_connections);
+  }
   std::size_t choose(Balance balance, const Address& peer);
-  static void hand_over(Worker& worker, sys::Descriptor socket, const Address& peer,
-                        const OnAccept& on_accept);
+  static void hand_over(Worker& worker, Service& service, sys::Descriptor socket,
+                        const Address& peer);
 
+  std::list<Service> services_;
   std::size_t next_ = 0;  // Of the first worker's thread, which accepts for all.
 };
+
+// ---- a service
+
+bool Workers::Service::enter() {
+  if (open_.fetch_add(1) + 1 < most_) return false;
+  rests_ = true;
+  return true;
+}
+
+bool Workers::Service::is_still_full() {
+  rests_ = true;
+  return open_ >= most_;
+}
+
+void Workers::Service::leave() {
+  if (open_.fetch_sub(1) <= most_ && rests_.exchange(false)) team_.resume(*this);
+}
 
 // ---- a worker
 
@@ -95,20 +168,16 @@ std::expected<std::unique_ptr<Workers::Worker>, std::error_code> Workers::Worker
   if (!loop) return std::unexpected(loop.error());
   std::unique_ptr<Worker> worker(new Worker);
   worker->loop_ = std::move(*loop);
-  Net* net = Net::of(*worker->loop_);
-  if (net != nullptr) worker->guests_ = new (std::nothrow) AcceptedTransport(*net, *worker);
-  if (worker->guests_ == nullptr)
+  if (Net::of(*worker->loop_) == nullptr)
     return std::unexpected(std::make_error_code(std::errc::not_enough_memory));
   return worker;
 }
 
-// The transport outlives us if a Stream does.
 Workers::Worker::~Worker() {
   draining_ = false;
   limit_.reset();
-  listeners_.clear();
+  posts_.clear();
   loop_.reset();
-  if (guests_ != nullptr) guests_->abandon();
 }
 
 long Workers::Worker::start(std::string_view name, std::optional<unsigned> processor) {
@@ -127,30 +196,62 @@ void Workers::Worker::run() {
   }
 }
 
-void Workers::Worker::take(sys::Descriptor socket, const Address& peer, const OnAccept& on_accept) {
-  Connection* connection = draining_ ? nullptr : Connection::make(*guests_, socket.get());
-  if (connection == nullptr) return on_left();
-  socket.release();
-  guests_->enter();
-  on_accept(*loop_, Connection::stream_of(connection), peer);
-}
-
-std::error_code Workers::Worker::listen(sys::Descriptor socket, const ListenOptions& options,
-                                        Listener::OnAccept accept) {
-  Listener::Made listener = Listener::adopt(*loop_, socket.get(), std::move(accept), options);
+std::error_code Workers::Worker::listen(Service& service, sys::Descriptor socket,
+                                        const ListenOptions& options, Listener::OnAccept accept) {
+  ListenOptions unlimited = options;  // The service counts.
+  unlimited.most_connections = SIZE_MAX;
+  Listener::Made listener = Listener::adopt(*loop_, socket.get(), std::move(accept), unlimited);
   if (!listener) return listener.error();
   socket.release();
-  listeners_.push_back(std::move(*listener));
+  posts_.push_back({&service, std::move(*listener)});
   return {};
 }
 
-void Workers::Worker::on_left() {
-  if (connections_.fetch_sub(1, std::memory_order_relaxed) == 1 && draining_) loop_->stop_all();
+Listener* Workers::Worker::listener_of(const Service& service) {
+  const auto post = std::ranges::find(posts_, &service, &Post::service);
+  return post == posts_.end() ? nullptr : &post->listener;
+}
+
+void Workers::Worker::pause(Service& service) {
+  if (Listener* listener = listener_of(service)) listener->pause();
+}
+
+void Workers::Worker::resume(Service& service) {
+  if (service.is_still_full()) return;
+  if (Listener* listener = listener_of(service)) listener->resume();
+}
+
+AcceptedTransport* Workers::Worker::transport_of(Service& service) {
+  for (const Guests& guests : guests_) {
+    if (guests.belong_to(service)) return guests.transport();
+  }
+  return guests_.emplace_back(*this, service, *Net::of(*loop_)).transport();
+}
+
+void Workers::Worker::take(Service& service, sys::Descriptor socket, const Address& peer) {
+  AcceptedTransport* transport = draining_ ? nullptr : transport_of(service);
+  Connection* connection =
+      transport == nullptr ? nullptr : Connection::make(*transport, socket.get());
+  if (connection == nullptr) return leave(service);
+  socket.release();
+  transport->enter();
+  service.on_accept()(*loop_, Connection::stream_of(connection), peer);
+}
+
+void Workers::Worker::leave(Service& service) {
+  const bool was_last = connections_.fetch_sub(1) == 1;
+  service.leave();
+  if (was_last && draining_) loop_->stop_all();
+}
+
+void Workers::Worker::lose_one(Service& service) {
+  connections_.fetch_sub(1);
+  service.leave();
 }
 
 void Workers::Worker::drain(Nanos grace, const OnLoop& on_drain) {
   draining_ = true;
-  listeners_.clear();
+  posts_.clear();
   if (on_drain && grace > Nanos{0}) on_drain(*loop_);
   if (is_drained() || grace <= Nanos{0}) return loop_->stop_all();
   limit_.emplace(*loop_, [this] { loop_->stop_all(); });
@@ -181,9 +282,14 @@ void Workers::Team::on_each(Function function) {
   done.wait();
 }
 
+void Workers::Team::resume(Service& service) {
+  for (const std::unique_ptr<Worker>& worker : workers)
+    worker->loop().post([&service, worker = worker.get()] { worker->resume(service); });
+}
+
 // A listening socket for each worker; the kernel shares the connections out.
 std::expected<Address, std::error_code> Workers::Team::listen_everywhere(
-    const Address& address, const OnAccept& on_accept, const ListenOptions& options) {
+    const Address& address, OnAccept on_accept, const ListenOptions& options) {
   Address bound = address;
   std::vector<sys::Descriptor> sockets;
   for (std::size_t i = 0; i < workers.size(); ++i) {
@@ -192,16 +298,19 @@ std::expected<Address, std::error_code> Workers::Team::listen_everywhere(
     bound = sys_address(*socket);
     sockets.push_back(std::move(*socket));
   }
+  Service& service = serve(std::move(on_accept), options);
   std::mutex mutex;
   std::error_code error;
-  std::size_t next = 0;
   on_each([&](Worker& worker) {
     const std::scoped_lock lock(mutex);
-    const auto accept = [&worker, on_accept](Stream stream, const Address& peer) {
+    const auto accept = [&worker, &service](Stream stream, const Address& peer) {
       worker.expect_one();
-      worker.take(sys::Descriptor(*stream.release()), peer, on_accept);
+      if (service.enter()) worker.pause(service);
+      worker.take(service, sys::Descriptor(*stream.release()), peer);
     };
-    if (const auto failure = worker.listen(std::move(sockets[next++]), options, accept))
+    sys::Descriptor socket = std::move(sockets.back());
+    sockets.pop_back();
+    if (const auto failure = worker.listen(service, std::move(socket), options, accept))
       error = failure;
   });
   if (error) return std::unexpected(error);
@@ -210,32 +319,33 @@ std::expected<Address, std::error_code> Workers::Team::listen_everywhere(
 
 // The first worker accepts.
 std::expected<Address, std::error_code> Workers::Team::listen_and_share(
-    const Address& address, const OnAccept& on_accept, Balance balance,
-    const ListenOptions& options) {
+    const Address& address, OnAccept on_accept, Balance balance, const ListenOptions& options) {
   auto socket = open_listening_socket(address, options);
   if (!socket) return std::unexpected(socket.error());
   const Address bound = sys_address(*socket);
-  const auto accept = [this, balance, on_accept](Stream stream, const Address& peer) {
-    hand_over(*workers[choose(balance, peer)], sys::Descriptor(*stream.release()), peer, on_accept);
-  };
+  Service& service = serve(std::move(on_accept), options);
   std::error_code error;
   on_each([&](Worker& worker) {
-    if (&worker == workers.front().get())
-      error = worker.listen(std::move(*socket), options, accept);
+    if (&worker != workers.front().get()) return;
+    const auto accept = [this, &worker, &service, balance](Stream stream, const Address& peer) {
+      if (service.enter()) worker.pause(service);
+      hand_over(*workers[choose(balance, peer)], service, sys::Descriptor(*stream.release()), peer);
+    };
+    error = worker.listen(service, std::move(*socket), options, accept);
   });
   if (error) return std::unexpected(error);
   return bound;
 }
 
 // Counted from here on, so that the next choice knows of it.
-void Workers::Team::hand_over(Worker& worker, sys::Descriptor socket, const Address& peer,
-                              const OnAccept& on_accept) {
+void Workers::Team::hand_over(Worker& worker, Service& service, sys::Descriptor socket,
+                              const Address& peer) {
   worker.expect_one();
   const bool posted =
-      worker.loop().post([&worker, socket = std::move(socket), peer, on_accept]() mutable {
-        worker.take(std::move(socket), peer, on_accept);
+      worker.loop().post([&worker, &service, socket = std::move(socket), peer]() mutable {
+        worker.take(service, std::move(socket), peer);
       });
-  if (!posted) worker.lose_one();
+  if (!posted) worker.lose_one(service);
 }
 
 Workers::Workers(std::unique_ptr<Team> team) : team_(std::move(team)) {}
@@ -280,10 +390,10 @@ std::expected<Address, std::error_code> Workers::listen(const Address& address, 
                                                         Balance balance,
                                                         const ListenOptions& options) {
   if (balance != Balance::reuse_port || !address.is_ip())
-    return team_->listen_and_share(address, on_accept, balance, options);
+    return team_->listen_and_share(address, std::move(on_accept), balance, options);
   ListenOptions shared = options;
   shared.reuse_port = true;
-  return team_->listen_everywhere(address, on_accept, shared);
+  return team_->listen_everywhere(address, std::move(on_accept), shared);
 }
 
 bool Workers::stop(Nanos grace, const OnLoop& on_drain) {

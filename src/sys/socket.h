@@ -133,6 +133,12 @@ inline bool is_tcp(int fd) {
   return get_option(fd, SOL_SOCKET, SO_PROTOCOL, protocol) >= 0 && protocol == IPPROTO_TCP;
 }
 
+// Accepted sockets have it from the one that listens.
+inline bool has_no_delay(int fd) {
+  int on = 0;
+  return get_option(fd, IPPROTO_TCP, TCP_NODELAY, on) >= 0 && on != 0;
+}
+
 inline long remove_socket_file(const char* path) { return result_of(::unlink(path)); }
 
 // The descriptors that a service manager has passed on (sd_listen_fds(3)) are numbered from here.

@@ -9,6 +9,7 @@
 #include "spate/net/listener.h"
 #include "streams/harness.h"
 #include "sys/fault.h"
+#include "sys/socket.h"
 
 namespace spate::testing {
 namespace {
@@ -52,6 +53,29 @@ class Listening : public ::testing::Test {
   std::error_code error_;
   int results_ = 0;
 };
+
+TEST_F(Listening, GivesNewcomersNoDelayUnlessToldNotTo) {
+  for (const bool wanted : {true, false}) {
+    Listener listener = listen({.no_delay = wanted});
+    Connecting connecting = connect(loop_, listener.address(), keep());
+    run_until(loop_, [&] { return accepted_.size() == 1; });
+    EXPECT_EQ(sys::has_no_delay(accepted_.front().stream.fd()), wanted);
+    accepted_.clear();
+  }
+}
+
+TEST_F(Listening, GivesNewcomersOfAnAdoptedSocketNoDelay) {
+  const Address any = Address::loopback_ipv4(0);
+  sys::Descriptor socket(sys::open_socket(AF_INET, SOCK_STREAM));
+  ASSERT_EQ(sys::bind(socket.get(), any.data(), any.size()), 0);
+  ASSERT_EQ(sys::listen(socket.get(), 1), 0);
+  Listener::Made listener = Listener::adopt(loop_, socket.get(), collect());
+  ASSERT_TRUE(listener);
+  EXPECT_FALSE(sys::has_no_delay(socket.release()));
+  Connecting connecting = connect(loop_, listener->address(), keep());
+  run_until(loop_, [&] { return accepted_.size() == 1; });
+  EXPECT_TRUE(sys::has_no_delay(accepted_.front().stream.fd()));
+}
 
 TEST_F(Listening, ConnectsAStreamToAStream) {
   Listener listener = listen();

@@ -1,6 +1,7 @@
 // Workers: connections are shared out as asked, and stopping waits for them.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <list>
 #include <mutex>
@@ -50,9 +51,10 @@ class Client final : public StreamHandler {
   }
   std::size_t on_data(Bytes bytes) override {
     received_ += text_of(bytes);
-    if (received_ == "hello") ++echoed_;
+    if (is_served()) ++echoed_;
     return bytes.size();
   }
+  bool is_served() const { return received_ == "hello"; }
   void on_closed(std::error_code) override { ++closed; }
   int closed = 0;
 
@@ -110,6 +112,29 @@ TEST_P(WorkersTest, ShareConnectionsOut) {
   clients.clear();
   EXPECT_TRUE((*workers)->stop(5s));
   EXPECT_EQ(Echo::alive, 0);
+}
+
+TEST_P(WorkersTest, HoldNoMoreConnectionsThanTheyMay) {
+  Workers::Made workers = Workers::start({.threads = 2});
+  ASSERT_TRUE(workers);
+  const auto address =
+      (*workers)->listen(Address::loopback_ipv4(0),
+                         [](Loop&, Stream stream, const Address&) { new Echo(std::move(stream)); },
+                         GetParam(), {.most_connections = 4});
+  ASSERT_TRUE(address);
+  int echoed = 0;
+  std::list<Client> clients;
+  for (int i = 0; i < 40; ++i) clients.emplace_back(*loop_, *address, echoed);
+  const std::size_t most = GetParam() == Balance::reuse_port ? 5 : 4;
+  for (int served = 4; served <= 40; ++served) {  // Each that goes makes room for another.
+    run_until([&] { return echoed >= served; });
+    EXPECT_LE(connections(**workers), most);
+    const auto done = std::ranges::find_if(clients, &Client::is_served);
+    ASSERT_NE(done, clients.end());
+    clients.erase(done);
+  }
+  clients.clear();
+  EXPECT_TRUE((*workers)->stop(5s));
 }
 
 TEST_P(WorkersTest, EndWhenTheGraceIsOver) {

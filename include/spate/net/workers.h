@@ -60,7 +60,9 @@ class SPATE_EXPORT Workers {
   bool post_to_all(const OnLoop& task);
 
   // Listens, and hands each connection to a worker. `on_accept` owns the Stream, which belongs to
-  // `loop`. Port 0 has the kernel choose one; the address says which. Errors: Listener::listen()'s.
+  // `loop`. `most_connections` is for all workers together; with reuse_port each may take one more
+  // before it rests. Port 0 has the kernel choose one; the address says which. Errors:
+  // Listener::listen()'s.
   std::expected<Address, std::error_code> listen(const Address& address, OnAccept on_accept,
                                                  Balance balance = Balance::reuse_port,
                                                  const ListenOptions& options = {});
@@ -72,6 +74,7 @@ class SPATE_EXPORT Workers {
   bool stop(Nanos grace, const OnLoop& on_drain = {});
 
  private:
+  class Service;
   class Worker;
   class Team;
 
