@@ -21,8 +21,7 @@ std::error_code FdTable::grow(int fd) {
 
 bool FdTable::resize(std::size_t size) {
   return slots_.reserve(size) && dirty_.reserve(slots_.capacity()) &&
-         reconciling_.reserve(slots_.capacity()) && always_ready_.reserve(slots_.capacity()) &&
-         slots_.grow_with_zeros(slots_.capacity());
+         reconciling_.reserve(slots_.capacity()) && slots_.grow_with_zeros(slots_.capacity());
 }
 
 void FdTable::unlink(Slot& slot, FdNode& node) {
@@ -75,7 +74,10 @@ void FdTable::reconcile_slot(Backend& backend, int fd, Slot& slot, Sink& sink) {
   if (slot.wanted == slot.has && (slot.flags & (kRenewed | kAlwaysReady)) == 0) return;
   const std::error_code error = apply(backend, fd, slot);
   if (error.value() == EPERM && error.category() == std::system_category()) {
-    set_always_ready(fd, slot, any(events_of(slot.wanted) & (Events::read | Events::write)));
+    const bool is_ready = any(events_of(slot.wanted) & (Events::read | Events::write));
+    if (is_ready && !always_ready_.reserve(always_ready_.size() + 1))
+      return refuse(slot, ENOMEM, sink);
+    set_always_ready(fd, slot, is_ready);
   } else if (error) {
     refuse(slot, error.category() == std::system_category() ? error.value() : ERANGE, sink);
   }
@@ -113,7 +115,7 @@ void FdTable::set_always_ready(int fd, Slot& slot, bool on) {
   if (((slot.flags & kAlwaysReady) != 0) == on) return;
   slot.flags = static_cast<std::uint8_t>(slot.flags ^ kAlwaysReady);
   if (on) {
-    always_ready_.push(fd);  // Has room, as the dirty list.
+    always_ready_.push_reserved(fd);
     return;
   }
   for (int& entry : always_ready_) {

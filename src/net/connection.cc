@@ -16,14 +16,16 @@ namespace spate {
 namespace {
 
 constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
-constexpr std::int64_t kMillisecond = 1'000'000;
+// Powers of two are divided by at no cost.
+constexpr std::int64_t kNanosPerTick = 1 << 20;
 // How long a connection that nobody holds waits for its peer to take the last bytes and to end.
 constexpr Nanos kLinger{10'000'000'000};
 
 }  // namespace
 
 Connection* Connection::make(Transport& transport, int fd) {
-  return new (std::nothrow) Connection(transport, fd);
+  void* memory = transport.net().slab().take();
+  return memory == nullptr ? nullptr : new (memory) Connection(transport, fd);
 }
 
 Connection::Connection(Transport& transport, int fd) : transport_(&transport) {
@@ -32,14 +34,19 @@ Connection::Connection(Transport& transport, int fd) : transport_(&transport) {
   node_.head.callback = [](void*, Node& head, Events events) {
     reinterpret_cast<Connection&>(head).on_ready(events);
   };
-  last_active_ = net().loop().now().count();
+  touch();
   net().enter();
 }
 
 Connection::~Connection() {
-  Net& net = this->net();
   if (!has(kClosed)) transport_->close(*this, false);
   transport_->leave(*this);
+}
+
+void Connection::destroy() {
+  Net& net = this->net();
+  this->~Connection();
+  net.slab().give_back(this);
   net.leave();
 }
 
@@ -128,18 +135,18 @@ void Connection::abandon() {
   set_handler(nullptr);
   if (has(kInCallback)) return;
   if (!is_open()) {
-    delete this;
+    destroy();
   } else if (has_nothing_to_lose()) {
     shut(false);
-    delete this;
+    destroy();
   } else {
     linger();
   }
 }
 
 void Connection::set_idle_timeout(Nanos timeout) {
-  const std::int64_t ms = (timeout.count() + kMillisecond - 1) / kMillisecond;
-  idle_ms_ = static_cast<std::uint32_t>(std::clamp<std::int64_t>(ms, 0, UINT32_MAX));
+  const std::int64_t rounded_up = (timeout.count() + kNanosPerTick - 1) / kNanosPerTick;
+  idle_ticks_ = static_cast<std::uint32_t>(std::clamp<std::int64_t>(rounded_up, 0, INT32_MAX));
   if (!is_open() || has(kDiscarding)) return;
   touch();
   note_deadline();
@@ -220,7 +227,7 @@ void Connection::settle_later() {
 // The end, in the loop's own time. The connection may be gone afterwards.
 void Connection::finish(std::error_code error, bool reset) {
   shut(reset);
-  error_ = error.category() == error_category() ? -error.value() : error.value();
+  set_error(error);
   report();
 }
 
@@ -237,10 +244,10 @@ void Connection::shut(bool reset) {
 
 void Connection::report() {
   if (has(kAbandoned)) {
-    delete this;
+    destroy();
   } else if (!has(kReported) && handler() != nullptr) {
     set(kReported);
-    call({}, [&](StreamHandler& handler) { handler.on_closed(broken_error()); });
+    call({}, [&](StreamHandler& handler) { handler.on_closed(error()); });
   }
 }
 
@@ -308,8 +315,8 @@ bool Connection::settle() {
 
 // Sending has failed. Whatever the peer sent before that is read, a piece a turn, then it is over.
 void Connection::bury() {
-  const bool was_dropped = error_ < 0;  // By us: the peer knows of nothing.
-  if (was_dropped || !wants_to_read()) return finish(broken_error(), true);
+  const bool was_dropped = has(kOwnError);  // The peer knows of nothing.
+  if (was_dropped || !wants_to_read()) return finish(error(), true);
   if (receive() && !has(kPeerEnded)) settle_later();
 }
 
@@ -318,7 +325,7 @@ void Connection::on_deadline() {
   const std::int64_t now = net().loop().now().count();
   wake_up(now);
   if (has(kDiscarding)) {
-    if (now >= last_active_) return finish({}, has_queue());
+    if (now >= linger_deadline()) return finish({}, has_queue());
   } else if (const std::error_code error = expired(now)) {
     return finish(error);
   }
@@ -326,7 +333,7 @@ void Connection::on_deadline() {
 }
 
 void Connection::on_loop_end() {
-  if (has(kAbandoned)) delete this;
+  if (has(kAbandoned)) destroy();
 }
 
 std::error_code Connection::expired(std::int64_t now) const {
@@ -337,8 +344,10 @@ std::error_code Connection::expired(std::int64_t now) const {
 }
 
 std::int64_t Connection::idle_deadline() const {
-  return idle_ms_ == 0 ? kNever : last_active_ + idle_ms_ * kMillisecond;
+  return idle_ticks_ == 0 ? kNever : last_active() + idle_ticks_ * kNanosPerTick;
 }
+
+std::int64_t Connection::linger_deadline() const { return last_active() + kLinger.count(); }
 
 std::int64_t Connection::read_deadline() const {
   if (extra_ == nullptr || extra_->read_timeout == Nanos{0} || !wants_to_read()) return kNever;
@@ -359,15 +368,22 @@ std::int64_t Connection::throttle_deadline() const {
 
 // Without memory to note it, it is looked at when something happens.
 void Connection::note_deadline() {
-  std::int64_t when = last_active_;
-  if (!has(kDiscarding)) when = std::min({idle_deadline(), read_deadline(), write_deadline()});
-  when = std::min(when, throttle_deadline());
+  const std::int64_t when =
+      has(kDiscarding)
+          ? std::min(linger_deadline(), throttle_deadline())
+          : std::min({idle_deadline(), read_deadline(), write_deadline(), throttle_deadline()});
   if (when != kNever) net().note_deadline(*this, when);
 }
 
 void Connection::touch() {
-  const std::int64_t now = net().loop().now().count();
-  last_active_ = has(kDiscarding) ? now + kLinger.count() : now;
+  last_active_ticks_ = static_cast<std::uint32_t>(net().loop().now().count() / kNanosPerTick);
+}
+
+// Not before it was; so a deadline that is counted from it is not early.
+std::int64_t Connection::last_active() const {
+  const std::int64_t now = net().loop().now().count() / kNanosPerTick;
+  const std::uint32_t ago = static_cast<std::uint32_t>(now) - last_active_ticks_;
+  return (now - ago + 1) * kNanosPerTick;
 }
 
 // How many bytes the throttle lets through. If none, that direction rests until it opens.
@@ -430,11 +446,17 @@ void Connection::update_wish() {
   if (!is_open()) return;
   Events wish = wants_to_read() ? Events::read : Events::none;
   if (has_queue() && !has(kSendRests)) wish |= Events::write;
-  if (!transport_->want(*this, wish)) on_broken(ENOMEM);
+  if (!transport_->want(*this, wish)) on_broken(sys::error_code(-ENOMEM));
 }
 
-std::error_code Connection::broken_error() const {
-  return error_ < 0 ? make_error_code(static_cast<Error>(-error_)) : sys::error_code(-error_);
+void Connection::set_error(std::error_code error) {
+  set(kOwnError, error.category() == error_category());
+  error_ = static_cast<std::uint8_t>(error.value());
+}
+
+std::error_code Connection::error() const {
+  return has(kOwnError) ? make_error_code(static_cast<Error>(error_))
+                        : std::error_code(static_cast<int>(error_), std::system_category());
 }
 
 }  // namespace spate

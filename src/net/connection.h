@@ -97,7 +97,10 @@ class Connection {
     kReadRests = 1 << 16,  // Until the throttle opens.
     kSendRests = 1 << 17,  //
     kTakesDescriptors = 1 << 18,
+    kOwnError = 1 << 19,
   };
+
+  static constexpr std::uint32_t kAllFlags = (1 << 24) - 1;
 
   // What only a busy connection needs.
   struct Extra {
@@ -114,10 +117,11 @@ class Connection {
 
   Connection(Transport& transport, int fd);
   ~Connection();
+  void destroy();
 
   bool has(std::uint32_t flags) const { return (flags_ & flags) != 0; }
   void set(Flag flag, bool on = true) {
-    flags_ = on ? flags_ | flag : flags_ & ~std::uint32_t{flag};
+    flags_ = (on ? flags_ | flag : flags_ & ~std::uint32_t{flag}) & kAllFlags;
   }
   StreamHandler* handler() const { return static_cast<StreamHandler*>(node_.head.context); }
   void set_handler(StreamHandler* handler) { node_.head.context = handler; }
@@ -150,7 +154,7 @@ class Connection {
   void mark_full();
   void flush();
   bool on_flushed();
-  void on_broken(int error);
+  void on_broken(std::error_code error);
 
   bool wants_to_read() const;
   void read_again();
@@ -172,7 +176,8 @@ class Connection {
   void finish(std::error_code error, bool reset = false);
   void shut(bool reset);
   void report();
-  std::error_code broken_error() const;
+  void set_error(std::error_code error);
+  std::error_code error() const;
 
   void touch();
   std::size_t allowance(Throttle::Direction direction);
@@ -180,7 +185,9 @@ class Connection {
   void wake_up(std::int64_t now);
   void update_wish();
   void note_deadline();
+  std::int64_t last_active() const;
   std::int64_t idle_deadline() const;
+  std::int64_t linger_deadline() const;
   std::int64_t read_deadline() const;
   std::int64_t write_deadline() const;
   std::int64_t throttle_deadline() const;
@@ -189,11 +196,13 @@ class Connection {
   FdNode node_{};  // Its context is the handler.
   Transport* transport_;
   std::unique_ptr<Extra> extra_;
-  std::int64_t last_active_ = 0;  // Loop time; while lingering, when that ends.
-  std::uint32_t idle_ms_ = 0;
+  // In ticks of about a millisecond, so that many idle connections take little room.
+  std::uint32_t last_active_ticks_ = 0;  // Loop time; it wraps around after 52 days.
+  std::uint32_t idle_ticks_ = 0;
   Deadlines::Place deadline_place_ = 0;
-  std::uint32_t flags_ = 0;
-  std::int32_t error_ = 0;  // An errno, or a negated Error.
+  std::uint32_t flags_ : 24 = 0;
+  std::uint32_t error_ : 8 = 0;  // An errno; with kOwnError an Error.
 };
+static_assert(sizeof(Connection) == 80);
 
 }  // namespace spate

@@ -46,9 +46,8 @@ bool Connection::receive_with_descriptors(std::span<std::byte> room, bool is_beh
 }
 
 bool Connection::on_received(long count, std::span<std::byte> room, bool is_behind) {
-  if (count == -EAGAIN || count == -EINTR)
-    return !has(kBroken) || (finish(broken_error(), true), false);
-  if (count < 0) return finish(has(kBroken) ? broken_error() : sys::error_code(count)), false;
+  if (count == -EAGAIN || count == -EINTR) return !has(kBroken) || (finish(error(), true), false);
+  if (count < 0) return finish(has(kBroken) ? error() : sys::error_code(count)), false;
   if (count == 0) return on_peer_end();
   if (has(kDiscarding)) return true;
   touch();
@@ -61,7 +60,7 @@ bool Connection::on_received(long count, std::span<std::byte> room, bool is_behi
 }
 
 void Connection::note_arrival(std::size_t size) {
-  extra_->last_arrival = last_active_;
+  extra_->last_arrival = net().loop().now().count();
   Throttle* throttle = this->throttle();
   if (throttle == nullptr) return;
   throttle->used(Throttle::kRead, size);
@@ -93,7 +92,7 @@ bool Connection::offer_unread() {
 bool Connection::on_peer_end() {
   set(kPeerEnded);
   update_wish();
-  if (has(kBroken)) return finish(broken_error(), true), false;
+  if (has(kBroken)) return finish(error(), true), false;
   if (!call({}, [](StreamHandler& handler) { handler.on_end(); })) return false;
   if (!has(kHalfOpen)) end();
   if (!is_done()) return true;

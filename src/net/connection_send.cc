@@ -89,7 +89,7 @@ bool Connection::send_now(std::span<const Bytes> pieces) {
   set(kWrote);
   long sent = transport_->send(*this, pieces);
   if (sent == -EAGAIN || sent == -EINTR) sent = 0;
-  if (sent < 0) return on_broken(static_cast<int>(-sent)), true;
+  if (sent < 0) return on_broken(sys::error_code(sent)), true;
   touch();
   auto left = static_cast<std::size_t>(sent);
   for (const Bytes piece : pieces) {
@@ -98,7 +98,7 @@ bool Connection::send_now(std::span<const Bytes> pieces) {
     if (done == piece.size()) continue;
     // Half a message cannot be taken back: without memory for the rest, this is the end.
     if (!has_room_for(piece.size() - done) || !enqueue(piece.subspan(done))) {
-      if (!has(kBroken)) on_broken(ENOMEM);
+      if (!has(kBroken)) on_broken(sys::error_code(-ENOMEM));
       return false;
     }
   }
@@ -111,7 +111,7 @@ bool Connection::send_slowly(std::span<const Bytes> pieces) {
   for (const Bytes piece : pieces) size += piece.size();
   if (!has_room_for(size)) return false;
   for (const Bytes piece : pieces) {
-    if (!extra_->queue.append(piece)) return on_broken(ENOMEM), false;
+    if (!extra_->queue.append(piece)) return on_broken(sys::error_code(-ENOMEM)), false;
   }
   on_appended(true);
   return true;
@@ -148,8 +148,7 @@ bool Connection::has_room_for(std::size_t size) {
   const std::size_t queued = extra_ == nullptr ? 0 : extra_->queue.in_memory();
   if (queued <= limits.most && size <= limits.most - queued) return true;
   if (limits.when_full == WhenFull::close) {
-    error_ = -static_cast<std::int32_t>(Error::queue_full);
-    on_broken(0);
+    on_broken(Error::queue_full);
   }
   return false;
 }
@@ -166,7 +165,7 @@ void Connection::flush() {
     if (most == 0) break;
     const auto [sent, was_all] = extra_->queue.send(*this, most);
     if (sent == -EAGAIN || sent == -EINTR) break;
-    if (sent < 0) return on_broken(static_cast<int>(-sent));
+    if (sent < 0) return on_broken(sys::error_code(sent));
     set(kWrote);
     touch();
     extra_->last_sent = net().loop().now().count();
@@ -191,8 +190,8 @@ bool Connection::on_flushed() {
 }
 
 // Nothing more can be sent. What the peer has sent before may still be there: it is read first.
-void Connection::on_broken(int error) {
-  if (error != 0) error_ = error;
+void Connection::on_broken(std::error_code error) {
+  set_error(error);
   set(kBroken);
   if (extra_ != nullptr) extra_->queue.clear();
   settle_later();

@@ -10,6 +10,7 @@
 
 #include "net/deadlines.h"
 #include "net/packet_batch.h"
+#include "net/slab.h"
 #include "net/socket_transport.h"
 #include "net/write_gather.h"
 #include "spate/loop.h"
@@ -39,6 +40,7 @@ class Net {
   bool open_packets();
   PacketBatch& packets() { return *packets_; }
 
+  Slab<Connection>& slab() { return slab_; }
   // Every connection enters and leaves.
   void enter() { ++connections_; }
   void leave() {
@@ -62,6 +64,7 @@ class Net {
   void loop_goes();
 
   Loop* loop_;
+  Slab<Connection> slab_;
   SocketTransport sockets_{*this};
   FileTransport files_{*this};
   std::unique_ptr<std::byte[]> arrivals_;

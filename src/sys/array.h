@@ -62,9 +62,13 @@ class Array {
 
  private:
   static constexpr std::size_t kMinimum = 8;
+  static constexpr std::size_t kLarge = 4096;
 
   [[gnu::noinline]] bool grow(std::size_t wanted) {
-    const std::size_t grown = capacity_ * 2 > kMinimum ? capacity_ * 2 : kMinimum;
+    // Large ones by a quarter: the kernel moves them without a copy, and room that nobody uses
+    // counts.
+    const std::size_t more = capacity_ < kLarge ? capacity_ : capacity_ / 4;
+    const std::size_t grown = capacity_ + more > kMinimum ? capacity_ + more : kMinimum;
     const std::size_t capacity = wanted > grown ? wanted : grown;
     if (capacity > SIZE_MAX / sizeof(T)) return false;
     void* data = sys::reallocate(data_, capacity * sizeof(T));

@@ -30,12 +30,22 @@ TEST(Array, AllocatesNothingBelowWhatWasReserved) {
   EXPECT_EQ(plan.calls(sys::Call::allocate), 0u);
 }
 
-TEST(Array, GrowsByDoublingAndNotByOne) {
+TEST(Array, GrowsInSteps) {
   Array<int> array;
   sys::FaultPlan plan;
   const sys::FaultScope scope(plan);
   for (int i = 0; i < 100'000; ++i) ASSERT_TRUE(array.push(i));
-  EXPECT_LE(plan.calls(sys::Call::allocate), 20u);
+  EXPECT_LE(plan.calls(sys::Call::allocate), 25u);
+}
+
+TEST(Array, LeavesLittleRoomWhenItIsLarge) {
+  Array<int> array;
+  for (int i = 0; i < 100'000; ++i) {
+    ASSERT_TRUE(array.push(i));
+    if (i >= 4096) {
+      ASSERT_LE(array.capacity(), array.size() + array.size() / 4);
+    }
+  }
 }
 
 TEST(Array, IsUnchangedWhenMemoryRunsOut) {

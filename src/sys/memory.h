@@ -6,6 +6,17 @@
 
 #include "sys/fault.h"
 
+#if defined(__SANITIZE_ADDRESS__)
+#define SPATE_ADDRESS_SANITIZER 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define SPATE_ADDRESS_SANITIZER 1
+#endif
+#endif
+#ifdef SPATE_ADDRESS_SANITIZER
+#include <sanitizer/asan_interface.h>
+#endif
+
 namespace spate::sys {
 
 // As realloc(): the old block stays valid when this returns nullptr.
@@ -15,5 +26,14 @@ inline void* reallocate(void* block, std::size_t bytes) {
 }
 
 inline void release(void* block) { std::free(block); }
+
+// For the address sanitizer, to which memory that is kept for later looks used.
+#ifdef SPATE_ADDRESS_SANITIZER
+inline void mark_used(void* memory, std::size_t size) { ASAN_UNPOISON_MEMORY_REGION(memory, size); }
+inline void mark_unused(void* memory, std::size_t size) { ASAN_POISON_MEMORY_REGION(memory, size); }
+#else
+inline void mark_used(void*, std::size_t) {}
+inline void mark_unused(void*, std::size_t) {}
+#endif
 
 }  // namespace spate::sys

@@ -172,8 +172,8 @@ class SPATE_EXPORT Stream {
 
   // ---- deadlines: zero is none
 
-  // Closed with Error::idle_timeout when no byte has moved either way for so long. At most about 49
-  // days, to the millisecond.
+  // Closed with Error::idle_timeout when no byte has moved either way for so long; not before, and
+  // no more than about two milliseconds later. At most 26 days.
   void set_idle_timeout(Nanos timeout);
   // Closed with Error::read_timeout when for so long it has been reading, and nothing has come.
   // Costs some 200 bytes of memory, which the idle timeout does not. False when memory runs out.
