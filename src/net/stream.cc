@@ -26,7 +26,7 @@ int seconds(Nanos time) { return static_cast<int>((time.count() + 999'999'999) /
 
 }  // namespace
 
-void StreamHandler::on_descriptors(std::span<const int> descriptors, bool) {
+void close_descriptors(std::span<const int> descriptors) {
   for (const int fd : descriptors) sys::Descriptor closing(fd);
 }
 

@@ -38,6 +38,11 @@ namespace spate {
 class Connection;
 class Loop;
 
+// Closes each. Any thread.
+SPATE_EXPORT void close_descriptors(std::span<const int> descriptors);
+
+// Every function is inline: the library, which is built without RTTI, must not be where its type
+// information is looked for.
 class SPATE_EXPORT StreamHandler {
  public:
   // Bytes from the peer, one at least. Returns how many were used, from the front; the others are
@@ -50,7 +55,9 @@ class SPATE_EXPORT StreamHandler {
   // with; the system may put bytes that were sent earlier in front of those, never later ones. They
   // are the handler's from now on: unless this is overridden, they are closed. With `some_lost`,
   // the process had no room for all of them. Not to run the loop inside.
-  virtual void on_descriptors(std::span<const int> descriptors, bool some_lost);
+  virtual void on_descriptors(std::span<const int> descriptors, [[maybe_unused]] bool some_lost) {
+    close_descriptors(descriptors);
+  }
   // What was queued beyond `high` has been sent down to `low`: write on.
   virtual void on_drained() {}
   // The last call, once: with no error when both sides have ended, else with what went wrong:
