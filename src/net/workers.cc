@@ -75,6 +75,8 @@ class Workers::Worker {
   void drain(Nanos grace, const OnLoop& on_drain);
   void join() { thread_.join(); }
   bool is_drained() const { return connections() == 0; }
+  // Whether it was when the loop ended; what the thread's own objects closed after that is cut off.
+  bool has_drained() const { return has_drained_; }
 
  private:
   // Where a service's connections are counted on this worker.
@@ -114,6 +116,7 @@ class Workers::Worker {
   std::optional<Timer> limit_;
   std::atomic<std::size_t> connections_{0};
   bool draining_ = false;
+  bool has_drained_ = false;
 };
 
 class Workers::Team {
@@ -194,6 +197,7 @@ long Workers::Worker::start(std::string_view name, std::optional<unsigned> proce
 void Workers::Worker::run() {
   while (!loop_->run()) {
   }
+  has_drained_ = is_drained();
 }
 
 std::error_code Workers::Worker::listen(Service& service, sys::Descriptor socket,
@@ -402,7 +406,7 @@ bool Workers::stop(Nanos grace, const OnLoop& on_drain) {
   bool drained = true;
   for (const std::unique_ptr<Worker>& worker : team_->workers) {
     worker->join();
-    drained = worker->is_drained() && drained;
+    drained = worker->has_drained() && drained;
   }
   team_->workers.clear();
   return drained;

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <list>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -162,6 +163,27 @@ TEST_P(WorkersTest, EndWhenTheGraceIsOver) {
   run_until([&] { return results == 4 && connections(**workers) == 4; });
   EXPECT_FALSE((*workers)->stop(20ms));
   for (const Stream& stream : kept) EXPECT_FALSE(stream.is_open());
+}
+
+TEST_P(WorkersTest, SayThatTheGraceWasOverWhenTheThreadsOwnSessionsGoWithIt) {
+  Workers::Made workers = Workers::start({.threads = 2});
+  ASSERT_TRUE(workers);
+  const auto address = (*workers)->listen(
+      Address::loopback_ipv4(0),
+      [](Loop&, Stream stream, const Address&) {
+        thread_local std::list<Stream> kept;
+        kept.push_back(std::move(stream));
+      },
+      GetParam());
+  ASSERT_TRUE(address);
+  std::optional<Stream> guest;
+  const Connecting attempt =
+      connect(*loop_, *address, [&](std::expected<Stream, std::error_code> made) {
+        ASSERT_TRUE(made) << made.error().message();
+        guest = std::move(*made);
+      });
+  run_until([&] { return guest && connections(**workers) == 1; });
+  EXPECT_FALSE((*workers)->stop(20ms));
 }
 
 TEST(Workers, CallWhatIsPostedOnTheirThreads) {
