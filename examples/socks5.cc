@@ -1,9 +1,6 @@
 // A SOCKS5 proxy (RFC 1928): CONNECT without authentication. A side that reads slowly slows the
 // other one down, the end of a side is passed on while the other still flows, and so is a reset.
 // With an address as argument it serves there; without one it shows itself that it works.
-#include <arpa/inet.h>
-#include <netinet/in.h>
-
 #include <csignal>
 #include <cstddef>
 #include <cstdio>
@@ -17,7 +14,6 @@
 #include "spate/net/listener.h"
 #include "spate/net/stream.h"
 #include "spate/signal.h"
-#include "spate/timer.h"
 
 using spate::Address;
 using spate::Bytes;
@@ -57,17 +53,13 @@ Reply reply_for(std::error_code error) {
   return Reply::general_failure;
 }
 
-// The address and port of a sockaddr, as the protocol has them.
+// An address and port as the protocol has them.
 std::string wire_format(const Address& address) {
-  const bool is_ipv6 = address.family() == Address::Family::ipv6;
-  std::string wire(1, is_ipv6 ? kIpv6 : kIpv4);
-  const auto* system = static_cast<const char*>(address.data());
-  if (is_ipv6) {
-    wire.append(system + offsetof(sockaddr_in6, sin6_addr), 16);
-  } else {
-    wire.append(system + offsetof(sockaddr_in, sin_addr), 4);
-  }
-  return wire.append(system + offsetof(sockaddr_in, sin_port), 2);
+  std::string wire(1, address.family() == Address::Family::ipv6 ? kIpv6 : kIpv4);
+  wire += text_of(address.ip_bytes());
+  wire += static_cast<char>(address.port() >> 8);
+  wire += static_cast<char>(address.port());
+  return wire;
 }
 
 // The two connections of a client that is through, and what flows between them.
@@ -112,10 +104,9 @@ class Relay {
 // A client that has not yet said where it wants to go, or is on its way there.
 class Handshake final : public spate::StreamHandler {
  public:
-  explicit Handshake(Stream client)
-      : client_(std::move(client)), limit_(client_.loop(), [this] { delete this; }) {
+  explicit Handshake(Stream client) : client_(std::move(client)) {
+    client_.set_deadline(kHandshakeLimit);
     client_.start(*this);
-    limit_.start(kHandshakeLimit);
   }
 
  private:
@@ -142,7 +133,7 @@ class Handshake final : public spate::StreamHandler {
     if (!request) return refuse(Reply::address_type_not_supported), bytes.size();
     if (request->state != Frame::State::whole) return 0;
     if (text_of(bytes)[1] != kConnect) return refuse(Reply::command_not_supported), bytes.size();
-    limit_.stop();
+    client_.set_deadline(0s);
     client_.pause();
     go_to(request->message);
     return request->size;
@@ -162,12 +153,11 @@ class Handshake final : public spate::StreamHandler {
         return {};
     }
   }
-  static std::string host_of(Bytes request) {
-    const char type = text_of(request)[3];
-    if (type == kName) return std::string(text_of(request.subspan(5, request.size() - 7)));
-    char text[INET6_ADDRSTRLEN];
-    ::inet_ntop(type == kIpv4 ? AF_INET : AF_INET6, &request[4], text, sizeof(text));
-    return text;
+  static Address::Parsed address_of(Bytes request) {
+    const Bytes host = request.subspan(4, request.size() - 6);
+    const bool is_name = text_of(request)[3] == kName;
+    return is_name ? Address::ip(text_of(host.subspan(1)), port_of(request))
+                   : Address::ip(host, port_of(request));
   }
   static std::uint16_t port_of(Bytes request) {
     const Bytes port = request.last(2);
@@ -176,7 +166,7 @@ class Handshake final : public spate::StreamHandler {
   }
 
   void go_to(Bytes request) {
-    const Address::Parsed address = Address::ip(host_of(request), port_of(request));
+    const Address::Parsed address = address_of(request);
     if (!address) return refuse(Reply::address_type_not_supported);
     connecting_ = connect(client_.loop(), *address,
                           [this](Stream::Made server) {
@@ -201,7 +191,6 @@ class Handshake final : public spate::StreamHandler {
   }
 
   Stream client_;
-  spate::Timer limit_;
   spate::Connecting connecting_;
   bool is_greeted_ = false;
 };

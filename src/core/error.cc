@@ -32,6 +32,10 @@ class Category final : public std::error_category {
         return "the connection did not come about in time";
       case Error::queue_full:
         return "more was written than may wait to be sent";
+      case Error::unread_full:
+        return "more has come than may be left unread";
+      case Error::deadline:
+        return "not done in time";
     }
     return "unknown error";
   }

@@ -119,6 +119,18 @@ Address::Parsed Address::ip(std::string_view host, std::uint16_t port) {
   return make(system, sizeof(system));
 }
 
+Address::Parsed Address::ip(Bytes host, std::uint16_t port) {
+  if (host.size() == 4) {
+    std::uint32_t four;
+    std::memcpy(&four, host.data(), sizeof(four));
+    return make(ipv4(ntohl(four), port), sizeof(sockaddr_in));
+  }
+  if (host.size() != 16) return failed(std::errc::invalid_argument);
+  in6_addr six;
+  std::memcpy(&six, host.data(), sizeof(six));
+  return make(ipv6(six, port), sizeof(sockaddr_in6));
+}
+
 Address::Parsed Address::path(std::string_view path) {
   if (path.empty() || path.find('\0') != std::string_view::npos)
     return failed(std::errc::invalid_argument);
@@ -237,12 +249,14 @@ std::string Address::to_string() const {
   return "none";
 }
 
-std::string_view Address::host_bytes() const {
-  const char* bytes = reinterpret_cast<const char*>(bytes_);
+Bytes Address::ip_bytes() const {
+  const auto* bytes = reinterpret_cast<const std::byte*>(bytes_);
   if (family() == Family::ipv4) return {bytes + offsetof(sockaddr_in, sin_addr), 4};
   if (family() == Family::ipv6) return {bytes + offsetof(sockaddr_in6, sin6_addr), 16};
-  return name();
+  return {};
 }
+
+std::string_view Address::host_bytes() const { return is_ip() ? text_of(ip_bytes()) : name(); }
 
 // Field by field: the rest of the bytes is the kernel's.
 bool Address::operator==(const Address& other) const {

@@ -61,7 +61,8 @@ Connection::Extra* Connection::extra() {
 void Connection::drop_extra() {
   if (extra_ != nullptr && !has(kFull) && extra_->queue.empty() && extra_->unread.empty() &&
       !extra_->limits_are_set && extra_->read_timeout == Nanos{0} &&
-      extra_->write_timeout == Nanos{0} && extra_->throttle == nullptr) {
+      extra_->write_timeout == Nanos{0} && extra_->deadline == kNever &&
+      extra_->throttle == nullptr) {
     extra_.reset();
   }
 }
@@ -150,6 +151,15 @@ void Connection::set_idle_timeout(Nanos timeout) {
   if (!is_open() || has(kDiscarding)) return;
   touch();
   note_deadline();
+}
+
+bool Connection::set_deadline(Nanos timeout) {
+  Extra* extra = this->extra();
+  if (extra == nullptr) return false;
+  if (!is_open()) return true;
+  extra->deadline = timeout == Nanos{0} ? kNever : (net().loop().now() + timeout).count();
+  note_deadline();
+  return true;
 }
 
 bool Connection::set_read_timeout(Nanos timeout) {
@@ -337,6 +347,7 @@ void Connection::on_loop_end() {
 }
 
 std::error_code Connection::expired(std::int64_t now) const {
+  if (extra_ != nullptr && extra_->deadline <= now) return Error::deadline;
   if (write_deadline() <= now) return Error::write_timeout;
   if (read_deadline() <= now) return Error::read_timeout;
   if (idle_deadline() <= now) return Error::idle_timeout;
@@ -368,10 +379,13 @@ std::int64_t Connection::throttle_deadline() const {
 
 // Without memory to note it, it is looked at when something happens.
 void Connection::note_deadline() {
-  const std::int64_t when =
-      has(kDiscarding)
-          ? std::min(linger_deadline(), throttle_deadline())
-          : std::min({idle_deadline(), read_deadline(), write_deadline(), throttle_deadline()});
+  std::int64_t when = throttle_deadline();
+  if (has(kDiscarding)) {
+    when = std::min(when, linger_deadline());
+  } else {
+    when = std::min({when, idle_deadline(), read_deadline(), write_deadline()});
+    if (extra_ != nullptr) when = std::min(when, extra_->deadline);
+  }
   if (when != kNever) net().note_deadline(*this, when);
 }
 

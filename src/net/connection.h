@@ -54,6 +54,7 @@ class Connection {
   void abandon();  // The Stream is being destroyed.
   void set_half_open(bool on) { set(kHalfOpen, on); }
   void set_idle_timeout(Nanos timeout);
+  bool set_deadline(Nanos timeout);
   bool set_read_timeout(Nanos timeout);
   bool set_write_timeout(Nanos timeout);
   bool set_rate_limits(const RateLimits& limits);
@@ -110,8 +111,9 @@ class Connection {
     bool limits_are_set = false;
     Nanos read_timeout{0};
     Nanos write_timeout{0};
-    std::int64_t last_arrival = 0;  // Loop time.
-    std::int64_t last_sent = 0;     // Loop time of the last progress of the queue.
+    std::int64_t deadline = INT64_MAX;  // Loop time, as those below.
+    std::int64_t last_arrival = 0;
+    std::int64_t last_sent = 0;  // The last progress of the queue.
     std::unique_ptr<Throttle> throttle;
   };
 

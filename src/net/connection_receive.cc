@@ -21,8 +21,8 @@ constexpr std::size_t kArrival = 16 * 1024;
 // False, as of all that follow: the connection is closed, or gone.
 bool Connection::receive() {
   const bool is_behind = extra_ != nullptr && !extra_->unread.empty();
-  if (is_behind && extra_->unread.size() > extra_->limits.most)
-    return finish(Error::queue_full, true), false;
+  if (is_behind && extra_->unread.size() > extra_->limits.most_unread)
+    return finish(Error::unread_full, true), false;
   const std::span<std::byte> room = is_behind ? extra_->unread.reserve(kArrival) : net().arrivals();
   if (room.empty()) return finish(sys::error_code(-ENOMEM)), false;
   const std::size_t most = has(kDiscarding) ? SIZE_MAX : allowance(Throttle::kRead);

@@ -71,43 +71,70 @@ void Stream::start(StreamHandler& handler) { connection_->start(handler); }
 bool Stream::is_open() const { return connection_ != nullptr && connection_->is_open(); }
 bool Stream::is_writable() const { return connection_ != nullptr && connection_->is_writable(); }
 
-bool Stream::write(Bytes bytes) { return connection_->write(bytes); }
-bool Stream::write(Buffer&& buffer) { return connection_->write(std::move(buffer)); }
+bool Stream::write(Bytes bytes) { return connection_ != nullptr && connection_->write(bytes); }
+bool Stream::write(Buffer&& buffer) {
+  return connection_ != nullptr && connection_->write(std::move(buffer));
+}
 std::error_code Stream::send_file(int file, std::uint64_t offset, std::uint64_t size) {
+  if (connection_ == nullptr) return sys::error_code(-EPIPE);
   return connection_->send_file(file, offset, size);
 }
 std::error_code Stream::send_descriptors(Bytes bytes, std::span<const int> descriptors) {
+  if (connection_ == nullptr) return sys::error_code(-EPIPE);
   return connection_->send_descriptors(bytes, descriptors);
 }
-void Stream::set_receive_descriptors(bool on) { connection_->set_receive_descriptors(on); }
-std::size_t Stream::queued() const { return connection_->queued(); }
-bool Stream::is_full() const { return connection_->is_full(); }
+void Stream::set_receive_descriptors(bool on) {
+  if (connection_ != nullptr) connection_->set_receive_descriptors(on);
+}
+std::size_t Stream::queued() const { return connection_ == nullptr ? 0 : connection_->queued(); }
+bool Stream::is_full() const { return connection_ != nullptr && connection_->is_full(); }
 
 bool Stream::set_limits(const QueueLimits& limits) {
   SPATE_ASSERT(limits.low <= limits.high && limits.high <= limits.most);
-  return connection_->set_limits(limits);
+  return connection_ != nullptr && connection_->set_limits(limits);
 }
 
-void Stream::pause() { connection_->pause(); }
-void Stream::resume() { connection_->resume(); }
-bool Stream::is_paused() const { return connection_->is_paused(); }
+void Stream::pause() {
+  if (connection_ != nullptr) connection_->pause();
+}
+void Stream::resume() {
+  if (connection_ != nullptr) connection_->resume();
+}
+bool Stream::is_paused() const { return connection_ != nullptr && connection_->is_paused(); }
 
-void Stream::end() { connection_->end(); }
-void Stream::close() { connection_->close(); }
-void Stream::abort() { connection_->abort(); }
-void Stream::set_half_open(bool on) { connection_->set_half_open(on); }
+void Stream::end() {
+  if (connection_ != nullptr) connection_->end();
+}
+void Stream::close() {
+  if (connection_ != nullptr) connection_->close();
+}
+void Stream::abort() {
+  if (connection_ != nullptr) connection_->abort();
+}
+void Stream::set_half_open(bool on) {
+  if (connection_ != nullptr) connection_->set_half_open(on);
+}
 
-void Stream::set_idle_timeout(Nanos timeout) { connection_->set_idle_timeout(timeout); }
-bool Stream::set_read_timeout(Nanos timeout) { return connection_->set_read_timeout(timeout); }
-bool Stream::set_write_timeout(Nanos timeout) { return connection_->set_write_timeout(timeout); }
+void Stream::set_idle_timeout(Nanos timeout) {
+  if (connection_ != nullptr) connection_->set_idle_timeout(timeout);
+}
+bool Stream::set_read_timeout(Nanos timeout) {
+  return connection_ != nullptr && connection_->set_read_timeout(timeout);
+}
+bool Stream::set_write_timeout(Nanos timeout) {
+  return connection_ != nullptr && connection_->set_write_timeout(timeout);
+}
+bool Stream::set_deadline(Nanos timeout) {
+  return connection_ != nullptr && connection_->set_deadline(timeout);
+}
 
 bool Stream::set_rate_limits(const RateLimits& limits) {
-  return connection_->set_rate_limits(limits);
+  return connection_ != nullptr && connection_->set_rate_limits(limits);
 }
-bool Stream::join(RateGroup* group) { return connection_->join(group); }
+bool Stream::join(RateGroup* group) { return connection_ != nullptr && connection_->join(group); }
 
 Loop& Stream::loop() const { return connection_->net().loop(); }
-int Stream::fd() const { return connection_->fd(); }
+int Stream::fd() const { return connection_ == nullptr ? -1 : connection_->fd(); }
 
 Address Stream::local_address() const {
   sys::SystemAddress system;

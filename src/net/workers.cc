@@ -239,7 +239,7 @@ void Workers::Worker::take(Service& service, sys::Descriptor socket, const Addre
   if (connection == nullptr) return leave(service);
   socket.release();
   transport->enter();
-  service.on_accept()(*loop_, Connection::stream_of(connection), peer);
+  service.on_accept()(Connection::stream_of(connection), peer);
 }
 
 void Workers::Worker::leave(Service& service) {
@@ -379,6 +379,11 @@ Workers::Made Workers::start(const WorkersOptions& options) {
 
 unsigned Workers::count() const { return static_cast<unsigned>(team_->workers.size()); }
 Loop& Workers::loop(unsigned worker) const { return team_->workers[worker]->loop(); }
+unsigned Workers::index_of(const Loop& loop) const {
+  unsigned index = 0;
+  while (index < count() && &this->loop(index) != &loop) ++index;
+  return index;
+}
 std::size_t Workers::connections(unsigned worker) const {
   return team_->workers[worker]->connections();
 }

@@ -1,5 +1,5 @@
-// Rate limits on Streams. What is held is that nothing moves faster than it may; how fast it does
-// move is the machine's business.
+// Rate limits and deadlines of Streams. What is held is that nothing moves faster than it may; how
+// fast it does move is the machine's business.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -114,6 +114,30 @@ TEST_P(Rates, AWriteTimeoutDoesNotCountTheRest) {
   EXPECT_TRUE(left_.write("twelve bytes"));
   run_until(loop_, [&] { return right_log_.received.size() == 12; });
   EXPECT_EQ(left_log_.log, "");
+}
+
+TEST_P(Rates, ADeadlineEndsAConnectionWhateverMoves) {
+  ASSERT_TRUE(right_.set_deadline(30ms));
+  Timer talk(loop_, [this] { left_.write("x"); });
+  ASSERT_TRUE(talk.start(1ms, 1ms));
+  const Nanos start = loop_.now();
+  run_until(loop_, [&] { return right_log_.closed_calls == 1; });
+  EXPECT_EQ(right_log_.error, Error::deadline);
+  EXPECT_GE(loop_.now() - start, 30ms);
+  EXPECT_NE(right_log_.received, "");
+}
+
+TEST_P(Rates, ADeadlineIsReplacedAndLifted) {
+  ASSERT_TRUE(right_.set_deadline(1h) && right_.set_deadline(5ms));
+  ASSERT_TRUE(left_.set_deadline(5ms) && left_.set_deadline(0ms));
+  left_.set_half_open(true);
+  run_until(loop_, [&] { return right_log_.closed_calls == 1; });
+  EXPECT_EQ(right_log_.error, Error::deadline);
+  bool later = false;
+  Timer timer(loop_, [&] { later = true; });
+  ASSERT_TRUE(timer.start(20ms));
+  run_until(loop_, [&] { return later; });
+  EXPECT_NE(left_log_.error, Error::deadline);
 }
 
 TEST_P(Rates, ReadTimeoutEndsAConnectionThatBringsNothing) {

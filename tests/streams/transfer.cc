@@ -95,6 +95,34 @@ TEST_P(Transfer, OffersWhatWasLeftWhenItIsResumed) {
   run_until(loop_, [&] { return right_log_.received == "wait"; });
 }
 
+TEST_P(Transfer, AHandlerMayNotLeaveMoreThanAgreed) {
+  ASSERT_TRUE(right_.set_limits({.most_unread = 1000}));
+  right_log_.use = [](Bytes) { return std::size_t{0}; };
+  Timer talk(loop_, [this] { left_.write(pattern(300)); });
+  ASSERT_TRUE(talk.start(Nanos{0}, Nanos{100'000}));
+  run_until(loop_, [&] { return right_log_.closed_calls == 1; });
+  EXPECT_EQ(right_log_.error, Error::unread_full);
+}
+
+TEST(NoStream, AnswersLikeAClosedOne) {
+  Stream nobodys;
+  EXPECT_FALSE(nobodys.is_open() || nobodys.is_writable() || nobodys.is_full());
+  EXPECT_FALSE(nobodys.write("x") || nobodys.write(Buffer()));
+  EXPECT_EQ(nobodys.queued(), 0u);
+  EXPECT_EQ(nobodys.send_file(0, 0, 1), std::errc::broken_pipe);
+  EXPECT_FALSE(nobodys.set_limits({}) || nobodys.set_deadline(Nanos{1}));
+  nobodys.pause();
+  nobodys.resume();
+  nobodys.end();
+  nobodys.close();
+  nobodys.abort();
+  nobodys.set_idle_timeout(Nanos{1});
+  EXPECT_EQ(nobodys.fd(), -1);
+  EXPECT_EQ(nobodys.set_no_delay(true), std::errc::bad_file_descriptor);
+  EXPECT_EQ(nobodys.release().error(), std::errc::bad_file_descriptor);
+  EXPECT_EQ(nobodys.peer_address().family(), Address::Family::none);
+}
+
 TEST_P(Transfer, EndsBothSidesInOrder) {
   EXPECT_TRUE(left_.write("last"));
   left_.end();

@@ -94,8 +94,8 @@ TEST_P(WorkersTest, ShareConnectionsOut) {
   Workers::Made workers = Workers::start({.threads = 3});
   ASSERT_TRUE(workers);
   const auto address = (*workers)->listen(
-      Address::loopback_ipv4(0),
-      [](Loop&, Stream stream, const Address&) { new Echo(std::move(stream)); }, GetParam());
+      Address::loopback_ipv4(0), [](Stream stream, const Address&) { new Echo(std::move(stream)); },
+      GetParam());
   ASSERT_TRUE(address) << address.error().message();
   int echoed = 0;
   std::list<Client> clients;
@@ -118,10 +118,9 @@ TEST_P(WorkersTest, ShareConnectionsOut) {
 TEST_P(WorkersTest, HoldNoMoreConnectionsThanTheyMay) {
   Workers::Made workers = Workers::start({.threads = 2});
   ASSERT_TRUE(workers);
-  const auto address =
-      (*workers)->listen(Address::loopback_ipv4(0),
-                         [](Loop&, Stream stream, const Address&) { new Echo(std::move(stream)); },
-                         GetParam(), {.most_connections = 4});
+  const auto address = (*workers)->listen(
+      Address::loopback_ipv4(0), [](Stream stream, const Address&) { new Echo(std::move(stream)); },
+      GetParam(), {.most_connections = 4});
   ASSERT_TRUE(address);
   int echoed = 0;
   std::list<Client> clients;
@@ -145,7 +144,7 @@ TEST_P(WorkersTest, EndWhenTheGraceIsOver) {
   std::list<Stream> kept;
   const auto address = (*workers)->listen(
       Address::loopback_ipv4(0),
-      [&](Loop&, Stream stream, const Address&) {
+      [&](Stream stream, const Address&) {
         const std::scoped_lock lock(mutex);
         kept.push_back(std::move(stream));
       },
@@ -170,7 +169,7 @@ TEST_P(WorkersTest, SayThatTheGraceWasOverWhenTheThreadsOwnSessionsGoWithIt) {
   ASSERT_TRUE(workers);
   const auto address = (*workers)->listen(
       Address::loopback_ipv4(0),
-      [](Loop&, Stream stream, const Address&) {
+      [](Stream stream, const Address&) {
         thread_local std::list<Stream> kept;
         kept.push_back(std::move(stream));
       },
@@ -207,7 +206,7 @@ TEST(Workers, CallWhatIsPostedOnTheirThreads) {
 TEST(Workers, SayWhyTheyCannotListen) {
   Workers::Made workers = Workers::start({.threads = 2});
   ASSERT_TRUE(workers);
-  const auto ignore = [](Loop&, Stream, const Address&) {};
+  const auto ignore = [](Stream, const Address&) {};
   EXPECT_EQ((*workers)->listen(Address(), ignore).error(), std::errc::invalid_argument);
   EXPECT_EQ((*workers)->listen(*Address::parse("192.0.2.1:1"), ignore).error(),
             std::errc::address_not_available);

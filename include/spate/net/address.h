@@ -17,6 +17,7 @@
 #include <system_error>
 
 #include "spate/export.h"
+#include "spate/net/bytes.h"
 
 namespace spate {
 
@@ -34,6 +35,8 @@ class SPATE_EXPORT Address {
   static Parsed parse(std::string_view text);
   // "192.0.2.1", "2001:db8::1" or "fe80::1%eth0" and a port. Errors: EINVAL, ENODEV.
   static Parsed ip(std::string_view host, std::uint16_t port);
+  // 4 or 16 bytes in network order, as protocols carry them, and a port. Errors: EINVAL.
+  static Parsed ip(Bytes host, std::uint16_t port);
   // A path in the file system: 1 to 107 bytes without NUL. Errors: EINVAL, ENAMETOOLONG.
   static Parsed path(std::string_view path);
   // A name in Linux's abstract namespace: up to 107 bytes, any. Errors: ENAMETOOLONG.
@@ -58,6 +61,8 @@ class SPATE_EXPORT Address {
   Address with_port(std::uint16_t port) const;
   // The IP address without its port: "192.0.2.1", "fe80::1%eth0". Empty if it is none.
   std::string host() const;
+  // Its 4 or 16 bytes in network order. Empty if it is none. They end with the Address.
+  Bytes ip_bytes() const;
   // The interface of a link-local IPv6 address; 0 for none.
   std::uint32_t scope() const;
   // A unix socket's path, or its abstract name without the leading NUL. Empty if it has none.

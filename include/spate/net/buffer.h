@@ -20,17 +20,9 @@
 #include <utility>
 
 #include "spate/export.h"
+#include "spate/net/bytes.h"
 
 namespace spate {
-
-using Bytes = std::span<const std::byte>;
-
-// The bytes of a text, without a copy.
-inline Bytes bytes_of(std::string_view text) { return std::as_bytes(std::span(text)); }
-// The same bytes as text.
-inline std::string_view text_of(Bytes bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
 
 class SPATE_EXPORT Buffer {
   struct Chunk;

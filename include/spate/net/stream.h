@@ -62,7 +62,7 @@ class SPATE_EXPORT StreamHandler {
   virtual void on_drained() {}
   // The last call, once: with no error when both sides have ended, else with what went wrong:
   // ECONNRESET, EPIPE, ... of the system, or Error::idle_timeout, read_timeout, write_timeout,
-  // queue_full.
+  // deadline, queue_full, unread_full.
   virtual void on_closed(std::error_code error) = 0;
 
  protected:
@@ -81,6 +81,9 @@ struct QueueLimits {
   std::size_t low = 64 * 1024;
   std::size_t high = 256 * 1024;
   std::size_t most = 64 * 1024 * 1024;
+  // The other way: what on_data() may leave unused. Beyond it the connection is reset, and closed
+  // with Error::unread_full: a message has no end, or nobody takes it.
+  std::size_t most_unread = 16 * 1024 * 1024;
   WhenFull when_full = WhenFull::close;
   // While more than `high` bytes are queued, down to `low`, nothing is read: so a peer that sends
   // and does not read cannot fill our memory with answers. Not for both ends of one connection:
@@ -93,7 +96,8 @@ class SPATE_EXPORT Stream {
   using Made = std::expected<Stream, std::error_code>;
   using Pair = std::expected<std::pair<Stream, Stream>, std::error_code>;
 
-  // Belongs to nobody; everything but assigning to it, destroying it and is_open() needs more.
+  // Belongs to nobody, as a closed one: writing is refused, ending does nothing, options answer
+  // EBADF. start() and loop() need more.
   Stream() = default;
   Stream(Stream&& other) noexcept : connection_(std::exchange(other.connection_, nullptr)) {}
   Stream& operator=(Stream&& other) noexcept {
@@ -178,6 +182,10 @@ class SPATE_EXPORT Stream {
   void set_half_open(bool on);
 
   // ---- deadlines: zero is none
+
+  // Closed with Error::deadline after so long, whatever moves: for a log-in, a request, a hand
+  // shake. Counted from the call; each call replaces the one before. False when memory runs out.
+  bool set_deadline(Nanos timeout);
 
   // Closed with Error::idle_timeout when no byte has moved either way for so long; not before, and
   // no more than about two milliseconds later. At most 26 days.

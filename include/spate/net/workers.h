@@ -42,7 +42,7 @@ struct WorkersOptions {
 class SPATE_EXPORT Workers {
  public:
   using Made = std::expected<std::unique_ptr<Workers>, std::error_code>;
-  using OnAccept = std::function<void(Loop& loop, Stream stream, const Address& peer)>;
+  using OnAccept = std::move_only_function<void(Stream stream, const Address& peer) const>;
   using OnLoop = std::function<void(Loop& loop)>;
 
   // Errors: those of Loop::create(); EAGAIN when the system gives no more threads.
@@ -54,15 +54,18 @@ class SPATE_EXPORT Workers {
   unsigned count() const;
   // `worker` is less than count(). Any thread, for what a Loop allows any thread.
   Loop& loop(unsigned worker) const;
+  // Which worker's loop it is: the number by which a worker's own state is found. count() if
+  // nobody's. Any thread.
+  unsigned index_of(const Loop& loop) const;
   // Calls `task` on that worker's thread. False when memory runs out.
   bool post(unsigned worker, Task task) { return loop(worker).post(std::move(task)); }
   // Calls `task` on each. False when memory runs out; some may be called all the same.
   bool post_to_all(const OnLoop& task);
 
-  // Listens, and hands each connection to a worker. `on_accept` owns the Stream, which belongs to
-  // `loop`. `most_connections` is for all workers together; with reuse_port each may take one more
-  // before it rests. Port 0 has the kernel choose one; the address says which. Errors:
-  // Listener::listen()'s.
+  // Listens, and hands each connection to a worker. `on_accept` is called on that worker's
+  // thread, and owns the Stream. `most_connections` is for all workers together; with reuse_port
+  // each may take one more before it rests. Port 0 has the kernel choose one; the address says
+  // which. Errors: Listener::listen()'s.
   std::expected<Address, std::error_code> listen(const Address& address, OnAccept on_accept,
                                                  Balance balance = Balance::reuse_port,
                                                  const ListenOptions& options = {});
