@@ -158,7 +158,9 @@ std::error_code LoopCore::wait(bool may_block) {
     update_now();  // The callbacks may have taken their time.
     const Nanos began = now_;
     const Nanos timeout = wait_time();
-    const std::error_code error = timeout > Nanos{0} ? spin_and_sleep(timeout) : wait_once(timeout);
+    const std::error_code error = timeout <= Nanos{0}     ? wait_once(timeout)
+                                  : busy_poll_ > Nanos{0} ? spin_and_sleep(timeout)
+                                                          : sleep(timeout);
     const bool timed_out = timeout > Nanos{0} && now_ - began >= timeout;
     if (error || !timed_out || !ready_.empty() || has_messages()) return error;
     timers_.advance(now_.count());
@@ -167,7 +169,6 @@ std::error_code LoopCore::wait(bool may_block) {
 }
 
 std::error_code LoopCore::spin_and_sleep(Nanos timeout) {
-  if (busy_poll_ <= Nanos{0}) return sleep(timeout);
   const Nanos began = now_;
   const Nanos window = std::min(busy_poll_, timeout);
   while (now_ - began < window) {

@@ -16,8 +16,6 @@ namespace spate {
 namespace {
 
 constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
-// Powers of two are divided by at no cost.
-constexpr std::int64_t kNanosPerTick = 1 << 20;
 // How long a connection that nobody holds waits for its peer to take the last bytes and to end.
 constexpr Nanos kLinger{10'000'000'000};
 
@@ -50,8 +48,6 @@ void Connection::destroy() {
   net.leave();
 }
 
-Net& Connection::net() const { return transport_->net(); }
-
 Connection::Extra* Connection::extra() {
   if (extra_ == nullptr) extra_.reset(new (std::nothrow) Extra);
   return extra_.get();
@@ -78,8 +74,6 @@ void Connection::start(StreamHandler& handler) {
   }
   update_wish();
 }
-
-bool Connection::is_open() const { return !has(kClosed) && net().is_alive(); }
 
 std::size_t Connection::queued() const {
   const WriteGather& gather = net().gather();
@@ -261,21 +255,7 @@ void Connection::report() {
   }
 }
 
-// Returns the connection whose callback is running the loop, if one is.
-Connection* Connection::begin_call(Bytes arrived) {
-  WriteGather& gather = net().gather();
-  Connection* outer = gather.owner();
-  if (outer != nullptr) outer->send_gathered();
-  set(kInCallback);
-  gather.begin(this, arrived);
-  return outer;
-}
-
-bool Connection::end_call(Connection* outer) {
-  WriteGather& gather = net().gather();
-  if (is_open()) send_gathered();
-  gather.begin(outer, {});
-  set(kInCallback, false);
+bool Connection::after_call() {
   if (has(kNested)) look_again();
   if (has(kAbandoned)) return abandon(), false;
   if (!is_open()) return false;
@@ -297,7 +277,7 @@ void Connection::look_again() {
 // ---- the loop's calls
 
 void Connection::on_ready(Events events) {
-  if (is_in_callback()) return;
+  if (has(kInCallback)) return come_back_later();
   if (any(events & Events::custom) && !settle()) return;
   if (any(events & Events::write) && has_queue()) {
     flush();
@@ -308,11 +288,9 @@ void Connection::on_ready(Events events) {
 
 // A callback of this connection's is running the loop: nothing more happens to it until that has
 // returned, which looks at everything again.
-bool Connection::is_in_callback() {
-  if (!has(kInCallback)) return false;
+void Connection::come_back_later() {
   set(kNested);
   transport_->want(*this, Events::none);
-  return true;
 }
 
 // What could not be done inside a call to the Stream.
@@ -331,7 +309,7 @@ void Connection::bury() {
 }
 
 void Connection::on_deadline() {
-  if (is_in_callback()) return;
+  if (has(kInCallback)) return come_back_later();
   const std::int64_t now = net().loop().now().count();
   wake_up(now);
   if (has(kDiscarding)) {
@@ -387,10 +365,6 @@ void Connection::note_deadline() {
     if (extra_ != nullptr) when = std::min(when, extra_->deadline);
   }
   if (when != kNever) net().note_deadline(*this, when);
-}
-
-void Connection::touch() {
-  last_active_ticks_ = static_cast<std::uint32_t>(net().loop().now().count() / kNanosPerTick);
 }
 
 // Not before it was; so a deadline that is counted from it is not early.
@@ -451,6 +425,8 @@ void Connection::read_again() {
 }
 
 bool Connection::wants_to_read() const {
+  constexpr std::uint32_t kReasonsNotTo = kPeerEnded | kClosed | kPaused | kReadRests | kFull;
+  if ((flags_ & (kStarted | kReasonsNotTo)) == kStarted) return true;
   if (!has(kStarted) || has(kPeerEnded | kClosed)) return false;
   if (has(kDiscarding)) return true;
   return !has(kPaused | kReadRests) && !(has(kFull) && extra_->limits.pause_reading);

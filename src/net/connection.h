@@ -3,6 +3,8 @@
 //
 // It belongs to its Stream, and to itself once the Stream has gone and something is still to be
 // sent. User code is called by call() only, and never while a function of the Stream's is running.
+//
+// What is needed for every message and knows Net is inline in net.h.
 #pragma once
 
 #include <cstdint>
@@ -102,6 +104,7 @@ class Connection {
   };
 
   static constexpr std::uint32_t kAllFlags = (1 << 24) - 1;
+  static constexpr std::int64_t kNanosPerTick = 1 << 20;  // Divided by at no cost.
 
   // What only a busy connection needs.
   struct Extra {
@@ -144,12 +147,14 @@ class Connection {
   }
   Connection* begin_call(Bytes arrived);
   bool end_call(Connection* outer);
-  bool is_in_callback();
+  bool after_call();
+  void come_back_later();
   void look_again();
 
   void send_gathered();
   bool send_now(std::span<const Bytes> pieces);
   bool enqueue(Bytes bytes);
+  bool on_sent_in_part(long sent, std::span<const Bytes> pieces);
   bool send_slowly(std::span<const Bytes> pieces);
   void on_appended(bool was_empty);
   bool has_room_for(std::size_t size);
@@ -161,6 +166,7 @@ class Connection {
   bool wants_to_read() const;
   void read_again();
   bool receive();
+  bool receive_with_care();
   bool receive_with_descriptors(std::span<std::byte> room, bool is_behind);
   bool on_received(long count, std::span<std::byte> room, bool is_behind);
   void note_arrival(std::size_t size);

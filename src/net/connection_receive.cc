@@ -20,6 +20,16 @@ constexpr std::size_t kArrival = 16 * 1024;
 
 // False, as of all that follow: the connection is closed, or gone.
 bool Connection::receive() {
+  // Most have nothing out of the ordinary about them.
+  if (extra_ != nullptr || has(kTakesDescriptors)) return receive_with_care();
+  const std::span<std::byte> room = net().arrivals();
+  const long count = transport_->receive(*this, room);
+  if (count <= 0 || has(kDiscarding)) return on_received(count, room, false);
+  touch();
+  return hand_over(room.first(static_cast<std::size_t>(count)));
+}
+
+bool Connection::receive_with_care() {
   const bool is_behind = extra_ != nullptr && !extra_->unread.empty();
   if (is_behind && extra_->unread.size() > extra_->limits.most_unread)
     return finish(Error::unread_full, true), false;

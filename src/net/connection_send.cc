@@ -87,7 +87,15 @@ void Connection::on_appended(bool was_empty) {
 bool Connection::send_now(std::span<const Bytes> pieces) {
   if (throttle() != nullptr) return send_slowly(pieces);
   set(kWrote);
-  long sent = transport_->send(*this, pieces);
+  const long sent = transport_->send(*this, pieces);
+  std::size_t size = 0;
+  for (const Bytes piece : pieces) size += piece.size();
+  if (sent != static_cast<long>(size)) return on_sent_in_part(sent, pieces);
+  touch();
+  return true;
+}
+
+bool Connection::on_sent_in_part(long sent, std::span<const Bytes> pieces) {
   if (sent == -EAGAIN || sent == -EINTR) sent = 0;
   if (sent < 0) return on_broken(sys::error_code(sent)), true;
   touch();

@@ -76,4 +76,34 @@ class Net {
   std::size_t connections_ = 0;
 };
 
+// ---- Connection, what every message needs
+
+inline Net& Connection::net() const { return transport_->net(); }
+
+inline bool Connection::is_open() const { return !has(kClosed) && net().is_alive(); }
+
+inline void Connection::touch() {
+  last_active_ticks_ = static_cast<std::uint32_t>(net().loop().now().count() / kNanosPerTick);
+}
+
+// Returns the connection whose callback is running the loop, if one is.
+inline Connection* Connection::begin_call(Bytes arrived) {
+  WriteGather& gather = net().gather();
+  Connection* outer = gather.owner();
+  if (outer != nullptr) outer->send_gathered();
+  set(kInCallback);
+  gather.begin(this, arrived);
+  return outer;
+}
+
+inline bool Connection::end_call(Connection* outer) {
+  WriteGather& gather = net().gather();
+  if (!gather.empty() && is_open()) send_gathered();
+  gather.begin(outer, {});
+  set(kInCallback, false);
+  constexpr std::uint32_t kOutOfTheOrdinary =
+      kNested | kAbandoned | kClosed | kEnding | kBroken | kPeerEnded | kDiscarding;
+  return has(kOutOfTheOrdinary) || !net().is_alive() ? after_call() : true;
+}
+
 }  // namespace spate
