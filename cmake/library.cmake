@@ -1,6 +1,11 @@
 # What the library is made of, and how it is compiled. Used for the library proper and for
 # spate_testing, the same sources with the fault seam of src/sys.
 
+include(${CMAKE_CURRENT_LIST_DIR}/cares.cmake)
+if(NOT TARGET c-ares::cares)
+  message(FATAL_ERROR "c-ares was not found. Run `tools/setup test`, or install libc-ares-dev.")
+endif()
+
 # The library's sources: all of src/ but its tests and what only tests use.
 function(spate_sources result)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/*.cc)
@@ -23,7 +28,7 @@ function(spate_interface target)
   endif()
   set(THREADS_PREFER_PTHREAD_FLAG ON)
   find_package(Threads REQUIRED)
-  target_link_libraries(${target} PUBLIC Threads::Threads)
+  target_link_libraries(${target} PUBLIC Threads::Threads PRIVATE c-ares::cares)
 endfunction()
 
 # How spate's own code, library or test, is compiled.

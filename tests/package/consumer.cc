@@ -1,5 +1,7 @@
-// The smallest program that needs spate's headers and its library: a timer that fires once.
+// The smallest program that needs spate's headers, its library and the libraries that it needs: a
+// timer that fires once, and a name that is found.
 #include <spate/loop.h>
+#include <spate/net/resolver.h>
 #include <spate/timer.h>
 
 #include <chrono>
@@ -10,6 +12,10 @@ int main() {
   int fired = 0;
   spate::Timer timer{**loop, [&fired](spate::Timer&) { ++fired; }};
   timer.start(std::chrono::milliseconds{1});
+  std::size_t found = 0;
+  const spate::Resolving resolving = spate::resolve(**loop, "localhost", 80, [&found](auto result) {
+    if (result) found = result->size();
+  });
   (*loop)->run();
-  return fired == 1 ? 0 : 1;
+  return fired == 1 && found > 0 ? 0 : 1;
 }

@@ -1,0 +1,43 @@
+#include "net/named_connect.h"
+
+#include <algorithm>
+
+namespace spate {
+
+NamedConnect::NamedConnect(Loop& loop, std::string_view host, std::uint16_t port,
+                           OnConnected callback, const ConnectOptions& options)
+    : Question(loop, host, port),
+      callback_(std::move(callback)),
+      options_(options),
+      race_(
+          loop, [this](auto result) { on_end(std::move(result)); }, options),
+      delay_(loop, [this] { race_.begin(); }) {}
+
+// Addresses that could not be reached from the local one need not be asked for.
+void NamedConnect::start() {
+  const Address& local = options_.local;
+  ask(local.is_ip() ? family_of(local) : kIpv4 | kIpv6, true);
+}
+
+void NamedConnect::on_news() {
+  const std::vector<Address> addresses = take_addresses();
+  race_.add_by_turns(addresses);
+  if (is_answered()) race_.close(error());
+  if (race_.has_begun()) return;
+  if (!waits_for(kIpv6) ||
+      std::ranges::any_of(addresses, [](const Address& one) { return family_of(one) == kIpv6; })) {
+    delay_.stop();
+    race_.begin();
+  } else {
+    delay_.start(options_.resolution_delay);
+  }
+}
+
+void NamedConnect::on_end(std::expected<Stream, std::error_code> result) {
+  stop_asking();
+  delay_.stop();
+  OnConnected callback = std::move(callback_);
+  callback(std::move(result));
+}
+
+}  // namespace spate
