@@ -5,6 +5,8 @@
 
 namespace spate {
 
+void ConnectAttemptEnd::operator()(ConnectAttempt* attempt) const { delete attempt; }
+
 Connecting connect(Loop& loop, const Address& address, OnConnected callback,
                    const ConnectOptions& options) {
   return connect(loop, std::vector<Address>{address}, std::move(callback), options);
@@ -16,7 +18,7 @@ Connecting connect(Loop& loop, std::vector<Address> addresses, OnConnected callb
   race->add(addresses);
   race->close(std::make_error_code(std::errc::invalid_argument));
   race->begin();
-  return Connecting(std::move(race));
+  return Connecting(race.release());
 }
 
 Connecting connect(Loop& loop, std::string_view host, std::uint16_t port, OnConnected callback,
@@ -25,7 +27,7 @@ Connecting connect(Loop& loop, std::string_view host, std::uint16_t port, OnConn
   if (address) return connect(loop, *address, std::move(callback), options);
   auto attempt = std::make_unique<NamedConnect>(loop, host, port, std::move(callback), options);
   attempt->start();
-  return Connecting(std::move(attempt));
+  return Connecting(attempt.release());
 }
 
 }  // namespace spate

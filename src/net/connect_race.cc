@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "net/address_order.h"
 #include "net/connection.h"
 #include "net/net.h"
 #include "spate/error.h"
@@ -12,7 +13,8 @@ namespace spate {
 
 namespace {
 
-bool is_ipv6(const Address& address) { return address.family() == Address::Family::ipv6; }
+// RFC 8305 forbids less.
+constexpr Nanos kLeastAttemptDelay{10'000'000};
 
 Address from_system(sys::SystemAddress& system) {
   return Address::from_system(&system.storage, system.size).value_or(Address());
@@ -55,6 +57,7 @@ ConnectRace::ConnectRace(Loop& loop, OnConnected callback, const ConnectOptions&
       options_(options),
       patience_(loop, bind<&ConnectRace::try_next>(this)),
       limit_(loop, [this] { give_up(Error::connect_timeout); }) {
+  options_.attempt_delay = std::max(options_.attempt_delay, kLeastAttemptDelay);
   if (options_.timeout > Nanos{0}) limit_.start(options_.timeout);
 }
 
@@ -66,17 +69,8 @@ void ConnectRace::add(const std::vector<Address>& addresses) {
 void ConnectRace::add_by_turns(const std::vector<Address>& addresses) {
   addresses_.insert(addresses_.end(), addresses.begin(), addresses.end());
   const auto untried = addresses_.begin() + static_cast<std::ptrdiff_t>(next_);
-  const std::vector<Address> all(untried, addresses_.end());
-  auto six = std::ranges::find_if(all, is_ipv6);
-  auto four = std::ranges::find_if_not(all, is_ipv6);
-  bool six_is_next = next_ == 0 || !is_ipv6(addresses_[next_ - 1]);
-  for (auto place = untried; place != addresses_.end(); ++place, six_is_next = !six_is_next) {
-    const bool takes_six = four == all.end() || (six_is_next && six != all.end());
-    auto& from = takes_six ? six : four;
-    *place = *from;
-    from = takes_six ? std::find_if(from + 1, all.end(), is_ipv6)
-                     : std::find_if_not(from + 1, all.end(), is_ipv6);
-  }
+  const bool ipv6_is_next = next_ == 0 ? options_.ipv6_first : !is_ipv6(addresses_[next_ - 1]);
+  std::ranges::copy(by_turns({untried, addresses_.end()}, ipv6_is_next), untried);
   wake();
 }
 
@@ -109,6 +103,7 @@ void ConnectRace::try_next() {
   if (next_ < addresses_.size()) {
     patience_.start(options_.attempt_delay);
   } else {
+    patience_.stop();
     lose_if_all_have_failed();
   }
 }
@@ -123,7 +118,10 @@ long ConnectRace::try_address(const Address& address) {
   if (result < 0 && result != -EINPROGRESS) return result;
   // One that is connected already is writable.
   runners_.push_back(std::make_unique<Runner>(*this, address, std::move(socket)));
-  if (!runners_.back()->start()) return runners_.pop_back(), -ENOMEM;
+  if (!runners_.back()->start()) {
+    runners_.pop_back();
+    return -ENOMEM;
+  }
   last_attempt_ = loop_.now();
   return 0;
 }

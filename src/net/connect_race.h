@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "net/connect_attempt.h"
 #include "spate/io.h"
 #include "spate/net/connect.h"
 #include "spate/timer.h"
@@ -23,7 +24,7 @@ class ConnectRace final : public ConnectAttempt {
   // More addresses, behind those that are there.
   void add(const std::vector<Address>& addresses);
   // The same; then those that have not been tried are put into an order in which IPv6 and IPv4 take
-  // turns. The next is of the other family than the last that was tried, the very first IPv6.
+  // turns, beginning with the other family than the last that was tried.
   void add_by_turns(const std::vector<Address>& addresses);
   // Attempts may begin.
   void begin();

@@ -2,23 +2,11 @@
 
 #include <algorithm>
 
+#include "net/words.h"
+
 namespace spate {
 
 namespace {
-
-// Takes the text up to the first of `ends` off the front, and what ended it.
-std::string_view take_until(std::string_view& text, std::string_view ends) {
-  const std::string_view taken = text.substr(0, text.find_first_of(ends));
-  text.remove_prefix(std::min(taken.size() + 1, text.size()));
-  return taken;
-}
-
-// The next word of a line; empty at its end.
-std::string_view take_word(std::string_view& line) {
-  constexpr std::string_view kBlanks = " \t\r";
-  line.remove_prefix(std::min(line.find_first_not_of(kBlanks), line.size()));
-  return take_until(line, kBlanks);
-}
 
 bool names(std::string_view line, std::string_view name) {
   while (!line.empty()) {

@@ -6,6 +6,8 @@
 #include <cerrno>
 #include <new>
 
+#include "net/resolv_conf.h"
+#include "sys/file.h"
 #include "sys/socket.h"
 
 namespace spate {
@@ -44,6 +46,18 @@ std::string list_of(const std::vector<Address>& servers) {
 
 bool is_shortage(int error) {
   return error == EMFILE || error == ENFILE || error == ENOMEM || error == ENOBUFS;
+}
+
+int milliseconds(Nanos span) { return static_cast<int>((span.count() + 999'999) / 1'000'000); }
+
+// Where the kernel is short of something that is an error: c-ares takes a file that it cannot open
+// for one that says nothing, and would ask somebody else from then on.
+std::expected<ResolvConf, std::error_code> read_resolv_conf(const std::string& path) {
+  std::string text;
+  const long result = sys::read_file(path.c_str(), text);
+  const int error = result < 0 ? static_cast<int>(-result) : 0;
+  if (is_shortage(error)) return std::unexpected(system_error(error));
+  return parse_resolv_conf(text);
 }
 
 }  // namespace
@@ -131,16 +145,17 @@ NameChannel::Made NameChannel::open(Loop& loop, const ResolverOptions& options) 
 std::error_code NameChannel::open(const ResolverOptions& options) {
   static const int ready = ares_library_init(ARES_LIB_INIT_ALL);
   if (ready != ARES_SUCCESS) return error_of(ready);
+  const auto configured = read_resolv_conf(options.resolv_conf);
+  if (!configured) return configured.error();
   std::string path = options.resolv_conf;
   char servers_only[] = "b";
   ares_options wish{};
-  int mask = 0;
-  if (!path.empty()) mask |= ARES_OPT_RESOLVCONF;
-  if (options.tries > 0) mask |= ARES_OPT_TRIES;
-  if (options.timeout > Nanos{0}) mask |= ARES_OPT_TIMEOUTMS;
   wish.resolvconf_path = path.data();
-  wish.tries = options.tries;
-  wish.timeout = static_cast<int>((options.timeout.count() + 999'999) / 1'000'000);
+  wish.tries = options.tries > 0 ? options.tries : configured->tries;
+  wish.timeout = milliseconds(options.timeout > Nanos{0} ? options.timeout : configured->timeout);
+  int mask = ARES_OPT_RESOLVCONF;
+  if (wish.tries > 0) mask |= ARES_OPT_TRIES;
+  if (wish.timeout > 0) mask |= ARES_OPT_TIMEOUTMS;
   if (const int status = ares_init_options(&channel_, &wish, mask); status != ARES_SUCCESS)
     return error_of(status);
   if (const std::error_code error = read_system()) return error;
@@ -152,8 +167,12 @@ std::error_code NameChannel::open(const ResolverOptions& options) {
   if (const int status = ares_init_options(&channel_, &wish, mask); status != ARES_SUCCESS)
     return error_of(status);
   ares_set_socket_functions(channel_, &Sockets::kFunctions, this);
-  if (options.servers.empty()) return {};
-  const int status = ares_set_servers_ports_csv(channel_, list_of(options.servers).c_str());
+  return set_servers(options.servers);
+}
+
+std::error_code NameChannel::set_servers(const std::vector<Address>& servers) {
+  if (servers.empty()) return {};
+  const int status = ares_set_servers_ports_csv(channel_, list_of(servers).c_str());
   if (status == ARES_SUCCESS) return {};
   return system_error(status == ARES_ENOMEM ? ENOMEM : EINVAL);
 }
@@ -222,8 +241,6 @@ std::error_code NameChannel::error_of(int status) const {
       return NameError::bad_answer;
     case ARES_ENOMEM:
       return system_error(ENOMEM);
-    case ARES_EFILE:
-      return system_error(EIO);
     case ARES_ECONNREFUSED:
       if (is_shortage(trouble_)) return system_error(trouble_);
       return trouble_ != 0 ? NameError::unreachable : NameError::server_failure;
@@ -267,8 +284,8 @@ void NameChannel::on_time() {
   arm();
 }
 
-// ares_timeout() looks at every question, so it is not asked after each: none is due earlier than
-// the time that is allowed for a first answer.
+// ares_timeout() looks at every question, so it is not asked after each. The timer is never further
+// away than the time that is allowed for a first answer: no question is late for longer than that.
 void NameChannel::arm() {
   if (is_idle()) {
     timer_.stop();

@@ -78,6 +78,7 @@ class NameChannel {
   explicit NameChannel(Loop& loop);
   std::error_code open(const ResolverOptions& options);
   std::error_code read_system();
+  std::error_code set_servers(const std::vector<Address>& servers);
 
   void watch(int fd, bool to_read, bool to_write);
   void on_ready(Io& io, Events events);
@@ -89,7 +90,7 @@ class NameChannel {
   Loop& loop_;
   ares_channeldata* channel_ = nullptr;
   std::string sources_;
-  Nanos patience_{0};  // For a first answer: nothing is due earlier than that after a question.
+  Nanos patience_{0};  // For a first answer.
   Timer timer_;
   std::list<Io> sockets_;
   std::size_t queries_ = 0;

@@ -1,6 +1,7 @@
 #include <string>
 
 #include "spate/net/resolver.h"
+#include "sys/immortal.h"
 
 namespace spate {
 
@@ -8,6 +9,7 @@ namespace {
 
 class NameCategory final : public std::error_category {
  public:
+  constexpr NameCategory() = default;
   const char* name() const noexcept override { return "spate.names"; }
   std::string message(int value) const override {
     switch (static_cast<NameError>(value)) {
@@ -30,12 +32,11 @@ class NameCategory final : public std::error_category {
   }
 };
 
+constinit sys::Immortal<NameCategory> category;
+
 }  // namespace
 
-const std::error_category& name_category() {
-  static const NameCategory category;
-  return category;
-}
+const std::error_category& name_category() { return category.object; }
 
 std::error_code make_error_code(NameError error) {
   return {static_cast<int>(error), name_category()};

@@ -1,7 +1,5 @@
 #include "net/named_connect.h"
 
-#include <algorithm>
-
 namespace spate {
 
 NamedConnect::NamedConnect(Loop& loop, std::string_view host, std::uint16_t port,
@@ -20,12 +18,10 @@ void NamedConnect::start() {
 }
 
 void NamedConnect::on_news() {
-  const std::vector<Address> addresses = take_addresses();
-  race_.add_by_turns(addresses);
+  race_.add_by_turns(take_addresses());
   if (is_answered()) race_.close(error());
   if (race_.has_begun()) return;
-  if (!waits_for(kIpv6) ||
-      std::ranges::any_of(addresses, [](const Address& one) { return family_of(one) == kIpv6; })) {
+  if (!waits_for(options_.ipv6_first ? kIpv6 : kIpv4)) {
     delay_.stop();
     race_.begin();
   } else {

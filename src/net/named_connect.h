@@ -24,7 +24,7 @@ class NamedConnect final : public ConnectAttempt, private Question {
   OnConnected callback_;
   ConnectOptions options_;
   ConnectRace race_;
-  Timer delay_;  // For IPv6 addresses, when IPv4's are there.
+  Timer delay_;  // For the addresses that go first, when the others are there.
 };
 
 }  // namespace spate

@@ -148,9 +148,11 @@ void Reconnector::wait() {
 }
 
 Nanos Reconnector::delay() {
-  Nanos span = options_.first_delay;
-  for (std::uint32_t i = 1; i < failures_ && span < options_.most_delay; ++i) span *= 2;
-  const double longest = static_cast<double>(std::min(span, options_.most_delay).count());
+  const Nanos most = options_.most_delay;
+  const std::uint32_t failures = std::min(failures_, 64u);  // Zero is never doubled to the most.
+  Nanos span = std::min(options_.first_delay, most);
+  for (std::uint32_t i = 1; i < failures && span < most; ++i) span += std::min(span, most - span);
+  const double longest = static_cast<double>(span.count());
   return Nanos{static_cast<std::int64_t>(longest * (1 - options_.jitter * chance()))};
 }
 

@@ -5,6 +5,12 @@
 
 namespace spate {
 
+// What a Resolving stands for. Its destructor cancels.
+class ResolveAttempt {
+ public:
+  virtual ~ResolveAttempt() = default;
+};
+
 namespace {
 
 class NameLookup final : public ResolveAttempt, private Question {
@@ -41,12 +47,14 @@ class NameLookup final : public ResolveAttempt, private Question {
 
 }  // namespace
 
+void ResolveAttemptEnd::operator()(ResolveAttempt* attempt) const { delete attempt; }
+
 Resolving resolve(Loop& loop, std::string_view host, std::uint16_t port, OnResolved callback,
                   const ResolveOptions& options) {
   SPATE_ASSERT(options.ipv4 || options.ipv6);
   auto lookup = std::make_unique<NameLookup>(loop, host, port, std::move(callback));
   lookup->start(options);
-  return Resolving(std::move(lookup));
+  return Resolving(lookup.release());
 }
 
 std::error_code configure_resolver(Loop& loop, const ResolverOptions& options) {

@@ -12,6 +12,9 @@ namespace {
 
 // RFC 1035: 253 characters, and a dot at the end.
 constexpr std::size_t kLongestName = 254;
+// c-ares doubles the time with each try, in an int.
+constexpr Nanos kLongestTimeout = std::chrono::minutes(2);
+constexpr int kMostTries = 10;
 
 bool is_name(std::string_view host) {
   const auto is_no_part_of_names = [](char c) {
@@ -37,9 +40,9 @@ std::vector<Address> loopbacks(Families families, std::uint16_t port) {
   return addresses;
 }
 
-sys::FileStamp stamp_of(const ResolverOptions& options) {
-  return sys::stamp_of(options.resolv_conf.empty() ? "/etc/resolv.conf"
-                                                   : options.resolv_conf.c_str());
+bool is_valid(const ResolverOptions& options) {
+  return std::ranges::all_of(options.servers, &Address::is_ip) && options.timeout >= Nanos{0} &&
+         options.timeout <= kLongestTimeout && options.tries >= 0 && options.tries <= kMostTries;
 }
 
 }  // namespace
@@ -127,9 +130,7 @@ Resolver::~Resolver() {
 }
 
 std::error_code Resolver::configure(const ResolverOptions& options) {
-  for (const Address& server : options.servers) {
-    if (!server.is_ip()) return std::make_error_code(std::errc::invalid_argument);
-  }
+  if (!is_valid(options)) return std::make_error_code(std::errc::invalid_argument);
   if (waiting_ > 0) return std::make_error_code(std::errc::device_or_resource_busy);
   const std::error_code error = open(options);
   if (!error) options_ = options;
@@ -138,7 +139,7 @@ std::error_code Resolver::configure(const ResolverOptions& options) {
 
 // The stamp is taken first: what changes while the configuration is read is seen the next time.
 std::error_code Resolver::open(const ResolverOptions& options) {
-  const sys::FileStamp stamp = stamp_of(options);
+  const sys::FileStamp stamp = sys::stamp_of(options.resolv_conf.c_str());
   NameChannel::Made channel = NameChannel::open(loop_, options);
   if (!channel) return channel.error();
   channel_ = std::move(*channel);
@@ -149,7 +150,8 @@ std::error_code Resolver::open(const ResolverOptions& options) {
 // An old configuration is better than none.
 std::error_code Resolver::refresh() {
   if (channel_ == nullptr) return open(options_);
-  if (channel_->is_idle() && stamp_ != stamp_of(options_)) open(options_);
+  const bool may_change = channel_->is_idle();
+  if (may_change && stamp_ != sys::stamp_of(options_.resolv_conf.c_str())) open(options_);
   return {};
 }
 

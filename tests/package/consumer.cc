@@ -1,6 +1,7 @@
 // The smallest program that needs spate's headers, its library and the libraries that it needs: a
-// timer that fires once, and a name that is found.
+// timer that fires once, a name that is found, and one that is not.
 #include <spate/loop.h>
+#include <spate/net/connect.h>
 #include <spate/net/resolver.h>
 #include <spate/timer.h>
 
@@ -16,6 +17,9 @@ int main() {
   const spate::Resolving resolving = spate::resolve(**loop, "localhost", 80, [&found](auto result) {
     if (result) found = result->size();
   });
+  std::error_code error;
+  const spate::Connecting connecting =
+      spate::connect(**loop, "no such name", 80, [&error](auto result) { error = result.error(); });
   (*loop)->run();
-  return fired == 1 && found > 0 ? 0 : 1;
+  return fired == 1 && found > 0 && error == spate::NameError::bad_name ? 0 : 1;
 }

@@ -10,6 +10,7 @@
 #include "spate/net/resolver.h"
 #include "streams/harness.h"
 #include "tests/support/name_server.h"
+#include "tests/support/own_file.h"
 #include "tests/support/slow_network.h"
 
 namespace spate::testing {
@@ -34,6 +35,7 @@ class RacingTest : public ::testing::Test {
           loop_, Address::any_ipv6(0),
           [this](Stream stream, const Address&) { accepted_.push_back(std::move(stream)); }));
     });
+    loop_.update_now();  // It took a while.
   }
 
   // What the connection was made to, or the error, and in `took` how long it took.
@@ -78,7 +80,6 @@ TEST_F(RacingTest, TakesASlowIpv4WhenIpv6IsABlackHole) {
   const Nanos between = network_->attempts[1].when - network_->attempts[0].when;
   EXPECT_GE(between, 249ms);
   EXPECT_GE(took_, 650ms);
-  EXPECT_LT(took_, 3s);
 }
 
 // A client that gives up an attempt when the next one begins would never arrive.
@@ -95,8 +96,10 @@ TEST_F(RacingTest, LetsTheFamiliesTakeTurnsAndStartsNoneTooSoon) {
   network_->ipv4.is_black_hole = true;
   server_->names["many.test"] = {.ipv6 = {"fd00:99::11", "fd00:99::12", "fd00:99::13"},
                                  .ipv4 = {"10.99.0.11", "10.99.0.12"}};
-  EXPECT_EQ(connect_to("many.test", {.timeout = 700ms, .attempt_delay = 40ms}),
-            make_error_code(Error::connect_timeout).message());
+  const Connecting connecting =
+      connect(loop_, "many.test", listener_.address().port(),
+              [](std::expected<Stream, std::error_code>) {}, {.attempt_delay = 40ms});
+  run_until(loop_, [&] { return network_->attempts.size() == 5; });
   ASSERT_EQ(network_->attempts.size(), 5u);
   for (std::size_t i = 0; i < 5; ++i) {
     EXPECT_EQ(network_->attempts[i].to.starts_with("fd00"), i % 2 == 0) << i;
@@ -106,21 +109,36 @@ TEST_F(RacingTest, LetsTheFamiliesTakeTurnsAndStartsNoneTooSoon) {
   }
 }
 
-TEST_F(RacingTest, TriesIpv6AddressesThatComeLateBeforeMoreOfIpv4) {
-  network_->ipv4.is_black_hole = true;
-  server_->names["late.test"] = {.ipv6 = {std::string(SlowNetwork::kFarIpv6)},
-                                 .ipv4 = {"10.99.0.11", "10.99.0.12", "10.99.0.13"},
-                                 .ipv6_delay = 150ms};
-  EXPECT_EQ(connect_to("late.test"), SlowNetwork::kFarIpv6);
-  ASSERT_EQ(network_->attempts.size(), 2u);
-  EXPECT_EQ(network_->attempts[0].to.substr(0, 8), "10.99.0.");
-}
-
 TEST_F(RacingTest, DoesWithoutIpv6WhereThereIsNoWayToIt) {
   server_->names["away.test"] = {.ipv6 = {"2001:db8::1", "2001:db8::2"},
                                  .ipv4 = {std::string(SlowNetwork::kFarIpv4)}};
   EXPECT_EQ(connect_to("away.test", {.attempt_delay = 10s}), SlowNetwork::kFarIpv4);
   EXPECT_EQ(network_->attempts.size(), 1u);
+}
+
+// ---- a network of one's own also has the port that name servers have
+
+TEST_F(RacingTest, AsksTheServersOfTheConfigurationAsOftenAsItSays) {
+  NameServer server(loop_, *Address::ip("127.0.0.1", 53));
+  server.names["db.test"] = {.ipv4 = {"192.0.2.1"}};
+  server.names["silent.test"] = {.is_silent = true};
+  const OwnFile file("resolv_conf", "# ours\nnameserver 127.0.0.1\noptions timeout:1 attempts:2\n");
+  ASSERT_FALSE(configure_resolver(loop_, {.resolv_conf = file.path(), .hosts = "/dev/null"}));
+  std::string outcome;
+  const auto note = [&](std::expected<std::vector<Address>, std::error_code> result) {
+    outcome = result ? result->front().host() : result.error().message();
+  };
+  const Resolving found = resolve(loop_, "db.test", 80, note);
+  run_until(loop_, [&] { return !outcome.empty(); });
+  EXPECT_EQ(outcome, "192.0.2.1");
+
+  outcome.clear();
+  server.udp_questions = 0;
+  const Resolving silent = resolve(loop_, "silent.test", 80, note, {.ipv6 = false});
+  while (outcome.empty()) loop_.run(Run::once);
+  EXPECT_EQ(outcome, make_error_code(NameError::timeout).message());
+  for (int i = 0; i < 5; ++i) loop_.run(Run::no_wait);
+  EXPECT_EQ(server.udp_questions, 2);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <list>
 #include <map>
 #include <string>
@@ -29,7 +30,9 @@ struct NameEntry {
   Nanos ipv4_delay{0};
   bool is_silent = false;
   bool is_long = false;      // Cut over UDP.
+  bool hangs_up = false;     // Over TCP.
   bool is_nonsense = false;  // Announces a record that is not there.
+  bool is_forged = false;    // Answers to other questions come first, and one of somebody else's.
 };
 
 class NameServer {
@@ -51,6 +54,8 @@ class NameServer {
 
   // Names that are not here do not exist. In lower case, without a dot at the end.
   std::map<std::string, NameEntry> names;
+  // Spoils what is sent over UDP.
+  std::function<void(std::string&)> mangle;
 
   Address address() const { return address_; }
   int udp_questions = 0;
@@ -129,12 +134,18 @@ class NameServer {
       const ssize_t length = ::recv(guest->fd, piece, sizeof(piece), 0);
       if (length <= 0) return static_cast<void>(guests_.erase(guest));
       guest->received.append(piece, static_cast<std::size_t>(length));
-      const std::size_t wanted = guest->received.size() < 2 ? 2 : 2 + number_at(guest->received, 0);
-      if (guest->received.size() < wanted) return;
+      return answer_all(*guest);
+    }
+  }
+  void answer_all(Guest& guest) {
+    Text& received = guest.received;
+    while (received.size() >= 2) {
+      const std::size_t size = 2 + number_at(received, 0);
+      if (received.size() < size) return;
       ++tcp_questions;
-      const Text question = guest->received.substr(2, wanted - 2);
-      guest->received.erase(0, wanted);
-      return answer(question, guest->fd, Address());
+      const Text question = received.substr(2, size - 2);
+      received.erase(0, size);
+      answer(question, guest.fd, Address());
     }
   }
 
@@ -187,16 +198,38 @@ class NameServer {
     const auto found = names.find(name);
     const NameEntry entry = found == names.end() ? NameEntry{.code = 3} : found->second;
     if (entry.is_silent) return;
-    unsigned count = 0;
-    const Text records =
-        entry.is_long && !over_tcp ? Text() : records_of(entry, Text("\xc0\x0c", 2), type, count);
-    if (entry.is_nonsense) ++count;
-    const unsigned flags =
-        0x8180u | static_cast<unsigned>(entry.code) | (entry.is_long && !over_tcp ? 0x200u : 0);
-    const Text text = Text(question.substr(0, 2)) + number(flags) + number(1) + number(count) +
-                      number(0) + number(0) + Text(question.substr(12, at + 4 - 12)) + records;
+    if (over_tcp && entry.hangs_up) return static_cast<void>(::shutdown(fd, SHUT_RDWR));
+    Text text = answer_to(question.substr(0, at + 4), entry, entry.is_long && !over_tcp);
+    if (entry.is_forged) forge(text, fd, peer);
+    if (mangle && !over_tcp) mangle(text);
     reply(over_tcp ? number(static_cast<unsigned>(text.size())) + text : text, fd, peer,
           type == kAaaa ? entry.ipv6_delay : entry.ipv4_delay);
+  }
+
+  Text answer_to(std::string_view question, const NameEntry& entry, bool is_cut) {
+    const std::uint16_t type = number_at(question, question.size() - 4);
+    unsigned count = 0;
+    const Text records = is_cut ? Text() : records_of(entry, Text("\xc0\x0c", 2), type, count);
+    if (entry.is_nonsense) ++count;
+    const unsigned flags = 0x8180u | static_cast<unsigned>(entry.code) | (is_cut ? 0x200u : 0);
+    return Text(question.substr(0, 2)) + number(flags) + number(1) + number(count) + number(0) +
+           number(0) + Text(question.substr(12)) + records;
+  }
+
+  // Nothing; an answer to another number, which says that there is no such host; one that names
+  // another host; and one that comes from where nobody was asked.
+  void forge(Text text, int fd, const Address& peer) {
+    text[3] = static_cast<char>(text[3] | 3);
+    send({}, fd, peer);
+    ++text[1];
+    send(text, fd, peer);
+    --text[1];
+    ++text[13];
+    send(text, fd, peer);
+    --text[13];
+    const int stranger = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    send(text, stranger, peer);
+    ::close(stranger);
   }
 
   Text records_of(const NameEntry& entry, const Text& name, std::uint16_t type, unsigned& count) {

@@ -6,10 +6,10 @@
 // with what went wrong. Everything is allowed inside, destroying the Connecting included.
 //
 // By name: the loop's resolver (resolver.h) is asked for IPv6 and for IPv4 addresses at once, and
-// what comes of it is raced as RFC 8305 has it. Attempts begin with the first IPv6 addresses, or
-// `resolution_delay` after the first IPv4 ones; the families take turns, IPv6 first; another
-// address is tried every `attempt_delay` or as soon as one fails, and none is given up before there
-// is a winner. Addresses that come later take part.
+// what comes of it is raced as RFC 8305 has it. Attempts begin when the IPv6 addresses are there,
+// or `resolution_delay` after the IPv4 ones; the families take turns, IPv6 first; another address
+// is tried every `attempt_delay` or as soon as one fails, and none is given up before there is a
+// winner. Addresses that come later take part.
 #pragma once
 
 #include <cstdint>
@@ -33,28 +33,31 @@ struct ConnectOptions {
   Address local{};       // Where to connect from, which no address of another family can be reached
                          // from (EAFNOSUPPORT); none leaves it to the kernel.
   bool no_delay = true;  // TCP.
-  Nanos attempt_delay{250'000'000};    // Before the next address is tried as well.
-  Nanos resolution_delay{50'000'000};  // How long IPv4 waits for what IPv6 addresses there are.
+  // Before the next address is tried as well; 10 ms at least.
+  Nanos attempt_delay{250'000'000};
+  Nanos resolution_delay{50'000'000};  // How long one family waits for the one that goes first.
+  bool ipv6_first = true;              // By name; else IPv4 goes first.
 };
 
 using OnConnected = std::move_only_function<void(std::expected<Stream, std::error_code>)>;
 
-// What carries out an attempt.
-class SPATE_EXPORT ConnectAttempt {
- public:
-  virtual ~ConnectAttempt() = default;
+class ConnectAttempt;
+
+// Ends an attempt. In the library, so that programs may be compiled with RTTI and it without.
+struct SPATE_EXPORT ConnectAttemptEnd {
+  void operator()(ConnectAttempt* attempt) const;
 };
 
 class [[nodiscard]] Connecting {
  public:
   Connecting() = default;
-  explicit Connecting(std::unique_ptr<ConnectAttempt> attempt) : attempt_(std::move(attempt)) {}
+  explicit Connecting(ConnectAttempt* attempt) : attempt_(attempt) {}
 
   // Nobody is called any more.
   void cancel() { attempt_.reset(); }
 
  private:
-  std::unique_ptr<ConnectAttempt> attempt_;
+  std::unique_ptr<ConnectAttempt, ConnectAttemptEnd> attempt_;
 };
 
 // Errors of the callback: what the kernel says of the last address that was tried (ECONNREFUSED,

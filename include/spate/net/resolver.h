@@ -7,8 +7,8 @@
 // inside, destroying the Resolving included.
 //
 // The system's configuration decides: the hosts file, and the name servers, the search list, the
-// times and the tries of resolv.conf, in the order of nsswitch.conf (files and dns). It is read
-// when a loop asks for the first time; resolv.conf is read again when it has changed and no
+// timeout and the attempts of resolv.conf, in the order of nsswitch.conf (files and dns). It is
+// read when a loop asks for the first time; resolv.conf is read again when it has changed and no
 // question is under way. Nothing is remembered: each question is asked, but for the hosts file and
 // for "localhost" and names below it, which are the loopback addresses wherever they are not in the
 // hosts file. An address written as text is that address, without asking; unix sockets' names are
@@ -62,22 +62,23 @@ struct ResolveOptions {
 using OnResolved =
     std::move_only_function<void(std::expected<std::vector<Address>, std::error_code>)>;
 
-// What carries out a question.
-class SPATE_EXPORT ResolveAttempt {
- public:
-  virtual ~ResolveAttempt() = default;
+class ResolveAttempt;
+
+// Ends an attempt. In the library, so that programs may be compiled with RTTI and it without.
+struct SPATE_EXPORT ResolveAttemptEnd {
+  void operator()(ResolveAttempt* attempt) const;
 };
 
 class [[nodiscard]] Resolving {
  public:
   Resolving() = default;
-  explicit Resolving(std::unique_ptr<ResolveAttempt> attempt) : attempt_(std::move(attempt)) {}
+  explicit Resolving(ResolveAttempt* attempt) : attempt_(attempt) {}
 
   // Nobody is called any more.
   void cancel() { attempt_.reset(); }
 
  private:
-  std::unique_ptr<ResolveAttempt> attempt_;
+  std::unique_ptr<ResolveAttempt, ResolveAttemptEnd> attempt_;
 };
 
 // The addresses of `host`, one at least, each with `port`; best first (RFC 6724), those of the
@@ -89,16 +90,18 @@ SPATE_EXPORT Resolving resolve(Loop& loop, std::string_view host, std::uint16_t 
 
 // In place of what the system says, for tests and for programs that have their own configuration.
 struct ResolverOptions {
-  std::vector<Address> servers{};    // To ask, best first; port 0 is 53. None: resolv.conf's.
-  std::string resolv_conf{};         // A path; empty: the system's.
-  std::string hosts = "/etc/hosts";  // A path. A file that cannot be read holds nothing.
-  Nanos timeout{0};  // For an answer, doubled each time all servers have been asked; zero:
-                     // resolv.conf's, else five seconds. Whole milliseconds.
-  int tries = 0;     // How often each server is asked; zero: resolv.conf's, else four times.
+  std::vector<Address> servers{};  // To ask, best first; port 0 is 53. None: resolv.conf's.
+  std::string resolv_conf = "/etc/resolv.conf";
+  std::string hosts = "/etc/hosts";  // A file that is not there, or not for us, holds nothing.
+  // For an answer, in whole milliseconds; doubled each time all servers have been asked, and made
+  // shorter by chance, by less than a half. Zero: resolv.conf's, else five seconds.
+  Nanos timeout{0};
+  int tries = 0;  // How often each server is asked; zero: resolv.conf's, else four times.
 };
 
-// How this loop asks from now on. Errors: EINVAL for a server that is no IP address; EBUSY while a
-// question is under way; ENOMEM.
+// How this loop asks from now on. Errors: EINVAL for a server that is no IP address, a timeout
+// above two minutes, more than ten tries, or less than none; EBUSY while a question is under way;
+// EMFILE, ENFILE, ENOMEM. Then it goes on as before.
 SPATE_EXPORT std::error_code configure_resolver(Loop& loop, const ResolverOptions& options);
 
 }  // namespace spate
