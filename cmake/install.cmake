@@ -16,6 +16,7 @@ configure_package_config_file(cmake/spateConfig.cmake.in spateConfig.cmake
 # Before 1.0 a new minor version may break its users.
 write_basic_package_version_file(spateConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/spateConfig.cmake ${PROJECT_BINARY_DIR}/spateConfigVersion.cmake
+              cmake/cares.cmake
         DESTINATION ${spate_package_dir})
 
 set(spate_pc_dir ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

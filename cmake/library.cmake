@@ -1,6 +1,13 @@
 # What the library is made of, and how it is compiled. Used for the library proper and for
 # spate_testing, the same sources with the fault seam of src/sys.
 
+include(${CMAKE_CURRENT_LIST_DIR}/cares.cmake)
+if(NOT TARGET c-ares::cares)
+  message(FATAL_ERROR "c-ares, with which spate looks names up, was not found (ares.h, libcares). "
+                      "Run `tools/setup test`, or install libc-ares-dev; if it is elsewhere, say "
+                      "where: -DCMAKE_PREFIX_PATH=<prefix>.")
+endif()
+
 # The library's sources: all of src/ but its tests and what only tests use.
 function(spate_sources result)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/*.cc)
@@ -23,7 +30,7 @@ function(spate_interface target)
   endif()
   set(THREADS_PREFER_PTHREAD_FLAG ON)
   find_package(Threads REQUIRED)
-  target_link_libraries(${target} PUBLIC Threads::Threads)
+  target_link_libraries(${target} PUBLIC Threads::Threads PRIVATE c-ares::cares)
 endfunction()
 
 # How spate's own code, library or test, is compiled.
@@ -45,4 +52,9 @@ function(spate_configure target)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     target_compile_options(${target} PRIVATE -fno-semantic-interposition)
   endif()
+  # A user's sanitizer looks for the type of the categories, which std::error_code calls from his
+  # own code.
+  set_source_files_properties(
+    ${PROJECT_SOURCE_DIR}/src/core/error.cc ${PROJECT_SOURCE_DIR}/src/net/name_error.cc
+    TARGET_DIRECTORY ${target} PROPERTIES COMPILE_OPTIONS -frtti)
 endfunction()

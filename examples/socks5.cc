@@ -12,6 +12,7 @@
 #include "spate/net/connect.h"
 #include "spate/net/framing.h"
 #include "spate/net/listener.h"
+#include "spate/net/resolver.h"
 #include "spate/net/stream.h"
 #include "spate/signal.h"
 
@@ -48,7 +49,7 @@ Reply reply_for(std::error_code error) {
   if (error == std::errc::connection_refused) return Reply::connection_refused;
   if (error == std::errc::network_unreachable) return Reply::network_unreachable;
   if (error == std::errc::host_unreachable || error == std::errc::timed_out ||
-      error == spate::Error::connect_timeout)
+      error == spate::Error::connect_timeout || error.category() == spate::name_category())
     return Reply::host_unreachable;
   return Reply::general_failure;
 }
@@ -153,12 +154,6 @@ class Handshake final : public spate::StreamHandler {
         return {};
     }
   }
-  static Address::Parsed address_of(Bytes request) {
-    const Bytes host = request.subspan(4, request.size() - 6);
-    const bool is_name = text_of(request)[3] == kName;
-    return is_name ? Address::ip(text_of(host.subspan(1)), port_of(request))
-                   : Address::ip(host, port_of(request));
-  }
   static std::uint16_t port_of(Bytes request) {
     const Bytes port = request.last(2);
     return static_cast<std::uint16_t>(std::to_integer<int>(port[0]) << 8 |
@@ -166,16 +161,18 @@ class Handshake final : public spate::StreamHandler {
   }
 
   void go_to(Bytes request) {
-    const Address::Parsed address = address_of(request);
-    if (!address) return refuse(Reply::address_type_not_supported);
-    connecting_ = connect(client_.loop(), *address,
-                          [this](Stream::Made server) {
-                            if (!server) return refuse(reply_for(server.error()));
-                            answer(Reply::succeeded, server->local_address());
-                            new Relay(std::move(client_), std::move(*server));
-                            delete this;
-                          },
-                          {.timeout = kConnectLimit});
+    const Bytes host = request.subspan(4, request.size() - 6);
+    const bool is_name = text_of(request)[3] == kName;
+    const std::string name =
+        is_name ? std::string(text_of(host.subspan(1))) : Address::ip(host, 0).value().host();
+    connecting_ = connect(client_.loop(), name, port_of(request),
+                          spate::bind<&Handshake::on_connected>(this), {.timeout = kConnectLimit});
+  }
+  void on_connected(Stream::Made server) {
+    if (!server) return refuse(reply_for(server.error()));
+    answer(Reply::succeeded, server->local_address());
+    new Relay(std::move(client_), std::move(*server));
+    delete this;
   }
 
   void answer(Reply reply, const Address& bound) {

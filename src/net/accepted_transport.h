@@ -1,5 +1,5 @@
-// AcceptedTransport: the transport of the connections that one listener has accepted, which are
-// counted here. It lives as long as the listener or one of them.
+// AcceptedTransport: the transport of the connections that one listener has accepted, or one client
+// has made, which are counted here. It lives as long as its owner or one of them.
 #pragma once
 
 #include <cstddef>
@@ -27,7 +27,7 @@ class AcceptedTransport final : public SocketTransport {
     ++open_;
     ++connections_;
   }
-  // The listener is going.
+  // The owner is going.
   void abandon() {
     watcher_ = nullptr;
     if (connections_ == 0) delete this;

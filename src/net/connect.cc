@@ -1,8 +1,11 @@
 #include "spate/net/connect.h"
 
 #include "net/connect_race.h"
+#include "net/named_connect.h"
 
 namespace spate {
+
+void ConnectAttemptEnd::operator()(ConnectAttempt* attempt) const { delete attempt; }
 
 Connecting connect(Loop& loop, const Address& address, OnConnected callback,
                    const ConnectOptions& options) {
@@ -12,10 +15,19 @@ Connecting connect(Loop& loop, const Address& address, OnConnected callback,
 Connecting connect(Loop& loop, std::vector<Address> addresses, OnConnected callback,
                    const ConnectOptions& options) {
   auto race = std::make_unique<ConnectRace>(loop, std::move(callback), options);
-  race->add(std::move(addresses));
-  race->close();
-  race->start();
-  return Connecting(std::move(race));
+  race->add(addresses);
+  race->close(std::make_error_code(std::errc::invalid_argument));
+  race->begin();
+  return Connecting(race.release());
+}
+
+Connecting connect(Loop& loop, std::string_view host, std::uint16_t port, OnConnected callback,
+                   const ConnectOptions& options) {
+  const Address::Parsed address = Address::ip(host, port);
+  if (address) return connect(loop, *address, std::move(callback), options);
+  auto attempt = std::make_unique<NamedConnect>(loop, host, port, std::move(callback), options);
+  attempt->start();
+  return Connecting(attempt.release());
 }
 
 }  // namespace spate

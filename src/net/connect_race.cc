@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "net/address_order.h"
 #include "net/connection.h"
 #include "net/net.h"
 #include "spate/error.h"
@@ -10,30 +11,87 @@
 
 namespace spate {
 
-ConnectRace::Runner::Runner(ConnectRace& race, sys::Descriptor socket)
+namespace {
+
+// RFC 8305 forbids less.
+constexpr Nanos kLeastAttemptDelay{10'000'000};
+
+Address from_system(sys::SystemAddress& system) {
+  return Address::from_system(&system.storage, system.size).value_or(Address());
+}
+
+}  // namespace
+
+// ---- one attempt
+
+ConnectRace::Runner::Runner(ConnectRace& race, const Address& address, sys::Descriptor socket)
     : race_(race),
+      port_(address.port()),
       socket_(std::move(socket)),
       io_(race.loop_, socket_.get(), Events::write, bind<&Runner::on_writable>(this)) {}
+
+int ConnectRace::Runner::outcome() const {
+  const int error = sys::pending_error(socket_.get());
+  if (error != 0 || !is_connected_to_itself()) return error;
+  sys::reset_on_close(socket_.get());
+  return ECONNREFUSED;
+}
+
+// When nobody listens at a port of this machine from which connections also set out, the kernel may
+// choose that very port for this end; then TCP's simultaneous opening connects the socket to
+// itself, and keeps whoever should listen there from doing so.
+bool ConnectRace::Runner::is_connected_to_itself() const {
+  sys::SystemAddress local;
+  if (port_ == 0 || sys::local_address(socket_.get(), local) < 0) return false;
+  const Address here = from_system(local);
+  if (here.port() != port_) return false;
+  sys::SystemAddress peer;
+  return sys::peer_address(socket_.get(), peer) >= 0 && from_system(peer) == here;
+}
+
+// ---- the race
 
 ConnectRace::ConnectRace(Loop& loop, OnConnected callback, const ConnectOptions& options)
     : loop_(loop),
       callback_(std::move(callback)),
       options_(options),
-      error_(std::make_error_code(std::errc::invalid_argument)),
       patience_(loop, bind<&ConnectRace::try_next>(this)),
-      limit_(loop, [this] { give_up(Error::connect_timeout); }) {}
+      limit_(loop, [this] { give_up(Error::connect_timeout); }) {
+  options_.attempt_delay = std::max(options_.attempt_delay, kLeastAttemptDelay);
+  if (options_.timeout > Nanos{0}) limit_.start(options_.timeout);
+}
 
-void ConnectRace::add(std::vector<Address> addresses) {
-  const bool was_waiting = next_ == addresses_.size() && next_ > 0 && !patience_.is_active();
+void ConnectRace::add(const std::vector<Address>& addresses) {
   addresses_.insert(addresses_.end(), addresses.begin(), addresses.end());
-  if (was_waiting) patience_.start(runners_.empty() ? Nanos{0} : options_.attempt_delay);
+  wake();
+}
+
+void ConnectRace::add_by_turns(const std::vector<Address>& addresses) {
+  addresses_.insert(addresses_.end(), addresses.begin(), addresses.end());
+  const auto untried = addresses_.begin() + static_cast<std::ptrdiff_t>(next_);
+  const bool ipv6_is_next = next_ == 0 ? options_.ipv6_first : !is_ipv6(addresses_[next_ - 1]);
+  std::ranges::copy(by_turns({untried, addresses_.end()}, ipv6_is_next), untried);
+  wake();
+}
+
+void ConnectRace::begin() {
+  has_begun_ = true;
+  wake();
+}
+
+void ConnectRace::close(std::error_code none) {
+  is_closed_ = true;
+  if (!error_) error_ = none;
+  wake();
 }
 
 // The first address is tried from the loop too: whatever it answers, nobody is called before the
 // caller has its Connecting.
-void ConnectRace::start() {
-  if (options_.timeout > Nanos{0}) limit_.start(options_.timeout);
-  patience_.start(Nanos{0});
+void ConnectRace::wake() {
+  const bool has_nothing_to_do = next_ == addresses_.size() && !runners_.empty();
+  if (!has_begun_ || has_nothing_to_do || patience_.is_active()) return;
+  const Nanos due = last_attempt_ + options_.attempt_delay;
+  patience_.start(runners_.empty() || due < loop_.now() ? Nanos{0} : due - loop_.now());
 }
 
 void ConnectRace::try_next() {
@@ -45,6 +103,7 @@ void ConnectRace::try_next() {
   if (next_ < addresses_.size()) {
     patience_.start(options_.attempt_delay);
   } else {
+    patience_.stop();
     lose_if_all_have_failed();
   }
 }
@@ -58,23 +117,28 @@ long ConnectRace::try_address(const Address& address) {
   if (result == -EINTR) result = -EINPROGRESS;  // It goes on all the same.
   if (result < 0 && result != -EINPROGRESS) return result;
   // One that is connected already is writable.
-  runners_.push_back(std::make_unique<Runner>(*this, std::move(socket)));
-  if (runners_.back()->start()) return 0;
-  runners_.pop_back();
-  return -ENOMEM;
+  runners_.push_back(std::make_unique<Runner>(*this, address, std::move(socket)));
+  if (!runners_.back()->start()) {
+    runners_.pop_back();
+    return -ENOMEM;
+  }
+  last_attempt_ = loop_.now();
+  return 0;
 }
 
 long ConnectRace::prepare(int fd, const Address& address) {
-  long result = 0;
-  if (address.is_ip() && options_.no_delay)
-    result = sys::set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
-  if (result >= 0 && options_.local.family() == address.family())
-    result = sys::bind(fd, options_.local.data(), options_.local.size());
-  return result;
+  const Address& local = options_.local;
+  if (address.is_ip() && options_.no_delay) {
+    const long result = sys::set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+    if (result < 0) return result;
+  }
+  if (local.family() == Address::Family::none) return 0;
+  if (local.family() != address.family()) return -EAFNOSUPPORT;
+  return sys::bind(fd, local.data(), local.size());
 }
 
 void ConnectRace::on_answer(Runner& runner) {
-  const int error = sys::pending_error(runner.fd());
+  const int error = runner.outcome();
   if (error == 0) return win(runner.take());
   error_ = std::error_code(error, std::system_category());
   std::erase_if(runners_, [&](const auto& one) { return one.get() == &runner; });

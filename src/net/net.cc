@@ -4,6 +4,7 @@
 
 #include "core/extension.h"
 #include "net/connection.h"
+#include "net/resolver.h"
 
 namespace spate {
 
@@ -40,6 +41,8 @@ Net::Net(Loop& loop) : loop_(&loop) {
   due_.callback = [](void* context, Node&, Events) { static_cast<Net*>(context)->look_at_due(); };
 }
 
+Net::~Net() = default;
+
 bool Net::open() {
   arrivals_.reset(new (std::nothrow) std::byte[kArrivals]);
   return arrivals_ != nullptr && gather_.open();
@@ -48,6 +51,11 @@ bool Net::open() {
 bool Net::open_packets() {
   if (packets_ == nullptr) packets_.reset(new (std::nothrow) PacketBatch);
   return packets_ != nullptr;
+}
+
+Resolver* Net::resolver() {
+  if (resolver_ == nullptr) resolver_.reset(new (std::nothrow) Resolver(loop()));
+  return resolver_.get();
 }
 
 bool Net::note_deadline(Connection& connection, std::int64_t when) {
@@ -71,6 +79,7 @@ void Net::look_at_due() {
 // Whoever still holds a Stream finds it closed. Those that nobody holds have been waiting for
 // their last bytes to be taken, each until a deadline.
 void Net::loop_goes() {
+  resolver_.reset();
   loop().stop(timer_);
   loop().clear_pending(due_);
   while (Connection* connection = deadlines_.take_due(INT64_MAX)) connection->on_loop_end();

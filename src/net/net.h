@@ -1,10 +1,11 @@
 // Net: what all connections of one loop share: the memory that bytes arrive in, the gathering of
-// what a callback writes, the deadlines, and the transports.
+// what a callback writes, the deadlines, the transports, and the resolver.
 //
 // It goes with the loop, or with the last Stream that outlives the loop.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 
@@ -16,6 +17,8 @@
 #include "spate/loop.h"
 
 namespace spate {
+
+class Resolver;
 
 class Net {
  public:
@@ -39,6 +42,11 @@ class Net {
   // Made for the first datagram socket. False when memory runs out.
   bool open_packets();
   PacketBatch& packets() { return *packets_; }
+  // Made when it is first asked for. nullptr when memory runs out.
+  Resolver* resolver();
+
+  // Another one each time.
+  std::uint64_t next_number() { return ++last_number_; }
 
   Slab<Connection>& slab() { return slab_; }
   // Every connection enters and leaves.
@@ -57,7 +65,7 @@ class Net {
   static constexpr std::size_t kArrivals = 64 * 1024;
 
   explicit Net(Loop& loop);
-  ~Net() = default;
+  ~Net();
   bool open();
   bool arm();
   void look_at_due();
@@ -71,9 +79,11 @@ class Net {
   WriteGather gather_;
   std::unique_ptr<PacketBatch> packets_;
   Deadlines deadlines_;
+  std::unique_ptr<Resolver> resolver_;
   TimerNode timer_{};  // Direct: it only queues `due_`, in which connections are looked at.
   Node due_{};
   std::size_t connections_ = 0;
+  std::uint64_t last_number_ = 0;
 };
 
 // ---- Connection, what every message needs

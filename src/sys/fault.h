@@ -26,6 +26,7 @@ enum class Call : std::uint8_t {
   inotify_init,
   inotify_add_watch,
   lstat,
+  open,
   pidfd_open,
   waitid,
   sigaction,

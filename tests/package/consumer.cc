@@ -1,5 +1,8 @@
-// The smallest program that needs spate's headers and its library: a timer that fires once.
+// The smallest program that needs spate's headers, its library and the libraries that it needs: a
+// timer that fires once, a name that is found, and one that is not.
 #include <spate/loop.h>
+#include <spate/net/connect.h>
+#include <spate/net/resolver.h>
 #include <spate/timer.h>
 
 #include <chrono>
@@ -10,6 +13,13 @@ int main() {
   int fired = 0;
   spate::Timer timer{**loop, [&fired](spate::Timer&) { ++fired; }};
   timer.start(std::chrono::milliseconds{1});
+  std::size_t found = 0;
+  const spate::Resolving resolving = spate::resolve(**loop, "localhost", 80, [&found](auto result) {
+    if (result) found = result->size();
+  });
+  std::error_code error;
+  const spate::Connecting connecting =
+      spate::connect(**loop, "no such name", 80, [&error](auto result) { error = result.error(); });
   (*loop)->run();
-  return fired == 1 ? 0 : 1;
+  return fired == 1 && found > 0 && error == spate::NameError::bad_name ? 0 : 1;
 }

@@ -1,0 +1,372 @@
+// Client: connects again and again, and no oftener than it should.
+#include "spate/net/client.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <list>
+#include <optional>
+#include <string>
+
+#include "spate/net/listener.h"
+#include "spate/net/resolver.h"
+#include "streams/harness.h"
+#include "sys/fault.h"
+#include "sys/socket.h"
+#include "tests/support/name_server.h"
+#include "tests/support/open_fds.h"
+#include "tests/support/scripted.h"
+
+namespace spate::testing {
+namespace {
+
+using namespace std::chrono_literals;
+
+// ---- in scripted time: every attempt is refused, or met by a socket of the test's own
+
+class ClientTimeTest : public ::testing::Test {
+ protected:
+  // Attempts have no deadline: nothing else being due, scripted time would go on to it before the
+  // test sees the socket.
+  Client make(ClientOptions options) {
+    options.connect.timeout = Nanos{0};
+    Client::Made made = Client::make(
+        loop_, address_,
+        [this](std::expected<Stream, std::error_code> result) {
+          times_.push_back(loop_.now() - start_);
+          if (result) stream_ = std::move(*result);
+        },
+        options);
+    EXPECT_TRUE(made);
+    return std::move(*made);
+  }
+  void turn() {
+    for (const auto& [fd, registration] : scripted_.backend->registered) {
+      if (any(registration.events & Events::write)) scripted_.backend->report(fd, Events::write);
+    }
+    loop_.run(Run::once);
+  }
+  void connect_now(Client& client) {
+    listening_.emplace(path_);
+    client.connect();
+    while (client.state() != Client::State::connected) turn();
+  }
+
+  // Somebody who listens and never accepts.
+  class Listening {
+   public:
+    explicit Listening(const std::string& path) : path_(path) {
+      const Address address = *Address::path(path);
+      std::remove(path_.c_str());
+      EXPECT_EQ(sys::bind(socket_.get(), address.data(), address.size()), 0);
+      EXPECT_EQ(sys::listen(socket_.get(), 100), 0);
+    }
+    ~Listening() { std::remove(path_.c_str()); }
+
+   private:
+    std::string path_;
+    sys::Descriptor socket_{sys::open_socket(AF_UNIX, SOCK_STREAM)};
+  };
+
+  ScriptedLoop scripted_;
+  Loop& loop_ = *scripted_.loop;
+  const std::string path_ = std::string("spate_client_test_") +
+                            ::testing::UnitTest::GetInstance()->current_test_info()->name();
+  Address address_ = *Address::path(path_);
+  Nanos start_ = loop_.now();
+  std::vector<Nanos> times_;
+  std::optional<Listening> listening_;
+  Stream stream_;
+};
+
+TEST_F(ClientTimeTest, WaitsTwiceAsLongAfterEachFailureUpToTheMost) {
+  Client client = make({.first_delay = 500ms, .most_delay = 5s, .jitter = 0});
+  EXPECT_EQ(client.state(), Client::State::idle);
+  client.connect();
+  EXPECT_EQ(client.state(), Client::State::connecting);
+  while (times_.size() < 7) turn();
+  const std::vector<Nanos> expected{0ms, 500ms, 1500ms, 3500ms, 7500ms, 12500ms, 17500ms};
+  EXPECT_EQ(times_, expected);
+  EXPECT_EQ(client.attempts(), 7u);
+  EXPECT_EQ(client.failures(), 7u);
+  EXPECT_EQ(client.connections(), 0u);
+  EXPECT_EQ(client.state(), Client::State::waiting);
+  EXPECT_EQ(client.retry_in(), 5s);
+  EXPECT_EQ(client.last_error(), std::errc::no_such_file_or_directory);
+}
+
+TEST_F(ClientTimeTest, WaitsLessByChanceAndNotAlwaysTheSame) {
+  Client one = make({.first_delay = 1s, .most_delay = 8s, .jitter = 0.5});
+  Client other = make({.first_delay = 1s, .most_delay = 8s, .jitter = 0.5});
+  one.connect();
+  other.connect();
+  int different = 0;
+  Nanos longest = 1s;
+  for (unsigned failures = 1; failures < 10; ++failures) {
+    while (one.failures() < failures || other.failures() < failures) turn();
+    for (Client* client : {&one, &other}) {
+      if (client->failures() != failures) continue;
+      EXPECT_LE(client->retry_in(), longest);
+    }
+    if (one.retry_in() != other.retry_in()) ++different;
+    longest = std::min(longest * 2, Nanos{8s});
+  }
+  EXPECT_GT(different, 5);
+  for (std::size_t i = 1; i < times_.size(); ++i) EXPECT_LT(times_[i] - times_[i - 1], 8s);
+}
+
+TEST_F(ClientTimeTest, StartsAfreshAfterAConnectionThatHasLasted) {
+  Client client = make({.first_delay = 1s, .jitter = 0, .steady_after = 10s});
+  client.connect();
+  while (client.failures() < 3) turn();
+  connect_now(client);
+  EXPECT_EQ(client.connections(), 1u);
+  EXPECT_FALSE(client.last_error());
+  scripted_.clock.advance(11s);
+  loop_.update_now();
+  stream_.abort();
+  EXPECT_EQ(client.state(), Client::State::waiting);
+  EXPECT_EQ(client.failures(), 0u);
+  EXPECT_EQ(client.retry_in(), 1s);
+}
+
+TEST_F(ClientTimeTest, CountsAConnectionThatDoesNotLastAsAFailure) {
+  Client client = make({.first_delay = 1s, .jitter = 0, .steady_after = 10s});
+  connect_now(client);
+  Nanos expected = 1s;
+  for (int i = 0; i < 4; ++i, expected *= 2) {
+    stream_ = Stream();
+    EXPECT_EQ(client.state(), Client::State::waiting);
+    EXPECT_EQ(client.retry_in(), expected);
+    while (client.state() != Client::State::connected) turn();
+  }
+  EXPECT_EQ(client.connections(), 5u);
+  // To be told to connect is a fresh start.
+  listening_.reset();
+  stream_ = Stream();
+  client.connect();
+  while (client.failures() == 0) turn();
+  EXPECT_EQ(client.retry_in(), 1s);
+}
+
+TEST_F(ClientTimeTest, GivesUpWhenItIsTold) {
+  Client client = make({.jitter = 0, .most_failures = 3});
+  client.connect();
+  while (loop_.active_count() > 0) turn();
+  EXPECT_EQ(times_.size(), 3u);
+  EXPECT_EQ(client.state(), Client::State::idle);
+  client.connect();
+  while (loop_.active_count() > 0) turn();
+  EXPECT_EQ(times_.size(), 6u);
+}
+
+TEST_F(ClientTimeTest, StopsAndLeavesTheConnection) {
+  Client client = make({.jitter = 0});
+  client.connect();
+  client.stop();
+  EXPECT_EQ(client.state(), Client::State::idle);
+  client.connect();
+  while (client.state() != Client::State::waiting) turn();
+  client.stop();
+  EXPECT_EQ(client.state(), Client::State::idle);
+  EXPECT_EQ(loop_.active_count(), 0);
+  connect_now(client);
+  client.stop();
+  EXPECT_EQ(client.state(), Client::State::connected);
+  EXPECT_TRUE(stream_.is_open());
+  stream_ = Stream();
+  EXPECT_EQ(client.state(), Client::State::idle);
+}
+
+TEST_F(ClientTimeTest, DisconnectsInGoodOrderAndMayConnectAgainAtOnce) {
+  Client client = make({.jitter = 0});
+  connect_now(client);
+  Recorder log;
+  stream_.start(log);
+  client.disconnect();
+  client.disconnect();
+  while (log.closed_calls == 0) turn();
+  EXPECT_FALSE(log.error);
+  EXPECT_EQ(client.state(), Client::State::idle);
+  EXPECT_EQ(loop_.active_count(), 0);
+  connect_now(client);
+  stream_.start(log);
+  client.disconnect();
+  client.connect();
+  while (log.closed_calls == 1) turn();
+  EXPECT_NE(client.state(), Client::State::idle);
+  EXPECT_EQ(client.retry_in(), 0s);
+  EXPECT_EQ(client.failures(), 0u);
+  while (client.connections() < 3) turn();
+}
+
+TEST_F(ClientTimeTest, LeavesTheConnectionWhenItIsDestroyed) {
+  {
+    Client client = make({});
+    connect_now(client);
+  }
+  EXPECT_TRUE(stream_.is_open());
+  stream_ = Stream();
+  EXPECT_EQ(loop_.active_count(), 0);
+}
+
+TEST_F(ClientTimeTest, TriesAgainWhenThereIsNoMemoryForTheConnection) {
+  Client client = make({.jitter = 0});
+  sys::FaultPlan plan;
+  plan.fail_share(sys::Call::socket, 1, EMFILE, 1);
+  {
+    const sys::FaultScope scope(plan);
+    client.connect();
+    while (client.failures() < 2) turn();
+    EXPECT_EQ(client.last_error(), std::errc::too_many_files_open);
+  }
+  connect_now(client);
+}
+
+TEST_F(ClientTimeTest, RefusesWhatIsNoPeer) {
+  const auto ignore = [](std::expected<Stream, std::error_code>) {};
+  EXPECT_EQ(Client::make(loop_, Address(), ignore).error(), std::errc::invalid_argument);
+  EXPECT_EQ(Client::make(loop_, "", 80, ignore).error(), std::errc::invalid_argument);
+  Client moved;
+  moved = *Client::make(loop_, address_, ignore);
+  EXPECT_EQ(moved.state(), Client::State::idle);
+}
+
+// ---- with real sockets
+
+class ClientTest : public ::testing::Test {
+ protected:
+  Listener listen(const Address& address) {
+    Listener::Made made = Listener::listen(loop_, address, [this](Stream stream, const Address&) {
+      accepted_.push_back(std::move(stream));
+    });
+    EXPECT_TRUE(made);
+    return std::move(*made);
+  }
+  OnConnected keep() {
+    return [this](std::expected<Stream, std::error_code> result) {
+      ++results_;
+      if (!result) return;
+      stream_ = std::move(*result);
+      stream_.start(log_);
+    };
+  }
+
+  std::unique_ptr<Loop> owned_ = *Loop::create();
+  Loop& loop_ = *owned_;
+  std::list<Stream> accepted_;
+  Recorder log_;
+  Stream stream_;
+  int results_ = 0;
+};
+
+TEST_F(ClientTest, ComesBackToAServerThatComesBack) {
+  std::optional<Listener> listener(listen(Address::loopback_ipv4(0)));
+  const Address address = listener->address();
+  Client client = *Client::make(loop_, address, keep(), {.first_delay = 5ms, .most_delay = 20ms});
+  client.connect();
+  for (unsigned round = 1; round <= 3; ++round) {
+    run_until(loop_, [&] { return accepted_.size() == 1 && client.connections() == round; });
+    listener.reset();
+    accepted_.clear();
+    run_until(loop_, [&] { return client.last_error() == std::errc::connection_refused; });
+    listener.emplace(listen(address));
+  }
+}
+
+TEST_F(ClientTest, ResolvesTheNameForEachAttempt) {
+  NameServer server(loop_);
+  ASSERT_FALSE(configure_resolver(
+      loop_, {.servers = {server.address()}, .resolv_conf = "/dev/null", .hosts = "/dev/null"}));
+  Listener listener = listen(Address::loopback_ipv4(0));
+  Client client = *Client::make(loop_, "db.test", listener.address().port(), keep(),
+                                {.first_delay = 1ms, .most_delay = 5ms});
+  client.connect();
+  run_until(loop_, [&] { return client.failures() >= 2; });
+  EXPECT_EQ(client.last_error(), NameError::no_such_host);
+  server.names["db.test"] = {.ipv4 = {"127.0.0.1"}};
+  run_until(loop_, [&] { return client.state() == Client::State::connected; });
+}
+
+TEST_F(ClientTest, MayBeDestroyedAnywhere) {
+  Listener listener = listen(Address::loopback_ipv4(0));
+  const std::vector<int> fds = open_fds();
+  Address nobody;
+  {
+    nobody = listen(Address::loopback_ipv4(0)).address();
+  }
+  for (const Address& address : {listener.address(), nobody}) {
+    for (int turns = 0; turns < 8; ++turns) {
+      {
+        Client client = *Client::make(loop_, address, keep(), {.first_delay = 0ms});
+        client.connect();
+        for (int i = 0; i < turns; ++i) loop_.run(Run::no_wait);
+      }
+      const int before = results_;
+      for (int i = 0; i < 5; ++i) loop_.run(Run::no_wait);
+      EXPECT_EQ(results_, before);
+    }
+    std::optional<Client> client;
+    int calls = 0;
+    client.emplace(*Client::make(loop_, address, [&](std::expected<Stream, std::error_code>) {
+      ++calls;
+      client.reset();
+    }));
+    client->connect();
+    run_until(loop_, [&] { return calls == 1; });
+    EXPECT_FALSE(client.has_value());
+  }
+  stream_ = Stream();
+  accepted_.clear();
+  run_until(loop_, [&] { return accepted_.clear(), open_fds() == fds; });
+}
+
+TEST_F(ClientTest, MayBeDestroyedInACallbackOfItsStreamAndInANestedRun) {
+  Listener listener = listen(Address::loopback_ipv4(0));
+  std::optional<Client> client;
+  client.emplace(*Client::make(loop_, listener.address(), keep()));
+  log_.when_closed = [&] {
+    EXPECT_EQ(client->state(), Client::State::waiting);
+    client.reset();
+  };
+  client->connect();
+  run_until(loop_, [&] { return accepted_.size() == 1 && stream_.is_open(); });
+  accepted_.clear();
+  run_until(loop_, [&] { return !client.has_value(); });
+
+  // The callback ends the connection and runs the loop, which connects anew.
+  int depth = 0;
+  client.emplace(*Client::make(loop_, listener.address(),
+                               [&](std::expected<Stream, std::error_code> result) {
+                                 result = std::unexpected(std::error_code());
+                                 if (++depth == 3) return client.reset();
+                                 run_until(loop_, [&] { return depth == 3; });
+                               },
+                               {.first_delay = 0ms}));
+  client->connect();
+  run_until(loop_, [&] { return !client.has_value(); });
+  EXPECT_EQ(depth, 3);
+}
+
+TEST_F(ClientTest, MayLoseItsLoop) {
+  Listener listener = listen(Address::loopback_ipv4(0));
+  for (int turns = 0; turns < 6; ++turns) {
+    std::unique_ptr<Loop> loop = *Loop::create();
+    Stream stream;
+    Client client = *Client::make(*loop, listener.address(),
+                                  [&](std::expected<Stream, std::error_code> result) {
+                                    if (result) stream = std::move(*result);
+                                  });
+    client.connect();
+    for (int i = 0; i < turns; ++i) loop->run(Run::no_wait);
+    loop.reset();
+    EXPECT_EQ(client.state(), Client::State::idle);
+    client.connect();
+    client.disconnect();
+    stream = Stream();
+    EXPECT_EQ(client.state(), Client::State::idle);
+  }
+}
+
+}  // namespace
+}  // namespace spate::testing

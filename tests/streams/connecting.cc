@@ -1,0 +1,280 @@
+// connect() by name: what the names bring is raced, and the result is one.
+#include <gtest/gtest.h>
+
+#include <list>
+#include <optional>
+#include <string>
+
+#include "spate/net/connect.h"
+#include "spate/net/listener.h"
+#include "spate/net/resolver.h"
+#include "streams/harness.h"
+#include "sys/fault.h"
+#include "tests/support/name_server.h"
+#include "tests/support/open_fds.h"
+#include "tests/support/random.h"
+
+namespace spate::testing {
+namespace {
+
+using namespace std::chrono_literals;
+
+class ConnectingTest : public ::testing::Test {
+ protected:
+  ConnectingTest() {
+    EXPECT_FALSE(configure_resolver(loop_, {.servers = {server_.address()},
+                                            .resolv_conf = "/dev/null",
+                                            .hosts = "/dev/null",
+                                            .timeout = 1min}));
+    server_.names["both.test"] = {.ipv6 = {"::1"}, .ipv4 = {"127.0.0.1"}};
+    server_.names["four.test"] = {.ipv4 = {"127.0.0.1"}};
+    server_.names["silent.test"] = {.is_silent = true};
+  }
+
+  Listener listen(const Address& address, const ListenOptions& options = {}) {
+    Listener::Made made = Listener::listen(
+        loop_, address,
+        [this](Stream stream, const Address&) { accepted_.push_back(std::move(stream)); }, options);
+    EXPECT_TRUE(made);
+    return std::move(*made);
+  }
+  OnConnected keep() {
+    return [this](std::expected<Stream, std::error_code> result) {
+      ++results_;
+      error_ = result ? std::error_code() : result.error();
+      if (result) stream_ = std::move(*result);
+    };
+  }
+  // What the connection was made to, or the error.
+  std::string connect_to(std::string_view host, std::uint16_t port,
+                         const ConnectOptions& options = {}) {
+    const int before = results_;
+    stream_ = Stream();
+    const Connecting connecting = connect(loop_, host, port, keep(), options);
+    EXPECT_EQ(results_, before);  // Never from inside the call.
+    run_until(loop_, [&] { return results_ > before; });
+    return error_ ? error_.message() : stream_.peer_address().host();
+  }
+  static std::string text_of(auto error) { return make_error_code(error).message(); }
+
+  std::unique_ptr<Loop> owned_ = *Loop::create();
+  Loop& loop_ = *owned_;
+  NameServer server_{loop_};
+  std::list<Stream> accepted_;
+  Stream stream_;
+  std::error_code error_;
+  int results_ = 0;
+};
+
+TEST_F(ConnectingTest, PrefersIpv6) {
+  Listener listener = listen(Address::any_ipv6(0));
+  EXPECT_EQ(connect_to("both.test", listener.address().port()), "::1");
+}
+
+TEST_F(ConnectingTest, TakesIpv4WhenNobodyListensAtIpv6) {
+  Listener listener = listen(Address::loopback_ipv4(0));
+  EXPECT_EQ(connect_to("both.test", listener.address().port()), "127.0.0.1");
+}
+
+TEST_F(ConnectingTest, TakesAnAddressAsText) {
+  Listener listener = listen(Address::loopback_ipv4(0));
+  EXPECT_EQ(connect_to("127.0.0.1", listener.address().port()), "127.0.0.1");
+  EXPECT_EQ(server_.udp_questions, 0);
+}
+
+TEST_F(ConnectingTest, WaitsAMomentForIpv6) {
+  Listener listener = listen(Address::any_ipv6(0));
+  server_.names["both.test"].ipv6_delay = 20ms;
+  EXPECT_EQ(connect_to("both.test", listener.address().port(), {.resolution_delay = 1h}), "::1");
+  server_.names["both.test"].ipv6_delay = 1h;
+  const Nanos before = loop_.now();
+  EXPECT_EQ(connect_to("both.test", listener.address().port()), "127.0.0.1");
+  EXPECT_GE(loop_.now() - before, 50ms);
+}
+
+TEST_F(ConnectingTest, TakesIpv4FirstWhenItIsTold) {
+  Listener listener = listen(Address::any_ipv6(0));
+  const std::uint16_t port = listener.address().port();
+  EXPECT_EQ(connect_to("both.test", port, {.ipv6_first = false}), "127.0.0.1");
+  server_.names["both.test"].ipv4_delay = 20ms;
+  EXPECT_EQ(connect_to("both.test", port, {.resolution_delay = 1h, .ipv6_first = false}),
+            "127.0.0.1");
+  server_.names["both.test"].ipv4_delay = 1h;
+  EXPECT_EQ(connect_to("both.test", port, {.ipv6_first = false}), "::1");
+}
+
+TEST_F(ConnectingTest, DoesNotWaitForIpv6WhenThereIsNone) {
+  Listener listener = listen(Address::loopback_ipv4(0));
+  EXPECT_EQ(connect_to("four.test", listener.address().port(), {.resolution_delay = 1h}),
+            "127.0.0.1");
+  // What is known first decides nothing.
+  server_.names["four.test"].ipv4_delay = 20ms;
+  EXPECT_EQ(connect_to("four.test", listener.address().port(), {.resolution_delay = 1h}),
+            "127.0.0.1");
+  server_.names["four.test"].ipv4_delay = 0ms;
+  server_.names["four.test"].ipv6_delay = 20ms;
+  EXPECT_EQ(connect_to("four.test", listener.address().port(), {.resolution_delay = 1h}),
+            "127.0.0.1");
+}
+
+TEST_F(ConnectingTest, TriesAddressesThatComeLate) {
+  Listener listener = listen(Address::loopback_ipv6(0));
+  server_.names["both.test"].ipv6_delay = 60ms;
+  EXPECT_EQ(connect_to("both.test", listener.address().port(), {.resolution_delay = 1ms}), "::1");
+}
+
+TEST_F(ConnectingTest, SaysWhyThereIsNoAddress) {
+  EXPECT_EQ(connect_to("nobody.test", 80), text_of(NameError::no_such_host));
+  EXPECT_EQ(connect_to("a b", 80), text_of(NameError::bad_name));
+  EXPECT_EQ(connect_to("", 80), text_of(NameError::bad_name));
+  server_.names["empty.test"] = {};
+  EXPECT_EQ(connect_to("empty.test", 80), text_of(NameError::no_address));
+}
+
+TEST_F(ConnectingTest, SaysWhatTheLastAddressSaid) {
+  Address nobody;
+  {
+    nobody = listen(Address::any_ipv6(0)).address();
+  }
+  EXPECT_EQ(connect_to("both.test", nobody.port()), text_of(std::errc::connection_refused));
+}
+
+TEST_F(ConnectingTest, GivesUpInTimeNamesIncluded) {
+  EXPECT_EQ(connect_to("silent.test", 80, {.timeout = 30ms}), text_of(Error::connect_timeout));
+}
+
+TEST_F(ConnectingTest, ConnectsFromItsOwnAddressOnly) {
+  Listener listener = listen(Address::any_ipv6(0));
+  const std::uint16_t port = listener.address().port();
+  EXPECT_EQ(connect_to("both.test", port, {.local = Address::loopback_ipv4(0)}), "127.0.0.1");
+  EXPECT_EQ(server_.ipv6_questions, 0);
+  EXPECT_EQ(connect_to("::1", port, {.local = Address::loopback_ipv4(0)}),
+            text_of(std::errc::address_family_not_supported));
+}
+
+TEST_F(ConnectingTest, TakesAConnectionToItselfForARefusal) {
+  Address nobody;
+  {
+    nobody = listen(Address::loopback_ipv4(0)).address();
+  }
+  EXPECT_EQ(connect_to("127.0.0.1", nobody.port(), {.local = nobody}),
+            text_of(std::errc::connection_refused));
+  // The port is free again at once.
+  Listener listener = listen(nobody);
+  EXPECT_EQ(connect_to("127.0.0.1", nobody.port()), "127.0.0.1");
+}
+
+TEST_F(ConnectingTest, HasNothingToTryWithoutAddresses) {
+  const Connecting connecting = connect(loop_, std::vector<Address>{}, keep());
+  run_until(loop_, [&] { return results_ == 1; });
+  EXPECT_EQ(error_, std::errc::invalid_argument);
+}
+
+TEST_F(ConnectingTest, CallsNobodyWhenItIsCancelledWhateverHasHappened) {
+  Listener listener = listen(Address::any_ipv6(0));
+  const std::uint16_t port = listener.address().port();
+  server_.names["slow.test"] = {
+      .ipv6 = {"::1"}, .ipv4 = {"127.0.0.1"}, .ipv6_delay = 3ms, .ipv4_delay = 1ms};
+  for (const std::string_view name : {"both.test", "slow.test", "silent.test", "nobody.test", ""}) {
+    for (int turns = 0; turns < 12; ++turns) {
+      Connecting connecting = connect(loop_, name, port, keep());
+      const int before = results_;
+      for (int i = 0; i < turns && results_ == before; ++i) loop_.run(Run::no_wait);
+      const int after = results_;
+      connecting.cancel();
+      for (int i = 0; i < 5; ++i) loop_.run(Run::no_wait);
+      EXPECT_EQ(results_, after) << name << " after " << turns << " turns";
+    }
+  }
+}
+
+TEST_F(ConnectingTest, MayBeDestroyedInsideItsCallback) {
+  Listener listener = listen(Address::any_ipv6(0));
+  for (const std::string_view name : {"both.test", "four.test", "nobody.test", "silent.test", ""}) {
+    std::optional<Connecting> connecting;
+    int calls = 0;
+    connecting.emplace(connect(loop_, name, listener.address().port(),
+                               [&](std::expected<Stream, std::error_code>) {
+                                 ++calls;
+                                 connecting.reset();
+                               },
+                               {.timeout = 100ms}));
+    run_until(loop_, [&] { return calls == 1; });
+    EXPECT_FALSE(connecting.has_value());
+  }
+}
+
+TEST_F(ConnectingTest, StopsAskingWhenItIsConnected) {
+  Listener listener = listen(Address::loopback_ipv6(0));
+  server_.names["half.test"] = {.ipv6 = {"::1"}, .ipv4 = {"127.0.0.1"}, .ipv4_delay = 1h};
+  const std::int64_t active = loop_.active_count();
+  const Connecting connecting = connect(loop_, "half.test", listener.address().port(), keep());
+  run_until(loop_, [&] { return results_ == 1; });
+  // The server's delayed answer.
+  EXPECT_LE(loop_.active_count(), active + 1);
+}
+
+TEST_F(ConnectingTest, MayLoseItsLoop) {
+  const std::vector<int> fds = open_fds();
+  for (const std::string_view name : {"both.test", "silent.test", "127.0.0.1"}) {
+    for (int turns = 0; turns < 8; ++turns) {
+      std::unique_ptr<Loop> loop = *Loop::create();
+      ASSERT_FALSE(configure_resolver(
+          *loop,
+          {.servers = {server_.address()}, .resolv_conf = "/dev/null", .hosts = "/dev/null"}));
+      const Connecting connecting = connect(*loop, name, server_.address().port(), keep());
+      for (int i = 0; i < turns; ++i) {
+        loop->run(Run::no_wait);
+        loop_.run(Run::no_wait);
+      }
+      loop.reset();
+      stream_ = Stream();
+    }
+  }
+  run_until(loop_, [&] { return open_fds() == fds; });
+}
+
+TEST_F(ConnectingTest, SurvivesRandomConnectingAndCancelling) {
+  Listener listener = listen(Address::any_ipv6(0));
+  const std::uint16_t port = listener.address().port();
+  Random random(11);
+  const std::string_view names[] = {"both.test",   "four.test", "silent.test",
+                                    "nobody.test", "127.0.0.1", "::1"};
+  std::vector<Connecting> all(12);
+  int asked = 0;
+  for (int i = 0; i < 2000; ++i) {
+    Connecting& one = all[random.below(all.size())];
+    if (random.one_in(3)) {
+      one.cancel();
+    } else {
+      one = connect(loop_, names[random.below(std::size(names))], port, keep(),
+                    {.timeout = random.one_in(4) ? 1ms : 0ms, .resolution_delay = 1ms});
+      ++asked;
+    }
+    if (random.one_in(2)) loop_.run(Run::no_wait);
+    if (random.one_in(16)) accepted_.clear();
+  }
+  all.clear();
+  EXPECT_LE(results_, asked);
+  EXPECT_GT(results_, 0);
+}
+
+TEST_F(ConnectingTest, HasOneResultWhateverBefallsItsSockets) {
+  Listener listener = listen(Address::any_ipv6(0));
+  const std::uint16_t port = listener.address().port();
+  for (const sys::Call call : {sys::Call::socket, sys::Call::connect, sys::Call::send,
+                               sys::Call::receive, sys::Call::socket_option}) {
+    for (const int error : {EMFILE, ENOBUFS, EINTR, EAGAIN}) {
+      sys::FaultPlan plan;
+      plan.fail_share(call, 0.4, error, 5);
+      const sys::FaultScope scope(plan);
+      const int before = results_;
+      const Connecting one = connect(loop_, "both.test", port, keep(), {.timeout = 500ms});
+      const Connecting two = connect(loop_, "127.0.0.1", port, keep(), {.timeout = 500ms});
+      run_until(loop_, [&] { return results_ == before + 2; });
+    }
+  }
+}
+
+}  // namespace
+}  // namespace spate::testing

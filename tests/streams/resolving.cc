@@ -1,0 +1,538 @@
+// resolve(): every question has one answer, whatever the name servers do.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <list>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "spate/net/resolver.h"
+#include "streams/harness.h"
+#include "sys/descriptor.h"
+#include "sys/fault.h"
+#include "tests/support/name_server.h"
+#include "tests/support/open_fds.h"
+#include "tests/support/own_file.h"
+#include "tests/support/random.h"
+
+namespace spate::testing {
+namespace {
+
+using namespace std::chrono_literals;
+
+class ResolvingTest : public ::testing::Test {
+ protected:
+  ResolvingTest() {
+    EXPECT_FALSE(configure_resolver(loop_, with_servers({server_.address()})));
+    server_.names["both.test"] = {.ipv6 = {"2001:db8::1"}, .ipv4 = {"192.0.2.1", "192.0.2.2"}};
+    server_.names["six.test"] = {.ipv6 = {"2001:db8::6"}};
+    server_.names["silent.test"] = {.is_silent = true};
+    server_.names["slow.test"] = {.ipv4 = {"192.0.2.9"}, .ipv6_delay = 20ms, .ipv4_delay = 40ms};
+  }
+
+  // With so much time for an answer that none is late, however slow the machine is.
+  static ResolverOptions with_servers(std::vector<Address> servers) {
+    return {.servers = std::move(servers),
+            .resolv_conf = "/dev/null",
+            .hosts = "/dev/null",
+            .timeout = 1min};
+  }
+  static ResolverOptions impatient(std::vector<Address> servers, int tries) {
+    ResolverOptions options = with_servers(std::move(servers));
+    options.timeout = 10ms;
+    options.tries = tries;
+    return options;
+  }
+
+  OnResolved note() {
+    return [this](std::expected<std::vector<Address>, std::error_code> result) {
+      ++results_;
+      addresses_.clear();
+      error_ = result ? std::error_code() : result.error();
+      if (!result) return;
+      for (const Address& address : *result) addresses_.push_back(address.to_string());
+    };
+  }
+  Resolving ask(std::string_view host, const ResolveOptions& options = {}) {
+    const int before = results_;
+    Resolving resolving = resolve(loop_, host, 80, note(), options);
+    EXPECT_EQ(results_, before);  // Never from inside the call.
+    return resolving;
+  }
+  // The addresses of a name, or the error.
+  std::vector<std::string> addresses_of(std::string_view host, const ResolveOptions& options = {}) {
+    const int before = results_;
+    const Resolving resolving = ask(host, options);
+    run_until(loop_, [&] { return results_ > before; });
+    return addresses_;
+  }
+  std::error_code error_of(std::string_view host, const ResolveOptions& options = {}) {
+    EXPECT_TRUE(addresses_of(host, options).empty());
+    return error_;
+  }
+  void turn(int times = 5) {
+    for (int i = 0; i < times; ++i) loop_.run(Run::no_wait);
+  }
+
+  // Until no more is active than before: the server may still wait with an answer.
+  void become_quiet(std::int64_t active) {
+    while (loop_.active_count() > active) loop_.run(Run::once);
+    EXPECT_EQ(loop_.active_count(), active);
+  }
+
+  using Texts = std::vector<std::string>;
+
+  std::unique_ptr<Loop> owned_ = *Loop::create();
+  Loop& loop_ = *owned_;
+  NameServer server_{loop_};
+  int results_ = 0;
+  Texts addresses_;
+  std::error_code error_;
+};
+
+// ---- what names are
+
+TEST_F(ResolvingTest, FindsTheAddressesOfBothFamilies) {
+  Texts found = addresses_of("both.test");
+  std::ranges::sort(found);
+  EXPECT_EQ(found, (Texts{"192.0.2.1:80", "192.0.2.2:80", "[2001:db8::1]:80"}));
+  EXPECT_EQ(server_.udp_questions, 2);
+}
+
+TEST_F(ResolvingTest, AsksForTheFamiliesThatAreWanted) {
+  EXPECT_EQ(addresses_of("both.test", {.ipv4 = false}), Texts{"[2001:db8::1]:80"});
+  EXPECT_EQ(server_.ipv6_questions, 1);
+  EXPECT_EQ(addresses_of("both.test", {.ipv6 = false}), (Texts{"192.0.2.1:80", "192.0.2.2:80"}));
+  EXPECT_EQ(server_.udp_questions, 2);
+  EXPECT_EQ(error_of("six.test", {.ipv6 = false}), NameError::no_address);
+}
+
+TEST_F(ResolvingTest, TakesAddressesAsTextWithoutAsking) {
+  EXPECT_EQ(addresses_of("192.0.2.7"), Texts{"192.0.2.7:80"});
+  EXPECT_EQ(addresses_of("2001:db8::7"), Texts{"[2001:db8::7]:80"});
+  EXPECT_EQ(addresses_of("fe80::7%lo"), Texts{"[fe80::7%lo]:80"});
+  EXPECT_EQ(error_of("fe80::7%nowhere"), std::errc::no_such_device);
+  EXPECT_EQ(error_of("192.0.2.7", {.ipv4 = false}), NameError::no_address);
+  EXPECT_EQ(server_.udp_questions, 0);
+}
+
+TEST_F(ResolvingTest, RefusesWhatNoHostCanBeCalled) {
+  const std::string label(63, 'a');
+  const std::string long_name = label + '.' + label + '.' + label + '.';
+  for (const std::string& name :
+       {std::string(), std::string("a b"), std::string("a\0b", 3), std::string("[::1]"),
+        std::string(64, 'a') + ".test", std::string(255, 'a'), std::string("a..test"),
+        long_name + std::string(62, 'a'), long_name + std::string(62, 'a') + '.'}) {
+    EXPECT_EQ(error_of(name), NameError::bad_name) << name;
+  }
+  EXPECT_EQ(server_.udp_questions, 0);
+  EXPECT_EQ(error_of(long_name + std::string(61, 'a')), NameError::no_such_host);
+}
+
+TEST_F(ResolvingTest, FindsTheLoopbackBehindLocalNamesWithoutAsking) {
+  const Texts both{"[::1]:80", "127.0.0.1:80"};
+  EXPECT_EQ(addresses_of("localhost"), both);
+  EXPECT_EQ(addresses_of("Db.LocalHost."), both);
+  EXPECT_EQ(addresses_of("localhost", {.ipv6 = false}), Texts{"127.0.0.1:80"});
+  EXPECT_EQ(server_.udp_questions, 0);
+  EXPECT_EQ(error_of("notlocalhost"), NameError::no_such_host);
+}
+
+TEST_F(ResolvingTest, LooksIntoTheHostsFileFirst) {
+  const OwnFile hosts("hosts", "192.0.2.50 both.test\n2001:db8::50 Both.Test\n127.0.0.9 localhost");
+  ResolverOptions options = with_servers({server_.address()});
+  options.hosts = hosts.path();
+  ASSERT_FALSE(configure_resolver(loop_, options));
+  EXPECT_EQ(addresses_of("BOTH.test."), (Texts{"192.0.2.50:80", "[2001:db8::50]:80"}));
+  EXPECT_EQ(addresses_of("both.test", {.ipv4 = false}), Texts{"[2001:db8::50]:80"});
+  EXPECT_EQ(addresses_of("localhost"), Texts{"127.0.0.9:80"});
+  EXPECT_EQ(server_.udp_questions, 0);
+  EXPECT_EQ(addresses_of("six.test"), Texts{"[2001:db8::6]:80"});
+}
+
+// ---- what name servers do
+
+TEST_F(ResolvingTest, FollowsAnAlias) {
+  server_.names["alias.test"] = {.alias = "six.test"};
+  EXPECT_EQ(addresses_of("alias.test"), Texts{"[2001:db8::6]:80"});
+}
+
+TEST_F(ResolvingTest, TellsFailuresApart) {
+  server_.names["failure.test"] = {.code = 2};
+  server_.names["refused.test"] = {.code = 5};
+  server_.names["nonsense.test"] = {.is_nonsense = true};
+  server_.names["empty.test"] = {};
+  EXPECT_EQ(error_of("nobody.test"), NameError::no_such_host);
+  EXPECT_EQ(error_of("empty.test"), NameError::no_address);
+  EXPECT_EQ(error_of("failure.test"), NameError::server_failure);
+  EXPECT_EQ(error_of("refused.test"), NameError::server_failure);
+  EXPECT_EQ(error_of("nonsense.test"), NameError::bad_answer);
+  for (int i = 1; i <= 7; ++i)
+    EXPECT_NE(make_error_code(static_cast<NameError>(i)).message(), "unknown error");
+  EXPECT_EQ(name_category().message(99), "unknown error");
+  EXPECT_STREQ(name_category().name(), "spate.names");
+}
+
+TEST_F(ResolvingTest, GivesUpWhenNoServerAnswers) {
+  NameServer second(loop_);
+  second.names["silent.test"] = {.is_silent = true};
+  ASSERT_FALSE(configure_resolver(loop_, impatient({server_.address(), second.address()}, 2)));
+  EXPECT_EQ(error_of("silent.test", {.ipv6 = false}), NameError::timeout);
+  turn();
+  EXPECT_EQ(server_.udp_questions, 2);
+  EXPECT_EQ(second.udp_questions, 2);
+}
+
+TEST_F(ResolvingTest, SaysThatNoServerCanBeReached) {
+  Address nobody;
+  {
+    nobody = NameServer(loop_).address();
+  }
+  ASSERT_FALSE(configure_resolver(loop_, with_servers({nobody})));
+  EXPECT_EQ(error_of("both.test"), NameError::unreachable);
+}
+
+TEST_F(ResolvingTest, AsksTheNextServerWhenOneFailsOrIsSilent) {
+  NameServer first(loop_);
+  first.names["both.test"] = {.code = 2};
+  first.names["six.test"] = {.is_silent = true};
+  ASSERT_FALSE(configure_resolver(loop_, impatient({first.address(), server_.address()}, 10)));
+  EXPECT_EQ(addresses_of("both.test").size(), 3u);
+  EXPECT_EQ(addresses_of("six.test"), Texts{"[2001:db8::6]:80"});
+}
+
+TEST_F(ResolvingTest, AsksAServerAtAnIpv6Address) {
+  NameServer six(loop_, Address::loopback_ipv6(0));
+  six.names["six.test"] = {.ipv6 = {"2001:db8::66"}};
+  ASSERT_FALSE(configure_resolver(loop_, with_servers({six.address()})));
+  EXPECT_EQ(addresses_of("six.test"), Texts{"[2001:db8::66]:80"});
+}
+
+TEST_F(ResolvingTest, AsksAgainOverTcpWhenAnAnswerIsCut) {
+  NameEntry& entry = server_.names["long.test"] = {.is_long = true};
+  for (int i = 0; i < 100; ++i) entry.ipv4.push_back("192.0.2." + std::to_string(i));
+  EXPECT_EQ(addresses_of("long.test", {.ipv6 = false}).size(), 100u);
+  EXPECT_EQ(server_.tcp_questions, 1);
+  // Failures come over TCP, too.
+  entry = {.code = 2, .is_long = true};
+  EXPECT_EQ(error_of("long.test", {.ipv6 = false}), NameError::server_failure);
+}
+
+TEST_F(ResolvingTest, SaysThatItFailedWhenTheServerHangsUp) {
+  server_.names["long.test"] = {.is_long = true, .hangs_up = true};
+  EXPECT_EQ(error_of("long.test", {.ipv6 = false}), NameError::server_failure);
+}
+
+TEST_F(ResolvingTest, IsNotTakenInByAnswersToOtherQuestions) {
+  server_.names["both.test"].is_forged = true;
+  EXPECT_EQ(addresses_of("both.test").size(), 3u);
+  EXPECT_EQ(server_.udp_questions, 2);
+}
+
+TEST_F(ResolvingTest, HasOneResultWhateverTheServerSays) {
+  Random random(5);
+  int spoilt = 0;
+  server_.mangle = [&](std::string& answer) {
+    ++spoilt;
+    if (random.one_in(4)) answer.resize(random.below(answer.size() + 8));
+    for (std::size_t i = random.below(4); i > 0 && !answer.empty(); --i)
+      answer[random.below(answer.size())] = static_cast<char>(random.below(256));
+  };
+  server_.names["alias.test"] = {.alias = "both.test"};
+  ASSERT_FALSE(configure_resolver(loop_, impatient({server_.address()}, 1)));
+  for (int i = 0; i < 150; ++i) {
+    const int before = results_;
+    const Resolving resolving = ask(i % 2 == 0 ? "both.test" : "alias.test");
+    run_until(loop_, [&] { return results_ > before; });
+    turn(2);
+    EXPECT_EQ(results_, before + 1);
+    EXPECT_NE(addresses_.empty(), !error_);
+  }
+  EXPECT_GT(spoilt, 100);
+}
+
+TEST_F(ResolvingTest, GivesUpInTime) {
+  const Nanos before = loop_.now();
+  EXPECT_EQ(error_of("silent.test", {.timeout = 20ms}), NameError::timeout);
+  EXPECT_GE(loop_.now() - before, 20ms);
+  EXPECT_EQ(addresses_of("slow.test", {.timeout = 5s}), Texts{"192.0.2.9:80"});
+}
+
+// More than a socket holds: some are lost and asked for again.
+TEST_F(ResolvingTest, AnswersManyQuestionsAtOnce) {
+  ASSERT_FALSE(configure_resolver(loop_, impatient({server_.address()}, 10)));
+  std::list<Resolving> all;
+  for (int i = 0; i < 200; ++i) {
+    const std::string name = "many" + std::to_string(i) + ".test";
+    if (i % 2 == 0) server_.names[name] = {.ipv4 = {"192.0.2.4"}};
+    all.push_back(ask(name));
+  }
+  run_until(loop_, [&] { return results_ == 200; });
+  turn();
+  EXPECT_EQ(results_, 200);
+}
+
+// ---- the configuration
+
+TEST_F(ResolvingTest, ReadsTheConfigurationAgainWhenItHasChanged) {
+  OwnFile file("resolv_conf", "search one.test\n");
+  ResolverOptions options = with_servers({server_.address()});
+  options.resolv_conf = file.path();
+  ASSERT_FALSE(configure_resolver(loop_, options));
+  server_.names["db.one.test"] = {.ipv4 = {"192.0.2.1"}};
+  server_.names["db.other.test"] = {.ipv4 = {"192.0.2.2"}};
+  EXPECT_EQ(addresses_of("db"), Texts{"192.0.2.1:80"});
+
+  file.write("search other.test\n# changed\n");
+  EXPECT_EQ(addresses_of("db"), Texts{"192.0.2.2:80"});
+}
+
+TEST_F(ResolvingTest, RefusesConfigurationsThatMakeNoSense) {
+  for (const ResolverOptions& options :
+       {ResolverOptions{.timeout = -1ms}, ResolverOptions{.timeout = 3min},
+        ResolverOptions{.tries = -1}, ResolverOptions{.tries = 11}}) {
+    EXPECT_EQ(configure_resolver(loop_, options), std::errc::invalid_argument);
+  }
+  EXPECT_EQ(addresses_of("both.test").size(), 3u);
+}
+
+TEST_F(ResolvingTest, RefusesServersThatAreNoAddressesAndChangesUnderWay) {
+  EXPECT_EQ(configure_resolver(loop_, with_servers({*Address::path("/tmp/s")})),
+            std::errc::invalid_argument);
+  EXPECT_EQ(configure_resolver(loop_, with_servers({Address()})), std::errc::invalid_argument);
+  {
+    const Resolving resolving = ask("slow.test");
+    EXPECT_EQ(configure_resolver(loop_, with_servers({server_.address()})),
+              std::errc::device_or_resource_busy);
+  }
+  EXPECT_FALSE(configure_resolver(loop_, with_servers({server_.address()})));
+}
+
+// ---- cancelling and destroying
+
+TEST_F(ResolvingTest, CallsNobodyWhenItIsCancelledWhateverHasHappened) {
+  const std::int64_t active = loop_.active_count();
+  const std::vector<int> fds = open_fds();
+  for (const std::string_view name : {"both.test", "slow.test", "silent.test", "nobody.test",
+                                      "192.0.2.1", "localhost", "", "a..b"}) {
+    for (int turns = 0; turns < 6; ++turns) {
+      Resolving resolving = ask(name);
+      const int before = results_;
+      for (int i = 0; i < turns && results_ == before; ++i) loop_.run(Run::no_wait);
+      const int after = results_;
+      resolving.cancel();
+      turn();
+      EXPECT_EQ(results_, after) << name << " after " << turns << " turns";
+    }
+  }
+  become_quiet(active);
+  EXPECT_EQ(open_fds(), fds);
+}
+
+TEST_F(ResolvingTest, GoesOnForTheOthersWhenOneIsCancelled) {
+  Resolving first = ask("slow.test");
+  const Resolving second = ask("slow.test");
+  turn();
+  first.cancel();
+  run_until(loop_, [&] { return results_ == 1; });
+  EXPECT_EQ(addresses_, Texts{"192.0.2.9:80"});
+}
+
+TEST_F(ResolvingTest, ForgetsCancelledQuestionsWhenTheLastOneIsAnswered) {
+  const std::int64_t active = loop_.active_count();
+  Resolving silent = ask("silent.test");
+  const Resolving second = ask("both.test");
+  silent.cancel();
+  run_until(loop_, [&] { return results_ == 1; });
+  EXPECT_EQ(loop_.active_count(), active);
+}
+
+TEST_F(ResolvingTest, MayBeDestroyedInsideItsCallback) {
+  for (const std::string_view name : {"both.test", "nobody.test", "192.0.2.1", "", "silent.test"}) {
+    std::optional<Resolving> resolving;
+    int calls = 0;
+    resolving.emplace(resolve(loop_, name, 80,
+                              [&](std::expected<std::vector<Address>, std::error_code>) {
+                                ++calls;
+                                resolving.reset();
+                              },
+                              {.timeout = 30ms}));
+    run_until(loop_, [&] { return calls == 1; });
+    EXPECT_FALSE(resolving.has_value());
+  }
+}
+
+TEST_F(ResolvingTest, MayAskInsideItsCallback) {
+  Resolving resolving;
+  int calls = 0;
+  std::function<void()> again = [&] {
+    resolving = resolve(loop_, calls % 2 == 0 ? "both.test" : "nobody.test", 80,
+                        [&](std::expected<std::vector<Address>, std::error_code>) {
+                          if (++calls < 10) again();
+                        });
+  };
+  again();
+  run_until(loop_, [&] { return calls == 10; });
+}
+
+TEST_F(ResolvingTest, MayLoseItsLoop) {
+  const std::vector<int> fds = open_fds();
+  for (const std::string_view name : {"silent.test", "both.test", "192.0.2.1"}) {
+    for (int turns = 0; turns < 3; ++turns) {
+      std::unique_ptr<Loop> loop = *Loop::create();
+      ASSERT_FALSE(configure_resolver(*loop, with_servers({server_.address()})));
+      const int before = results_;
+      std::list<Resolving> all;
+      for (int i = 0; i < 3; ++i) all.push_back(resolve(*loop, name, 80, note()));
+      all.pop_front();
+      for (int i = 0; i < turns; ++i) loop->run(Run::no_wait);
+      const int after = results_;
+      loop.reset();
+      all.clear();
+      EXPECT_EQ(results_, after);
+      EXPECT_LE(results_ - before, 2);
+    }
+  }
+  EXPECT_EQ(open_fds(), fds);
+}
+
+TEST_F(ResolvingTest, SurvivesRandomAskingAndCancelling) {
+  Random random(7);
+  const std::string_view names[] = {"both.test",   "six.test",  "silent.test", "slow.test",
+                                    "nobody.test", "localhost", "192.0.2.1"};
+  const std::int64_t active = loop_.active_count();
+  std::vector<Resolving> all(16);
+  int asked = 0;
+  for (int i = 0; i < 3000; ++i) {
+    Resolving& one = all[random.below(all.size())];
+    if (random.one_in(3)) {
+      one.cancel();
+    } else {
+      one = resolve(loop_, names[random.below(std::size(names))], 80, note(),
+                    {.timeout = random.one_in(4) ? 1ms : 0ms});
+      ++asked;
+    }
+    if (random.one_in(2)) loop_.run(Run::no_wait);
+  }
+  all.clear();
+  turn();
+  EXPECT_LE(results_, asked);
+  EXPECT_GT(results_, 0);
+  become_quiet(active);
+}
+
+// ---- the system refuses
+
+TEST_F(ResolvingTest, SaysThatThereIsNoSocketAndRecovers) {
+  for (const int error : {EMFILE, ENFILE, ENOMEM}) {
+    sys::FaultPlan plan;
+    plan.fail_share(sys::Call::socket, 1, error, 1);
+    {
+      const sys::FaultScope scope(plan);
+      EXPECT_EQ(error_of("both.test"), std::error_code(error, std::system_category()));
+    }
+    EXPECT_EQ(addresses_of("both.test").size(), 3u);
+  }
+}
+
+// From here on the kernel gives this process no more descriptors.
+class NoDescriptors {
+ public:
+  NoDescriptors() {
+    ::getrlimit(RLIMIT_NOFILE, &before_);
+    const int free = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+    ::close(free);
+    limit(static_cast<rlim_t>(free));
+  }
+  ~NoDescriptors() { limit(before_.rlim_cur); }
+
+ private:
+  void limit(rlim_t most) const {
+    const rlimit limits{.rlim_cur = most, .rlim_max = before_.rlim_max};
+    ::setrlimit(RLIMIT_NOFILE, &limits);
+  }
+  rlimit before_{};
+};
+
+// It would ask a server on this machine for ever, did it take the file for an empty one.
+TEST_F(ResolvingTest, TakesNoConfigurationThatItHasNoDescriptorToRead) {
+  OwnFile file("resolv_conf", "search one.test\n");
+  ResolverOptions options = with_servers({server_.address()});
+  options.resolv_conf = file.path();
+  server_.names["db.one.test"] = {.ipv4 = {"192.0.2.1"}};
+  {
+    const NoDescriptors none;
+    EXPECT_EQ(configure_resolver(loop_, options), std::errc::too_many_files_open);
+    EXPECT_EQ(error_of("db"), std::errc::too_many_files_open);
+  }
+  ASSERT_FALSE(configure_resolver(loop_, options));
+  EXPECT_EQ(addresses_of("db"), Texts{"192.0.2.1:80"});
+  file.write("search other.test one.test\n");
+  {
+    const NoDescriptors none;
+    EXPECT_EQ(error_of("db"), std::errc::too_many_files_open);
+  }
+  EXPECT_EQ(addresses_of("db"), Texts{"192.0.2.1:80"});
+  EXPECT_EQ(server_.udp_questions, 6);
+}
+
+// select() knows no higher ones.
+TEST_F(ResolvingTest, AsksThroughDescriptorsAboveAThousand) {
+  rlimit limits{};
+  ::getrlimit(RLIMIT_NOFILE, &limits);
+  if (limits.rlim_max < 2000) GTEST_SKIP() << "skipped: needs 2000 descriptors";
+  limits.rlim_cur = std::max<rlim_t>(limits.rlim_cur, 2000);
+  ::setrlimit(RLIMIT_NOFILE, &limits);
+  std::list<sys::Descriptor> filling;
+  do {
+    filling.emplace_back(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  } while (filling.back().get() < 1100);
+  server_.names["long.test"] = {.ipv4 = {"192.0.2.1"}, .is_long = true};
+  EXPECT_EQ(addresses_of("both.test").size(), 3u);
+  EXPECT_EQ(addresses_of("long.test"), Texts{"192.0.2.1:80"});
+}
+
+TEST_F(ResolvingTest, SurvivesWhatBefallsItsSockets) {
+  struct {
+    sys::Call call;
+    int error;
+  } const faults[] = {{sys::Call::connect, ENETUNREACH},  {sys::Call::connect, EINTR},
+                      {sys::Call::send, EAGAIN},          {sys::Call::send, ENOBUFS},
+                      {sys::Call::send, EPERM},           {sys::Call::receive, EAGAIN},
+                      {sys::Call::receive, ECONNREFUSED}, {sys::Call::receive, ENOMEM}};
+  for (const auto& fault : faults) {
+    ASSERT_FALSE(configure_resolver(loop_, impatient({server_.address()}, 2)));
+    for (const double share : {0.3, 1.0}) {
+      sys::FaultPlan plan;
+      plan.fail_share(fault.call, share, fault.error, 3);
+      const sys::FaultScope scope(plan);
+      const int before = results_;
+      {
+        const Resolving one = ask("both.test");
+        const Resolving two = ask("nobody.test");
+        run_until(loop_, [&] { return results_ == before + 2; });
+      }
+      turn();
+      EXPECT_EQ(results_, before + 2);
+      if (share == 1) {
+        EXPECT_TRUE(error_);
+      }
+    }
+    ASSERT_FALSE(configure_resolver(loop_, with_servers({server_.address()})));
+    EXPECT_EQ(addresses_of("both.test").size(), 3u);
+  }
+}
+
+TEST_F(ResolvingTest, DoesWithoutAHostsFileThatCannotBeRead) {
+  sys::FaultPlan plan;
+  plan.fail_share(sys::Call::open, 1, EACCES, 1);
+  const sys::FaultScope scope(plan);
+  EXPECT_EQ(addresses_of("both.test").size(), 3u);
+  EXPECT_GT(plan.failures(sys::Call::open), 0u);
+}
+
+}  // namespace
+}  // namespace spate::testing
