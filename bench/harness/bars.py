@@ -122,6 +122,77 @@ def post_bars(results):
                       where)
 
 
+def ahead_of_peers(results, workload, metric):
+    """Ours against every peer in every case: where it does worst."""
+    worst, where = worst_against_peers(results, workload, metric, results.cases(workload))
+    return at_most(f"{workload} {metric}, worst column: cost of spate / best peer", worst, 1, where)
+
+
+def fewest_instructions(results, workload):
+    """By operation, ours against the peer that needs fewest."""
+    me = ours(results, workload)
+    operations = dict.fromkeys(op for w, op, metric, _ in results.counts
+                               if w == workload and metric == "instructions_per_op")
+    for op in operations:
+        def count(name):
+            return results.counts.get((workload, op, "instructions_per_op", name))
+        others = [(count(name), name) for name in peers(results, workload) if count(name)]
+        least, who = min(others, default=(None, ""))
+        ratio = count(me) / least if least and count(me) else None
+        yield at_most(f"{workload} instructions a {op}: spate / fewest of all peers", ratio, 1, who)
+
+
+def pingpong_bars(results):
+    me = ours(results, "pingpong")
+    worst, where = worst_of((results.cost_ratio("pingpong", key, "mib_per_s", me, "floor"),
+                             title(key)) for key in results.cases("pingpong"))
+    text = f"pingpong, worst column: spate / floor ({where})"
+    yield at_least(text, 1 / worst if worst else None, 0.97)
+    yield ahead_of_peers(results, "pingpong", "mib_per_s")
+    # Of n connections that are ready at once each may cost 2, and the wait 1. Some of the hundred
+    # arrive while others are served, so that there are a few waits more.
+    for op, limit in (("message, 1 connection", 3.01), ("message, 100 connections", 2.1)):
+        calls = results.counts.get(("pingpong", op, "syscalls_per_op", me))
+        yield at_most(f"pingpong system calls a {op}", calls, limit)
+    yield from fewest_instructions(results, "pingpong")
+
+
+def header_body_bars(results):
+    yield ahead_of_peers(results, "header_body", "seconds")
+    yield from fewest_instructions(results, "header_body")
+
+
+def rate_bars(workload, metric):
+    def bars(results):
+        yield ahead_of_peers(results, workload, metric)
+        yield from fewest_instructions(results, workload)
+    return bars
+
+
+def idle_bars(results):
+    me = ours(results, "idle")
+    for key in results.cases("idle"):
+        def of(metric):
+            return results.median("idle", key, metric, me) if me else None
+        whole, own = of("bytes_per_connection"), of("user_bytes")
+        library = whole - own if whole is not None and own is not None else None
+        yield at_most(f"idle {title(key)}: bytes of spate's own", library, 128)
+
+
+def latency_bars(results):
+    me = ours(results, "latency")
+    keys = {dict(key)["busy_poll_us"]: key for key in results.cases("latency")}
+    polling = [key for window, key in keys.items() if window > 0]
+    medians = [results.median("latency", keys.get(0), "p50_us", name)
+               for name in peers(results, "latency")]
+    best = min((m for m in medians if m is not None), default=None)
+    for key in polling:
+        mine = results.median("latency", key, "p50_us", me)
+        yield at_least(f"latency {title(key)}: median of the best peer, which blocks / spate",
+                       best / mine if best and mine else None, 2)
+    yield from fewest_instructions(results, "latency")
+
+
 def programs_bars(results):
     for original, twin in results.pairs("programs"):
         for key in results.cases("programs"):
@@ -132,6 +203,10 @@ def programs_bars(results):
 
 def verdicts(results):
     bars = {"fd": fd_bars, "watchers": watchers_bars, "timers": timers_bars, "post": post_bars,
+            "pingpong": pingpong_bars, "header_body": header_body_bars,
+            "threads": rate_bars("threads", "mib_per_s"),
+            "churn": rate_bars("churn", "connections_per_s"), "idle": idle_bars,
+            "latency": latency_bars, "udp": rate_bars("udp", "packets_per_s"),
             "programs": programs_bars}
     assert bars.keys() == workloads.ALL.keys()
     return [verdict for name, function in bars.items() if name in results.workloads()

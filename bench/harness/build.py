@@ -83,8 +83,9 @@ def contestants():
         variants = workloads.VARIANTS.get((row["workload"], row["contestant"]),
                                           {row["contestant"]: {}})
         for name, arguments in variants.items():
+            reason = row["left_out"] or workloads.CANNOT.get((row["workload"], name), "")
             original = Contestant(row["workload"], name, row["binary"], row["program"],
-                                  (*row["arguments"].items(), *arguments.items()), row["left_out"])
+                                  (*row["arguments"].items(), *arguments.items()), reason)
             found.append(original)
             if row["contestant"] in workloads.TWINNED.get(row["workload"], ()):
                 found.append(original.twin())

@@ -17,6 +17,8 @@ COLOURS = {
     "libev_libevent": "#aec7e8", "libevent": "#2ca02c", "libevent_changelist": "#98df8a",
     "libuv": "#9467bd", "asio": "#ff7f0e", "glib": "#8c564b", "mutex": "#7f7f7f",
     "lockfree": "#bcbd22", "concurrentqueue": "#17becf",
+    "libevent_direct": "#98df8a", "asio_buffered": "#ffbb78", "asio_wait": "#ffbb78",
+    "muduo": "#e7ba52", "evpp": "#6b6ecf",
     "memcached": "#2ca02c", "nghttpd": "#1f77b4",
 }
 
@@ -30,7 +32,12 @@ def draw(results, workload):
     if not available():
         return
     painters = {"fd": fd_charts, "watchers": watchers_chart, "timers": timers_chart,
-                "post": post_chart, "programs": programs_chart}
+                "post": post_chart, "pingpong": pingpong_chart, "header_body": header_body_chart,
+                "threads": threads_chart, "programs": programs_chart,
+                "churn": bars_chart("churn", "connections_per_s"),
+                "idle": bars_chart("idle", "bytes_per_connection", "cpu_percent"),
+                "latency": bars_chart("latency", "p50_us", "p99_us", "p999_us"),
+                "udp": bars_chart("udp", "packets_per_s")}
     yield from painters[workload](results)
 
 
@@ -143,3 +150,46 @@ def programs_chart(results):
     for axes, key in zip(row.flat, keys):
         plot_bars(axes, results, "programs", "requests_per_s", key)
     yield finished(figure, "programs, requests a second")
+
+
+def pingpong_chart(results):
+    """As published: throughput over the number of connections, by size of the block."""
+    blocks = sorted({dict(key)["block"] for key in results.cases("pingpong")})
+    columns = min(3, len(blocks))
+    rows = -(-len(blocks) // columns)
+    figure, grid = pyplot.subplots(rows, columns, figsize=(13, 4 * rows), squeeze=False)
+    for axes, block in zip(grid.flat, blocks):
+        plot_lines(axes, results, "pingpong", "mib_per_s", "connections", {"block": block})
+        logarithmic(axes)
+    for axes in list(grid.flat)[len(blocks):]:
+        axes.axis("off")
+    yield finished(figure, "pingpong, MiB a second")
+
+
+def over_threads(results, workload, metric):
+    sizes = sorted({dict(key)["connections"] for key in results.cases(workload)})
+    figure, row = pyplot.subplots(1, len(sizes), figsize=(13, 4.5), squeeze=False)
+    for axes, size in zip(row.flat, sizes):
+        plot_lines(axes, results, workload, metric, "threads", {"connections": size})
+    return figure
+
+
+def header_body_chart(results):
+    yield finished(over_threads(results, "header_body", "seconds"), "header_body, seconds")
+
+
+def threads_chart(results):
+    yield finished(over_threads(results, "threads", "mib_per_s"), "threads, MiB a second")
+
+
+def bars_chart(workload, *metrics):
+    """A painter: a row of bars a case, one column a metric."""
+    def paint(results):
+        keys = results.cases(workload)
+        figure, grid = pyplot.subplots(len(keys), len(metrics), squeeze=False,
+                                       figsize=(5.5 * max(2, len(metrics)), 2.6 * len(keys)))
+        for row, key in zip(grid, keys):
+            for axes, metric in zip(row, metrics):
+                plot_bars(axes, results, workload, metric, key)
+        yield finished(figure, workload)
+    return paint

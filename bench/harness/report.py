@@ -12,6 +12,13 @@ TITLES = {
     "watchers": "watchers: make, call and destroy",
     "timers": "timers: start, restart, stop, expire",
     "post": "post: tasks from other threads",
+    "pingpong": "pingpong: bytes to and fro",
+    "header_body": "header_body: growing messages to and fro",
+    "threads": "threads: pingpong with several",
+    "churn": "churn: connect, ask, be answered, close",
+    "idle": "idle: memory and timeouts",
+    "latency": "latency: one round trip",
+    "udp": "udp: packets to and fro",
     "programs": "programs: servers of the distribution",
 }
 

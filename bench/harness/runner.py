@@ -7,8 +7,6 @@ import sys
 
 from harness import workloads
 
-TIMEOUT_S = 300
-
 
 class Refused(Exception):
     """The contestants differ in the work they do, or one fails: nothing is timed."""
@@ -47,24 +45,28 @@ def pinned_core():
     return max(os.sched_getaffinity(0))
 
 
-def run_once(contestant, params, pinned):
+def run_once(contestant, params, pinned, timeout_s):
     command = contestant.command(params)
 
     def pin():
         os.sched_setaffinity(0, {pinned_core()})
 
     try:
-        done = subprocess.run(command, text=True, capture_output=True, timeout=TIMEOUT_S,
+        done = subprocess.run(command, text=True, capture_output=True, timeout=timeout_s,
                               env=contestant.environment, preexec_fn=pin if pinned else None,
                               check=False)
     except subprocess.TimeoutExpired:
-        raise Refused(f"{' '.join(command)}: no end after {TIMEOUT_S} s") from None
+        raise Refused(f"{' '.join(command)}: no end after {timeout_s} s") from None
     if done.returncode != 0:
         raise Refused(f"{' '.join(command)}: status {done.returncode}: {done.stderr[-500:]}")
     try:
         return parse(done.stdout)
     except ValueError as error:
         raise Refused(f"{' '.join(command)}: not the protocol: {error}") from None
+
+
+def run_case(workload, case, contestant):
+    return run_once(contestant, case.params_of(contestant.name), workload.pinned, case.timeout_s)
 
 
 def differences(outputs):
@@ -84,7 +86,8 @@ def check(workload, contestants):
         if wrong:
             raise Refused(f"{workload.name} {c.name}: it would run on {', '.join(wrong)}")
     for case in workload.check:
-        outputs = {c.name: run_once(c, case.params, workload.pinned) for c in contestants}
+        outputs = {c.name: run_case(workload, case, c) for c in contestants
+                   if case.params_of(c.name) is not None}
         told = differences(outputs)
         if told:
             raise Refused(f"{workload.name} {case.title}: unequal work: " + "; ".join(told))
@@ -106,15 +109,16 @@ def measure(workload, contestants, repeats, sink, progress=None):
     """
     for number, case in enumerate(workload.cases):
         ready = [c for c in contestants if case.params_of(c.name) is not None]
-        for repeat in range(repeats):
+        times = min(repeats, case.most_repeats)
+        for repeat in range(times):
             if progress:
                 progress(f"{workload.name} {number + 1}/{len(workload.cases)} {case.title} "
-                         f"repeat {repeat + 1}/{repeats}")
+                         f"repeat {repeat + 1}/{times}")
             outputs = {c.name: [] for c in ready}
             for run in range(case.runs):
                 first = (repeat * case.runs + run) % max(1, len(ready))
                 for c in ready[first:] + ready[:first]:
-                    outputs[c.name].append(run_once(c, case.params_of(c.name), workload.pinned))
+                    outputs[c.name].append(run_case(workload, case, c))
             for c in ready:
                 emit(workload, case, c, best(outputs[c.name]), repeat, sink)
 

@@ -2,12 +2,20 @@
 import dataclasses
 import os
 import resource
+import sys
 
 # A program that stands for several contestants: name -> extra arguments.
 VARIANTS = {
     ("fd", "spate"): {f"spate_{name}": {"backend": name} for name in ("epoll", "poll", "select")},
     ("fd", "libevent"): {"libevent": {}, "libevent_changelist": {"changelist": 1}},
+    **{(name, "libevent"): {"libevent": {}, "libevent_direct": {"direct": 1}}
+       for name in ("pingpong", "header_body", "threads", "churn", "latency")},
+    ("header_body", "asio"): {"asio": {}, "asio_buffered": {"buffered": 1}},
+    ("idle", "asio"): {"asio": {}, "asio_wait": {"wait": 1}},
 }
+
+# Contestants that cannot do what a workload asks for, and why.
+CANNOT = {("idle", name): "has no idle timeouts" for name in ("floor", "muduo", "evpp")}
 
 # Programs whose libev or libevent spate's drop-in can take the place of, by workload: each
 # contestant of theirs gains a twin, the same program on the drop-in.
@@ -26,7 +34,8 @@ ORDER = ["spate", "spate_epoll", "spate_uring", "spate_poll", "spate_select", "f
          "mutex"]
 
 # Metrics of which more is better; of all others less is.
-RATES = {"posts_per_s", "requests_per_s"}
+RATES = {"posts_per_s", "requests_per_s", "mib_per_s", "messages_per_s", "connections_per_s",
+         "packets_per_s"}
 
 TWIN = "_on_spate"
 
@@ -52,6 +61,8 @@ class Case:
     runs: int = 1  # program runs a repetition; the best value of each metric counts
     overrides: dict = dataclasses.field(default_factory=dict)  # contestant -> params, None: not run
     hidden: tuple = ()  # parameters that do not tell cases apart
+    most_repeats: int = 1000  # of a case that is so long that one repetition says as much as five
+    timeout_s: int = 300  # for one program run
 
     def params_of(self, contestant):
         override = self.overrides.get(original_of(contestant), {})
@@ -86,11 +97,26 @@ class Workload:
     pinned: bool = True
 
 
+def most_descriptors():
+    """How many a process may open: the hard limit, to which every program raises its own."""
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    return float("inf") if limit == resource.RLIM_INFINITY else limit
+
+
 def larger_sizes():
     """The published sizes beyond 9,900 pairs, as far as this process may open descriptors."""
-    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    limit = float("inf") if limit == resource.RLIM_INFINITY else limit
-    return [pairs for pairs in (20000, 50000, 100000) if 2 * pairs + 100 <= limit]
+    return [pairs for pairs in (20000, 50000, 100000) if 2 * pairs + 100 <= most_descriptors()]
+
+
+def possible(workload, connections):
+    """Those numbers of connections for which server and client may each open enough descriptors."""
+    allowed = [n for n in connections if n + 100 <= most_descriptors()]
+    for n in connections:
+        if n not in allowed:
+            print(f"bench: {workload}: {n:,} connections left out: they need {n + 100:,} file "
+                  f"descriptors, and the hard limit is {most_descriptors():,} (ulimit -Hn)",
+                  file=sys.stderr)
+    return allowed
 
 
 def fd(quick):
@@ -181,6 +207,105 @@ def post(quick):
     return Workload("post", cases, check, counts, pinned=False)
 
 
+def pingpong_case(connections, block, threads, milliseconds):
+    params = {"connections": connections, "block": block, "threads": threads,
+              "milliseconds": milliseconds}
+    return Case(params, hidden=("milliseconds",))
+
+
+def pingpong(quick):
+    milliseconds = 250 if quick else 1000
+    columns = possible("pingpong", [1, 10, 100, 1000, 10000])
+    cases = [pingpong_case(n, 16384, 1, milliseconds) for n in columns]
+    for block in (64, 409600) if quick else (64, 1024, 4096, 81920, 409600):
+        for n in [100] if quick else columns:
+            if n * block <= 2**30:  # all of it may be waiting somewhere
+                cases.append(pingpong_case(n, block, 1, milliseconds))
+    check = [Case({"connections": n, "block": block, "messages": messages, "verify": 1})
+             for n, block, messages in ((20, 16384, 20), (100, 64, 20), (3, 409600, 5))]
+    one = {"connections": 1, "block": 16384}
+    many = {"connections": 100, "block": 64, "lockstep": 1}
+    counts = [Count("message, 1 connection", "message", {**one, "messages": 200},
+                    {**one, "messages": 2200}),
+              Count("message, 100 connections", "message", {**many, "messages": 10},
+                    {**many, "messages": 60})]
+    return Workload("pingpong", cases, check, counts, pinned=False)  # the load pins itself
+
+
+def threads(quick):
+    cases = [pingpong_case(n, 16384, count, 250 if quick else 1000)
+             for n in ([100] if quick else [100, 1000])
+             for count in ((1, 2) if quick else (1, 2, 4, 8))]
+    base = {"connections": 8, "block": 16384, "threads": 2}
+    check = [Case({**base, "messages": 50, "verify": 1})]
+    counts = [Count("message, 2 threads", "message", {**base, "messages": 50},
+                    {**base, "messages": 300})]
+    return Workload("threads", cases, check, counts, pinned=False)
+
+
+def header_body(quick):
+    total_count = 2048 if quick else 8192
+    cases = []
+    for n in [100] if quick else possible("header_body", [100, 1000, 10000]):
+        for count in (1, 2) if quick else (1, 2, 3, 4, 6, 8):
+            cases.append(Case({"connections": n, "threads": count, "total_count": total_count},
+                              most_repeats={1000: 3, 10000: 1}.get(n, 1000), timeout_s=3600))
+    check = [Case({"connections": n, "threads": count, "total_count": 512, "verify": 1})
+             for n, count in ((1, 1), (50, 1), (50, 2))]
+    base = {"connections": 10, "threads": 1}
+    counts = [Count("message", "message", {**base, "total_count": 100},
+                    {**base, "total_count": 1100})]
+    return Workload("header_body", cases, check, counts, pinned=False)
+
+
+def churn(quick):
+    cases = [Case({"connections": n, "milliseconds": 300 if quick else 2000},
+                  hidden=("milliseconds",)) for n in ([100] if quick else [100, 1000])]
+    check = [Case({"connections": 20, "count": 500})]
+    base = {"connections": 20}
+    counts = [Count("connection", "connection", {**base, "count": 200}, {**base, "count": 1200})]
+    return Workload("churn", cases, check, counts, pinned=False)
+
+
+def idle(quick):
+    counted = possible("idle", [10000])
+    quiet = {"idle_ms": 60000, "heartbeat_ms": 0, "milliseconds": 1000}
+    beating = {"idle_ms": 2000, "heartbeat_ms": 500, "milliseconds": 2500 if quick else 6000}
+    cases = [Case({"connections": n, **how}, hidden=("milliseconds",),
+                  most_repeats=1 if quick else 1000)
+             for n in counted for how in ((beating,) if quick else (quiet, beating))]
+    check = [Case({"connections": 200, "idle_ms": 60000, "heartbeat_ms": 100, "milliseconds": 300}),
+             Case({"connections": 50, "idle_ms": 300, "milliseconds": 0, "expire": 1})]
+    base = {"idle_ms": 60000, "milliseconds": 0}
+    counts = [Count("connection made and greeted", "connection", {**base, "connections": 100},
+                    {**base, "connections": 600})]
+    return Workload("idle", cases, check, counts, pinned=False)
+
+
+def latency(quick):
+    peers = ("libev", "libevent", "libevent_direct", "libuv", "asio", "muduo", "evpp")
+    cases = [Case({"busy_poll_us": window, "block": 64, "milliseconds": 300 if quick else 2000},
+                  hidden=("block", "milliseconds"),
+                  overrides={name: None for name in peers} if window else {})
+             for window in (0, 200)]
+    base = {"block": 64, "busy_poll_us": 0}
+    check = [Case({**base, "messages": 300})]
+    counts = [Count("message", "message", {**base, "messages": 500}, {**base, "messages": 2500})]
+    return Workload("latency", cases, check, counts, pinned=False)
+
+
+def udp(quick):
+    cases = [Case({"size": size, "batch": batch, "milliseconds": 300 if quick else 1000},
+                  hidden=("milliseconds",)) for size in (64, 1200) for batch in (0, 1)]
+    check = [Case({"size": size, "batch": batch, "packets": 3000, "verify": 1})
+             for size in (64, 1200) for batch in (0, 1)]
+    counts = []
+    for batch, name in ((0, "packet"), (1, "packet, in batches")):
+        base = {"size": 64, "batch": batch}
+        counts.append(Count(name, "packet", {**base, "packets": 1000}, {**base, "packets": 9000}))
+    return Workload("udp", cases, check, counts, pinned=False)
+
+
 def programs(quick):
     servers = ("memcached", "nghttpd")
     cases = []
@@ -194,4 +319,6 @@ def programs(quick):
     return Workload("programs", cases, check, counts, pinned=False)  # the server alone is
 
 
-ALL = {"fd": fd, "watchers": watchers, "timers": timers, "post": post, "programs": programs}
+ALL = {"fd": fd, "watchers": watchers, "timers": timers, "post": post, "pingpong": pingpong,
+       "header_body": header_body, "threads": threads, "churn": churn, "idle": idle,
+       "latency": latency, "udp": udp, "programs": programs}

@@ -1,0 +1,213 @@
+/* What the clients that load server contestants share: starting the server on processors of its
+   own, asking it for its tally, connecting to it. None of this is a contestant's: every contestant
+   of a workload is loaded by the same program, on bare system calls. */
+#ifndef BENCH_HARNESS_LOAD_H
+#define BENCH_HARNESS_LOAD_H
+
+#include <arpa/inet.h>
+#include <dirent.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "harness/contestant.h"
+
+// Where server and client run.
+enum class Placement {
+  apart,     // Each on its half of the processors, as many of them as it has threads.
+  together,  // Both on one.
+};
+
+class ServerProcess {
+ public:
+  struct Tally {
+    std::uint64_t bytes = 0, accepted = 0, closed = 0, expired = 0;
+    std::uint64_t heap = 0, user_bytes = 0;
+  };
+
+  // Starts --program (under --under, if that is given) with all our arguments, and pins it and us.
+  // Under a tool that counts, nothing is pinned: it would only take longer.
+  ServerProcess(int argc, char** argv, Placement placement)
+      : threads_(std::size_t(bench_number(argc, argv, "threads", 1))) {
+    const char* program = bench_text(argc, argv, "program", nullptr);
+    if (program == nullptr) fail("--program is missing");
+    const std::string under = bench_text(argc, argv, "under", "");
+    bench_raise_fd_limit();
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0) bench_die("pipe2");
+    child_ = fork();
+    if (child_ == 0) {
+      prctl(PR_SET_PDEATHSIG, SIGKILL);
+      dup2(ends[1], STDOUT_FILENO);
+      if (under.empty()) pin(placement, false);
+      become(under + " \"$0\" \"$@\"", program, argc, argv);
+    }
+    close(ends[1]);
+    if (under.empty()) pin(placement, true);
+    output_ = fdopen(ends[0], "r");
+    std::istringstream ready(next_line("ready"));
+    ready >> pid_;
+    for (int port; ready >> port;) ports_.push_back(std::uint16_t(port));
+    if (ports_.empty()) fail("the server names no port");
+  }
+  ServerProcess(const ServerProcess&) = delete;
+  ServerProcess& operator=(const ServerProcess&) = delete;
+
+  std::size_t threads() const { return threads_; }
+
+  // Where connection number `i` goes: they are shared out evenly.
+  sockaddr_in address(std::size_t i) const {
+    sockaddr_in at = {};
+    at.sin_family = AF_INET;
+    at.sin_port = htons(ports_[i % ports_.size()]);
+    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    return at;
+  }
+
+  // While the server has nothing to do.
+  Tally tally() {
+    kill(pid_, SIGUSR1);
+    return read_tally();
+  }
+
+  // Ends it, when all that was sent has been answered.
+  Tally end() {
+    kill(pid_, SIGTERM);
+    const Tally told = read_tally();
+    int status = 0;
+    if (waitpid(child_, &status, 0) != child_) bench_die("waitpid");
+    if (status != 0) fail("the server ends with a failure");
+    return told;
+  }
+
+  // The time that all its threads have had on a processor.
+  std::uint64_t processor_ns() const {
+    const std::string tasks = "/proc/" + std::to_string(pid_) + "/task";
+    std::uint64_t sum = 0;
+    DIR* directory = opendir(tasks.c_str());
+    while (const dirent* entry = directory == nullptr ? nullptr : readdir(directory)) {
+      if (entry->d_name[0] == '.') continue;
+      FILE* file = fopen((tasks + "/" + entry->d_name + "/schedstat").c_str(), "r");
+      std::uint64_t spent = 0;
+      if (file != nullptr && fscanf(file, "%" SCNu64, &spent) == 1) sum += spent;
+      if (file != nullptr) fclose(file);
+    }
+    if (directory != nullptr) closedir(directory);
+    return sum;
+  }
+
+  std::uint64_t resident_bytes() const {
+    FILE* file = fopen(("/proc/" + std::to_string(pid_) + "/statm").c_str(), "r");
+    std::uint64_t size = 0, resident = 0;
+    if (file == nullptr || fscanf(file, "%" SCNu64 " %" SCNu64, &size, &resident) != 2)
+      bench_die("statm");
+    fclose(file);
+    return resident * std::uint64_t(sysconf(_SC_PAGESIZE));
+  }
+
+  [[noreturn]] static void fail(const char* what) {
+    fprintf(stderr, "%s\n", what);
+    exit(1);
+  }
+
+ private:
+  [[noreturn]] static void become(const std::string& command, const char* program, int argc,
+                                  char** argv) {
+    const std::string line = "exec " + command;
+    std::vector<char*> words = {const_cast<char*>("sh"), const_cast<char*>("-c"),
+                                const_cast<char*>(line.c_str()), const_cast<char*>(program)};
+    words.insert(words.end(), argv + 1, argv + argc);
+    words.push_back(nullptr);
+    execv("/bin/sh", words.data());
+    bench_die("/bin/sh");
+    _exit(1);
+  }
+
+  // The server has the first processors of its half, we have those of the other.
+  void pin(Placement placement, bool client) const {
+    cpu_set_t allowed, chosen;
+    CPU_ZERO(&allowed);
+    CPU_ZERO(&chosen);
+    if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;
+    std::vector<std::size_t> cpus;
+    for (std::size_t cpu = 0; cpu < CPU_SETSIZE; ++cpu)
+      if (CPU_ISSET(cpu, &allowed)) cpus.push_back(cpu);
+    const std::size_t half = cpus.size() / 2;
+    if (placement == Placement::together || half == 0) {
+      CPU_SET(cpus[0], &chosen);
+    } else {
+      for (std::size_t i = 0; i < half && i < threads_; ++i)
+        CPU_SET(cpus[(client ? half : 0) + i], &chosen);
+    }
+    sched_setaffinity(0, sizeof chosen, &chosen);
+  }
+
+  // The rest of the next line that begins with `word`. What is meant for the harness is passed on.
+  std::string next_line(const std::string& word) {
+    char line[1024];
+    while (fgets(line, sizeof line, output_) != nullptr) {
+      if (line[0] == '{') fputs(line, stdout);
+      if (std::string(line).starts_with(word + " ")) return line + word.size();
+    }
+    fail("the server has ended");
+  }
+
+  Tally read_tally() {
+    std::istringstream line(next_line("tally"));
+    Tally told;
+    line >> told.bytes >> told.accepted >> told.closed >> told.expired >> told.heap >>
+        told.user_bytes;
+    return told;
+  }
+
+  std::size_t threads_;
+  pid_t child_ = 0;  // What we started: a tool perhaps.
+  pid_t pid_ = 0;    // The server itself.
+  std::vector<std::uint16_t> ports_;
+  FILE* output_ = nullptr;
+};
+
+// A connected socket, non-blocking. Blocking connects are answered at once on the loopback device:
+// the backlog has room for all.
+inline int bench_connect(const sockaddr_in& to) {
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (fd < 0 && (errno == EMFILE || errno == ENFILE))
+    ServerProcess::fail("too few file descriptors for so many connections (ulimit -Hn)");
+  if (fd < 0 || connect(fd, reinterpret_cast<const sockaddr*>(&to), sizeof to) != 0)
+    bench_die("connect");
+  const int on = 1;
+  setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  if (fcntl(fd, F_SETFL, O_NONBLOCK) != 0) bench_die("fcntl");
+  return fd;
+}
+
+// Ends a connection so that none of it is left in TIME_WAIT, where thousands would slow down the
+// runs that follow.
+inline void bench_reset(int fd) {
+  const linger at_once = {1, 0};
+  setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+  close(fd);
+}
+
+// Bytes that are checked where they come back: of a connection, the one at `offset` is that of
+// bench_pattern(id, offset), and so on for kPatternRun.
+inline constexpr std::size_t kPatternRun = 1 << 20;
+
+inline const char* bench_pattern(std::size_t id, std::uint64_t offset) {
+  static constexpr std::size_t kPeriod = 251;
+  static const std::string bytes = [] {
+    std::string made(kPeriod + kPatternRun, 0);
+    for (std::size_t i = 0; i < made.size(); ++i) made[i] = char(i % kPeriod);
+    return made;
+  }();
+  return bytes.data() + (id * 17 + offset) % kPeriod;
+}
+
+#endif

@@ -1,0 +1,48 @@
+// Receives with UV_UDP_RECVMMSG (with --batch 0 without) and sends with uv_udp_try_send: libuv
+// sends in batches only what it has queued, which costs an allocation and a copy a packet.
+#include <uv.h>
+
+#include "harness/server.h"
+
+namespace {
+
+constexpr std::size_t kRoom = 64 * 65536;  // recvmmsg takes 64 KiB of it for each packet.
+
+class Server {
+ public:
+  Server(int socket, const ServerOptions& options, Tally& tally)
+      : batch_(options.number("batch", 1) != 0), tally_(tally), room_(new char[kRoom]) {
+    uv_loop_init(&loop_);
+    uv_udp_init_ex(&loop_, &handle_, AF_UNSPEC | (batch_ ? UV_UDP_RECVMMSG : 0));
+    handle_.data = this;
+    if (uv_udp_open(&handle_, socket) != 0) bench_die("uv_udp_open");
+    uv_udp_recv_start(&handle_, on_allocate, on_packet);
+  }
+
+  void run() { uv_run(&loop_, UV_RUN_DEFAULT); }
+  static void version() { bench_version(uv_version_string(), "libuv"); }
+
+ private:
+  static void on_allocate(uv_handle_t* handle, std::size_t, uv_buf_t* buffer) {
+    auto& server = *static_cast<Server*>(handle->data);
+    *buffer = uv_buf_init(server.room_.get(), server.batch_ ? kRoom : 65536);
+  }
+
+  static void on_packet(uv_udp_t* handle, ssize_t size, const uv_buf_t* buffer,
+                        const sockaddr* peer, unsigned) {
+    if (size <= 0 || peer == nullptr) return;  // Nothing more, or the end of a batch.
+    static_cast<Server*>(handle->data)->tally_.bytes += std::size_t(size);
+    const uv_buf_t packet = uv_buf_init(buffer->base, unsigned(size));
+    uv_udp_try_send(handle, &packet, 1, peer);
+  }
+
+  const bool batch_;
+  Tally& tally_;
+  const std::unique_ptr<char[]> room_;
+  uv_loop_t loop_;
+  uv_udp_t handle_;
+};
+
+}  // namespace
+
+int main(int argc, char** argv) { return ServerProgram<Server>::main(argc, argv, SOCK_DGRAM); }
