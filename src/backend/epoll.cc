@@ -95,7 +95,7 @@ class Epoll final : public Backend {
 
  private:
   static constexpr std::size_t kFirstBatch = 256;
-  static constexpr long kMaxBatch = 8192;
+  static constexpr long kMaxBatch = 1024;  // More at a time would cost memory and win nothing.
 
   std::error_code surround() {
     const long fd = sys::epoll_create();

@@ -74,8 +74,6 @@ std::string with_scope(std::string_view host, std::uint32_t scope) {
 
 }  // namespace
 
-Address::Address() : bytes_{}, size_(sizeof(sa_family_t)) {}
-
 template <class System>
 Address Address::make(const System& system, std::size_t size) {
   static_assert(sizeof(System) <= kCapacity);

@@ -13,6 +13,8 @@ namespace spate {
 
 namespace {
 
+// How often one connection reads before the others have their turn.
+constexpr int kReadsPerTurn = 16;
 // Room for one more arrival behind what is unread.
 constexpr std::size_t kArrival = 16 * 1024;
 
@@ -20,13 +22,18 @@ constexpr std::size_t kArrival = 16 * 1024;
 
 // False, as of all that follow: the connection is closed, or gone.
 bool Connection::receive() {
-  // Most have nothing out of the ordinary about them.
-  if (extra_ != nullptr || has(kTakesDescriptors)) return receive_with_care();
-  const std::span<std::byte> room = net().arrivals();
-  const long count = transport_->receive(*this, room);
-  if (count <= 0 || has(kDiscarding)) return on_received(count, room, false);
-  touch();
-  return hand_over(room.first(static_cast<std::size_t>(count)));
+  for (int reads = 1;; ++reads) {
+    // Most have nothing out of the ordinary about them.
+    if (extra_ != nullptr || has(kTakesDescriptors)) return receive_with_care();
+    const std::span<std::byte> room = net().arrivals();
+    const long count = transport_->receive(*this, room);
+    if (count <= 0 || has(kDiscarding)) return on_received(count, room, false);
+    touch();
+    const auto size = static_cast<std::size_t>(count);
+    if (!hand_over(room.first(size))) return false;
+    // Less than there was room for is all there was.
+    if (size < room.size() || reads == kReadsPerTurn || !wants_to_read()) return true;
+  }
 }
 
 bool Connection::receive_with_care() {

@@ -46,14 +46,14 @@ void PacketBatch::prepare(std::size_t index) {
 void PacketBatch::unpack(mmsghdr& message) {
   msghdr& header = message.msg_hdr;
   const sys::PacketInfo info = sys::packet_info(header);
-  const auto peer = Address::from_system(header.msg_name, header.msg_namelen).value_or(Address());
+  const auto peer = Address::from_system(header.msg_name, header.msg_namelen);
   const Bytes all(static_cast<const std::byte*>(header.msg_iov->iov_base), message.msg_len);
   const std::size_t segment = info.segment != 0 ? info.segment : all.size();
   std::size_t at = 0;
   do {
     Packet& packet = packets_[unpacked_++];
     packet.bytes = all.subspan(at, std::min(segment, all.size() - at));
-    packet.peer = peer;
+    packet.peer = peer ? *peer : Address();
     packet.local = info.local.size != 0 ? address_of(info.local) : Address();
     packet.ecn = static_cast<Ecn>(info.ecn);
     packet.truncated = (header.msg_flags & MSG_TRUNC) != 0;

@@ -65,9 +65,9 @@ class Array {
   static constexpr std::size_t kLarge = 4096;
 
   [[gnu::noinline]] bool grow(std::size_t wanted) {
-    // Large ones by a quarter: the kernel moves them without a copy, and room that nobody uses
+    // Large ones by an eighth: the kernel moves them without a copy, and room that nobody uses
     // counts.
-    const std::size_t more = capacity_ < kLarge ? capacity_ : capacity_ / 4;
+    const std::size_t more = capacity_ < kLarge ? capacity_ : capacity_ / 8;
     const std::size_t grown = capacity_ + more > kMinimum ? capacity_ + more : kMinimum;
     const std::size_t capacity = wanted > grown ? wanted : grown;
     if (capacity > SIZE_MAX / sizeof(T)) return false;

@@ -26,8 +26,8 @@ class SPATE_EXPORT Address {
   enum class Family : std::uint8_t { none, ipv4, ipv6, local };
   using Parsed = std::expected<Address, std::error_code>;
 
-  // None: what an unnamed unix socket has.
-  Address();
+  // None: what an unnamed unix socket has. What lies beyond the size is never looked at.
+  Address() : size_(2) { bytes_[0] = bytes_[1] = 0; }
 
   // One of the forms above, the port included. Errors: EINVAL for anything else, ERANGE for a port
   // beyond 65535, ENODEV for a scope that names no interface here, ENAMETOOLONG for a path beyond
