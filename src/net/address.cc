@@ -72,6 +72,12 @@ std::string with_scope(std::string_view host, std::uint32_t scope) {
   return text + '%' + (known.empty() ? std::to_string(scope) : std::string(known));
 }
 
+// A path that begins as abstract names do in text is given another beginning.
+std::string unix_prefix(bool is_abstract, std::string_view name) {
+  if (is_abstract) return "unix:@";
+  return name.starts_with('@') ? "unix:./" : "unix:";
+}
+
 }  // namespace
 
 Address::Address() : bytes_{}, size_(sizeof(sa_family_t)) {}
@@ -230,7 +236,7 @@ std::string Address::to_string() const {
     case Family::ipv6:
       return '[' + host() + "]:" + std::to_string(port());
     case Family::local:
-      return std::string(is_abstract() ? "unix:@" : "unix:") + std::string(name());
+      return unix_prefix(is_abstract(), name()) + std::string(name());
     case Family::none:
       break;
   }

@@ -26,14 +26,19 @@ ConnectRace::ConnectRace(Loop& loop, OnConnected callback, const ConnectOptions&
 void ConnectRace::add(std::vector<Address> addresses) {
   const bool was_waiting = next_ == addresses_.size() && next_ > 0 && !patience_.is_active();
   addresses_.insert(addresses_.end(), addresses.begin(), addresses.end());
-  if (was_waiting) patience_.start(runners_.empty() ? Nanos{0} : options_.attempt_delay);
+  if (was_waiting) try_soon(runners_.empty() ? Nanos{0} : options_.attempt_delay);
 }
 
 // The first address is tried from the loop too: whatever it answers, nobody is called before the
 // caller has its Connecting.
 void ConnectRace::start() {
   if (options_.timeout > Nanos{0}) limit_.start(options_.timeout);
-  patience_.start(Nanos{0});
+  try_soon(Nanos{0});
+}
+
+// Without memory to wait, at once.
+void ConnectRace::try_soon(Nanos delay) {
+  if (!patience_.start(delay)) patience_.feed();
 }
 
 void ConnectRace::try_next() {
@@ -43,7 +48,7 @@ void ConnectRace::try_next() {
     error_ = sys::error_code(result);
   }
   if (next_ < addresses_.size()) {
-    patience_.start(options_.attempt_delay);
+    try_soon(options_.attempt_delay);
   } else {
     lose_if_all_have_failed();
   }
@@ -74,7 +79,7 @@ long ConnectRace::prepare(int fd, const Address& address) {
 }
 
 void ConnectRace::on_answer(Runner& runner) {
-  const int error = sys::pending_error(runner.fd());
+  const int error = runner.error();
   if (error == 0) return win(runner.take());
   error_ = std::error_code(error, std::system_category());
   std::erase_if(runners_, [&](const auto& one) { return one.get() == &runner; });

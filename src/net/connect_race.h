@@ -8,7 +8,7 @@
 #include "spate/io.h"
 #include "spate/net/connect.h"
 #include "spate/timer.h"
-#include "sys/descriptor.h"
+#include "sys/socket.h"
 
 namespace spate {
 
@@ -37,7 +37,10 @@ class ConnectRace final : public ConnectAttempt {
       io_.stop();
       return std::move(socket_);
     }
-    int fd() const { return socket_.get(); }
+    // What became of the attempt. The kernel may have refused to watch it.
+    int error() const {
+      return io_.is_active() ? sys::pending_error(socket_.get()) : io_.error().value();
+    }
 
    private:
     void on_writable() { race_.on_answer(*this); }
@@ -47,6 +50,7 @@ class ConnectRace final : public ConnectAttempt {
     Io io_;
   };
 
+  void try_soon(Nanos delay);
   void try_next();
   long try_address(const Address& address);
   long prepare(int fd, const Address& address);

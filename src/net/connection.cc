@@ -45,7 +45,8 @@ Connection::Connection(Transport& transport, int fd) : transport_(&transport) {
 
 Connection::~Connection() {
   Net& net = this->net();
-  if (!has(kClosed)) transport_->close(*this, false);
+  if (!has(kClosed)) transport_->close(*this, has_queue());
+  if (net.is_alive()) net.loop().clear_pending(node_.head);
   transport_->leave(*this);
   net.leave();
 }
@@ -139,6 +140,9 @@ void Connection::abandon() {
     delete this;
   } else {
     linger();
+    if (deadline_place_ != 0) return;
+    shut(has_queue());  // Without memory for a deadline nobody would ever look at it again.
+    delete this;
   }
 }
 
@@ -175,6 +179,7 @@ int Connection::release() {
 bool Connection::write(Bytes bytes) {
   if (!is_writable()) return false;
   if (bytes.empty()) return true;
+  if (drops() && !has_room_for(bytes.size())) return false;  // Before a part of it is sent.
   if (has_queue()) return has_room_for(bytes.size()) && enqueue(bytes);
   WriteGather& gather = net().gather();
   if (gather.owner() != this) return send_now({&bytes, 1});
@@ -214,7 +219,8 @@ bool Connection::send_now(std::span<const Bytes> pieces) {
     left -= done;
     if (done == piece.size()) continue;
     // Half a message cannot be taken back: without memory for the rest, this is the end.
-    if (!has_room_for(piece.size() - done) || !enqueue(piece.subspan(done))) {
+    const bool has_room = drops() || has_room_for(piece.size() - done);
+    if (!has_room || !enqueue(piece.subspan(done))) {
       if (!has(kBroken)) on_broken(ENOMEM);
       return false;
     }
@@ -250,7 +256,7 @@ bool Connection::enqueue(Bytes bytes) {
 
 bool Connection::has_room_for(std::size_t size) {
   const QueueLimits limits = extra_ == nullptr ? QueueLimits{} : extra_->limits;
-  const std::size_t queued = extra_ == nullptr ? 0 : extra_->queue.size();
+  const std::size_t queued = this->queued();
   if (queued <= limits.most && size <= limits.most - queued) return true;
   if (limits.when_full == WhenFull::close) {
     error_ = -static_cast<std::int32_t>(Error::queue_full);
@@ -353,6 +359,7 @@ bool Connection::offer_unread() {
 
 bool Connection::on_peer_end() {
   set(kPeerEnded);
+  if (extra_ != nullptr) extra_->unread = Unread();
   update_wish();
   if (has(kBroken)) return finish(broken_error()), false;
   if (!call({}, [](StreamHandler& handler) { handler.on_end(); })) return false;
@@ -388,9 +395,10 @@ void Connection::settle_later() {
   if (!has(kInCallback) && net().is_alive()) net().loop().feed(node_.head, Events::custom);
 }
 
-// The end, in the loop's own time. The connection may be gone afterwards.
+// The end, in the loop's own time. The connection may be gone afterwards. If something of ours is
+// lost, the peer must not take what it has for the whole.
 void Connection::finish(std::error_code error, bool reset) {
-  shut(reset);
+  shut(reset || has_queue() || has(kBroken));
   error_ = error.category() == error_category() ? -error.value() : error.value();
   report();
 }
@@ -447,6 +455,8 @@ void Connection::look_again() {
 
 void Connection::on_ready(Events events) {
   if (is_in_callback()) return;
+  const bool is_refused = any(events & Events::error) && node_.head.active == 0;
+  if (is_refused) return on_broken(static_cast<int>(node_.head.extra));
   if (any(events & Events::custom) && !settle()) return;
   if (any(events & Events::write) && has_queue()) {
     flush();

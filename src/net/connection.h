@@ -63,6 +63,8 @@ class Connection {
   void on_ready(Events events);
   void on_deadline();
   void on_loop_end();
+  // Nothing can ever come from the peer: our end is the whole end.
+  void set_one_way() { set(kPeerEnded); }
   FdNode& node() { return node_; }
   static Connection& from(FdNode& node) { return reinterpret_cast<Connection&>(node); }
   Deadlines::Place deadline_place() const { return deadline_place_; }
@@ -119,6 +121,7 @@ class Connection {
   void send_gathered();
   bool send_now(std::span<const Bytes> pieces);
   bool enqueue(Bytes bytes);
+  bool drops() const { return extra_ != nullptr && extra_->limits.when_full == WhenFull::drop; }
   bool has_room_for(std::size_t size);
   void mark_full();
   void flush();

@@ -97,7 +97,7 @@ Datagram::Opened Datagram::open(Loop& loop, const Address& local, const Datagram
   long result = prepare(socket.get(), options);
   if (result >= 0) result = sys::bind(socket.get(), local.data(), local.size());
   if (result < 0) return failed(result);
-  const auto made = DatagramSocket::make(loop, std::move(socket), options);
+  const auto made = DatagramSocket::make(loop, socket, options);
   if (!made) return std::unexpected(made.error());
   return Datagram(*made);
 }
@@ -109,9 +109,11 @@ Datagram::Opened Datagram::adopt(Loop& loop, int fd, const DatagramOptions& opti
   if (type != SOCK_DGRAM) return failed(-EINVAL);
   if (const long result = sys::set_nonblocking(fd); result < 0) return failed(result);
   if (const long result = prepare(fd, options); result < 0) return failed(result);
-  const auto made = DatagramSocket::make(loop, sys::Descriptor(fd), options);
-  if (!made) return std::unexpected(made.error());
-  return Datagram(*made);
+  sys::Descriptor socket(fd);
+  const auto made = DatagramSocket::make(loop, socket, options);
+  if (made) return Datagram(*made);
+  socket.release();
+  return std::unexpected(made.error());
 }
 
 void Datagram::start(DatagramHandler& handler) { socket_->start(handler); }

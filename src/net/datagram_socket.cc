@@ -34,7 +34,7 @@ bool is_full(long result) { return result == -EAGAIN || result == -ENOBUFS; }
 }  // namespace
 
 std::expected<DatagramSocket*, std::error_code> DatagramSocket::make(
-    Loop& loop, sys::Descriptor socket, const DatagramOptions& options) {
+    Loop& loop, sys::Descriptor& socket, const DatagramOptions& options) {
   Net* net = Net::of(loop);
   auto* made = net == nullptr ? nullptr
                               : new (std::nothrow) DatagramSocket(*net, std::move(socket), options);
@@ -70,17 +70,31 @@ void DatagramSocket::pause() { io_.modify(io_.events() & ~Events::read); }
 
 void DatagramSocket::resume() {
   io_.modify(io_.events() | Events::read);
-  io_.start();
+  watch();
+}
+
+// Without memory for it, it is tried again in the loop's own time.
+void DatagramSocket::watch() {
+  if (!io_.start()) io_.feed(Events::error);
 }
 
 // ---- receiving
 
 void DatagramSocket::on_ready(Events events) {
+  if (!io_.is_active()) return on_refused();
   if (any(events & Events::write) && any(io_.events() & Events::write)) {
     io_.modify(io_.events() & ~Events::write);
     if (!call([](DatagramHandler& handler) { handler.on_writable(); })) return;
   }
   if (any(events & Events::read) && any(io_.events() & Events::read)) receive();
+}
+
+// The kernel refuses to watch, for lack of memory mostly: it is asked again.
+void DatagramSocket::on_refused() {
+  const std::error_code error =
+      io_.error() ? io_.error() : std::make_error_code(std::errc::not_enough_memory);
+  watch();
+  call([&](DatagramHandler& handler) { handler.on_error(error); });
 }
 
 // False if the socket is gone.
@@ -153,7 +167,7 @@ std::size_t DatagramSocket::unpack(mmsghdr& message, std::span<Packet> packets) 
 std::error_code DatagramSocket::refused(long result) {
   if (is_full(result)) {
     io_.modify(io_.events() | Events::write);
-    io_.start();
+    watch();
   }
   return sys::error_code(result);
 }

@@ -7,6 +7,7 @@
 #include <list>
 #include <mutex>
 #include <optional>
+#include <thread>
 #include <vector>
 
 #include "net/accepted_transport.h"
@@ -47,6 +48,7 @@ class Workers::Worker final : private AcceptedTransport::Watcher {
   std::error_code listen(sys::Descriptor socket, const ListenOptions& options,
                          Listener::OnAccept accept);
 
+  void stop_listening() { listeners_.clear(); }
   void drain(Nanos grace, const OnLoop& on_drain);
   void join() { thread_.join(); }
   bool is_drained() const { return connections() == 0; }
@@ -77,7 +79,7 @@ class Workers::Team {
                                                            Balance balance,
                                                            const ListenOptions& options);
   template <class Function>
-  void on_each(Function function);
+  bool on_each(Function function, bool insist = false);
 
  private:
   std::size_t choose(Balance balance, const Address& peer);
@@ -150,7 +152,6 @@ void Workers::Worker::on_left() {
 
 void Workers::Worker::drain(Nanos grace, const OnLoop& on_drain) {
   draining_ = true;
-  listeners_.clear();
   if (on_drain && grace > Nanos{0}) on_drain(*loop_);
   if (is_drained() || grace <= Nanos{0}) return loop_->stop_all();
   limit_.emplace(*loop_, [this] { loop_->stop_all(); });
@@ -167,18 +168,27 @@ std::size_t Workers::Team::choose(Balance balance, const Address& peer) {
   return static_cast<std::size_t>(fewest - workers.begin());
 }
 
-// Calls `function` on each worker's thread and waits until all have done it.
+// Calls `function` on each worker's thread and waits until all have done it. False if memory ran
+// out, so that some have not; who insists waits for memory.
 template <class Function>
-void Workers::Team::on_each(Function function) {
+bool Workers::Team::on_each(Function function, bool insist) {
   std::latch done(static_cast<std::ptrdiff_t>(workers.size()));
+  bool all = true;
   for (const std::unique_ptr<Worker>& worker : workers) {
-    const bool posted = worker->loop().post([&, worker = worker.get()] {
+    const auto task = [&, worker = worker.get()] {
       function(*worker);
       done.count_down();
-    });
+    };
+    bool posted = worker->loop().post(task);
+    while (!posted && insist) {
+      std::this_thread::yield();
+      posted = worker->loop().post(task);
+    }
     if (!posted) done.count_down();
+    all = all && posted;
   }
   done.wait();
+  return all;
 }
 
 // A listening socket for each worker; the kernel shares the connections out.
@@ -195,7 +205,7 @@ std::expected<Address, std::error_code> Workers::Team::listen_everywhere(
   std::mutex mutex;
   std::error_code error;
   std::size_t next = 0;
-  on_each([&](Worker& worker) {
+  const bool done = on_each([&](Worker& worker) {
     const std::scoped_lock lock(mutex);
     const auto accept = [&worker, on_accept](Stream stream, const Address& peer) {
       worker.expect_one();
@@ -204,6 +214,7 @@ std::expected<Address, std::error_code> Workers::Team::listen_everywhere(
     if (const auto failure = worker.listen(std::move(sockets[next++]), options, accept))
       error = failure;
   });
+  if (!done && !error) error = std::make_error_code(std::errc::not_enough_memory);
   if (error) return std::unexpected(error);
   return bound;
 }
@@ -218,7 +229,7 @@ std::expected<Address, std::error_code> Workers::Team::listen_and_share(
   const auto accept = [this, balance, on_accept](Stream stream, const Address& peer) {
     hand_over(*workers[choose(balance, peer)], sys::Descriptor(*stream.release()), peer, on_accept);
   };
-  std::error_code error;
+  std::error_code error = std::make_error_code(std::errc::not_enough_memory);
   on_each([&](Worker& worker) {
     if (&worker == workers.front().get())
       error = worker.listen(std::move(*socket), options, accept);
@@ -288,7 +299,9 @@ std::expected<Address, std::error_code> Workers::listen(const Address& address, 
 
 bool Workers::stop(Nanos grace, const OnLoop& on_drain) {
   if (team_->workers.empty()) return true;
-  team_->on_each([&](Worker& worker) { worker.drain(grace, on_drain); });
+  // First, so that nobody who has been drained is handed another one.
+  team_->on_each([](Worker& worker) { worker.stop_listening(); }, true);
+  team_->on_each([&](Worker& worker) { worker.drain(grace, on_drain); }, true);
   bool drained = true;
   for (const std::unique_ptr<Worker>& worker : team_->workers) {
     worker->join();
