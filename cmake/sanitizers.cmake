@@ -5,6 +5,10 @@ if(NOT SPATE_SANITIZE IN_LIST spate_sanitizers_known)
                       "Use \"address,undefined\", \"address\", \"undefined\", \"thread\" or \"\".")
 endif()
 
+if(SPATE_FUZZ)  # The library tells libFuzzer which ways it has gone.
+  add_compile_options(-fsanitize=fuzzer-no-link)
+endif()
+
 if(SPATE_SANITIZE)
   add_compile_options(-fsanitize=${SPATE_SANITIZE} -fno-sanitize-recover=all
                       -fno-omit-frame-pointer -g -O1)

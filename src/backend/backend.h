@@ -23,6 +23,8 @@ struct Ready {
 };
 
 using ReadyList = Array<Ready>;
+// The loop makes room for so many when it is made.
+inline constexpr std::size_t kLeastReady = 64;
 
 class Backend {
  public:
@@ -41,8 +43,8 @@ class Backend {
   virtual void closing(int fd, Events before) { modify(fd, before, Events::none, 0); }
 
   // Waits until something is ready, `timeout` at most (zero: not at all; kForever: without end),
-  // and appends what is. Early and empty is allowed. Room for it is made before the kernel is
-  // asked, so that nothing is lost when memory runs out (ENOMEM). Being interrupted is no error,
+  // and appends what is. Early and empty is allowed. When memory runs out, as much as there is
+  // room for: the rest is found by the next wait. Being interrupted is no error,
   // but what is ready by then has to be looked for once more: timers must not overtake it.
   virtual std::error_code wait(Nanos timeout, ReadyList& ready) = 0;
 
@@ -64,6 +66,10 @@ class Backend {
   const KernelCalls& kernel_calls() const { return calls_; }
 
  protected:
+  // Room in `ready` for `wanted` more, or for as many as memory allows.
+  static std::size_t room_for(std::size_t wanted, ReadyList& ready) {
+    return ready.reserve(ready.size() + wanted) ? wanted : ready.capacity() - ready.size();
+  }
   KernelCalls calls_;
 };
 

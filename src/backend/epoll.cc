@@ -62,9 +62,9 @@ class Epoll final : public Backend {
   void closing(int, Events) override {}  // The kernel forgets a closed file by itself.
 
   std::error_code wait(Nanos timeout, ReadyList& ready) override {
-    if (!ready.reserve(ready.size() + buffer_.size())) return sys::error_code(-ENOMEM);
-    long count = wait_for(timeout);
-    if (count == -EINTR) count = wait_for(Nanos{0});
+    const std::size_t room = room_for(buffer_.size(), ready);
+    long count = wait_for(timeout, room);
+    if (count == -EINTR) count = wait_for(Nanos{0}, room);
     if (count == -EINTR) return {};
     if (count < 0) return sys::error_code(count);
     for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
@@ -95,7 +95,7 @@ class Epoll final : public Backend {
 
  private:
   static constexpr std::size_t kFirstBatch = 256;
-  static constexpr long kMaxBatch = 1024;  // More at a time would cost memory and win nothing.
+  static constexpr long kMaxBatch = 512;  // More at a time would cost memory and win nothing.
 
   std::error_code surround() {
     const long fd = sys::epoll_create();
@@ -116,9 +116,9 @@ class Epoll final : public Backend {
     return sys::epoll_ctl(epoll_.get(), operation, fd, to_epoll(events), cookie);
   }
 
-  long wait_for(Nanos timeout) {
+  long wait_for(Nanos timeout, std::size_t room) {
     ++calls_.wait;
-    const int capacity = static_cast<int>(buffer_.size());
+    const int capacity = static_cast<int>(room);
     if (timeout <= Nanos{0}) return sys::epoll_wait(epoll_.get(), buffer_.begin(), capacity, 0);
     if (timeout >= kForever) return sys::epoll_wait(epoll_.get(), buffer_.begin(), capacity, -1);
     if (precise_) {

@@ -47,15 +47,16 @@ class Poll final : public Backend {
   }
 
   std::error_code wait(Nanos timeout, ReadyList& ready) override {
-    if (!ready.reserve(ready.size() + fds_.size())) return sys::error_code(-ENOMEM);
+    std::size_t room = room_for(fds_.size(), ready);
     long count = wait_for(timeout);
     if (count == -EINTR) count = wait_for(Nanos{0});
     if (count == -EINTR) return {};
     if (count < 0) return sys::error_code(count);
-    for (std::size_t i = 0; count > 0; ++i) {
+    for (std::size_t i = 0; count > 0 && room > 0; ++i) {
       const pollfd& entry = fds_[i];
       if (entry.revents == 0) continue;
       --count;
+      --room;
       ready.push_reserved({.fd = entry.fd,
                            .generation = generations_[i],
                            .events = from_poll(entry.revents),

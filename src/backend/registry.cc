@@ -1,6 +1,7 @@
 #include "backend/registry.h"
 
 #include "spate/error.h"
+#include "sys/descriptor.h"
 
 namespace spate {
 
@@ -31,8 +32,7 @@ std::expected<OpenedBackend, std::error_code> open_backend(std::string_view name
   for (const Entry& entry : kEntries) {
     if (name != "auto" && name != entry.name) continue;
     std::unique_ptr<Backend> backend = entry.make();
-    if (backend == nullptr)
-      return std::unexpected(std::make_error_code(std::errc::not_enough_memory));
+    if (backend == nullptr) return std::unexpected(sys::error_code(-ENOMEM));
     error = backend->reopen();
     if (!error) return OpenedBackend{std::move(backend), std::move(reason)};
     if (error == std::errc::not_enough_memory) break;  // The others need memory, too.

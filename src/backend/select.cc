@@ -28,14 +28,13 @@ class Select final : public Backend {
   }
 
   std::error_code wait(Nanos timeout, ReadyList& ready) override {
-    if (!ready.reserve(ready.size() + static_cast<std::size_t>(end_)))
-      return sys::error_code(-ENOMEM);
+    const std::size_t most = ready.size() + room_for(static_cast<std::size_t>(end_), ready);
     long count = wait_for(timeout);
     if (count == -EINTR) count = wait_for(Nanos{0});
     if (count == -EINTR) return {};
-    if (count == -EBADF) return report_closed(ready);
+    if (count == -EBADF) return report_closed(ready, most);
     if (count < 0) return sys::error_code(count);
-    for (int fd = 0; count > 0 && fd < end_; ++fd) {
+    for (int fd = 0; count > 0 && fd < end_ && ready.size() < most; ++fd) {
       const Events events = events_of(fd);
       if (any(events)) ready.push_reserved({fd, generations_[fd], events, 0});
     }
@@ -83,8 +82,8 @@ class Select final : public Backend {
   }
 
   // select does not say which descriptor is bad.
-  std::error_code report_closed(ReadyList& ready) const {
-    for (int fd = 0; fd < end_; ++fd) {
+  std::error_code report_closed(ReadyList& ready, std::size_t most) const {
+    for (int fd = 0; fd < end_ && ready.size() < most; ++fd) {
       if (any(wanted_[fd]) && !sys::is_open(fd))
         ready.push_reserved({fd, generations_[fd], Events::none, EBADF});
     }

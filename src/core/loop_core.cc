@@ -28,6 +28,7 @@ LoopCore::LoopCore(OpenedBackend backend, const LoopOptions& options)
 }
 
 std::error_code LoopCore::open() {
+  if (!ready_.reserve(kLeastReady)) return sys::error_code(-ENOMEM);
   if (const std::error_code error = wakeup_.open()) return error;
   if (const std::error_code error = fds_.ensure(wakeup_.fd())) return error;
   wakeup_node_.fd = wakeup_.fd();

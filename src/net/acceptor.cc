@@ -34,15 +34,16 @@ bool concerns_one_newcomer(long error) {
 
 }  // namespace
 
-std::expected<Acceptor*, std::error_code> Acceptor::make(Loop& loop, sys::Descriptor socket,
+std::expected<Acceptor*, std::error_code> Acceptor::make(Loop& loop, sys::Descriptor& socket,
                                                          Listener::OnAccept on_accept,
                                                          const ListenOptions& options) {
-  const auto no_memory = std::unexpected(std::make_error_code(std::errc::not_enough_memory));
+  const auto no_memory = std::unexpected(sys::error_code(-ENOMEM));
   Net* net = Net::of(loop);
   if (net == nullptr) return no_memory;
   auto* acceptor =
       new (std::nothrow) Acceptor(*net, std::move(socket), std::move(on_accept), options);
   if (acceptor == nullptr || acceptor->accepted_ones_ == nullptr || !acceptor->io_.start()) {
+    if (acceptor != nullptr) socket = std::move(acceptor->socket_);
     delete acceptor;
     return no_memory;
   }
@@ -99,6 +100,7 @@ void Acceptor::update() {
 }
 
 void Acceptor::accept_some() {
+  if (!io_.is_active()) return rest(io_.error().value());  // The kernel refuses to watch.
   in_callback_ = true;
   for (int i = 0; i < options_.accepts_per_turn && accept_one(); ++i) {
   }

@@ -15,7 +15,8 @@ class Net;
 
 class Acceptor final : private AcceptedTransport::Watcher {
  public:
-  static std::expected<Acceptor*, std::error_code> make(Loop& loop, sys::Descriptor socket,
+  // Takes `socket` over when it has returned something.
+  static std::expected<Acceptor*, std::error_code> make(Loop& loop, sys::Descriptor& socket,
                                                         Listener::OnAccept on_accept,
                                                         const ListenOptions& options);
   // The Listener is being destroyed.

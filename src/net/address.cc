@@ -16,7 +16,7 @@ constexpr std::size_t kPathMax = sizeof(sockaddr_un::sun_path) - 1;
 constexpr std::size_t kPathAt = offsetof(sockaddr_un, sun_path);
 
 std::unexpected<std::error_code> failed(std::errc error) {
-  return std::unexpected(std::make_error_code(error));
+  return std::unexpected(std::error_code(static_cast<int>(error), std::system_category()));
 }
 
 // One to five digits, nothing else.
@@ -70,6 +70,12 @@ std::string with_scope(std::string_view host, std::uint32_t scope) {
   char name[IF_NAMESIZE];
   const std::string_view known = sys::interface_name(scope, name);
   return text + '%' + (known.empty() ? std::to_string(scope) : std::string(known));
+}
+
+// A path that begins as abstract names do in text is given another beginning.
+std::string unix_prefix(bool is_abstract, std::string_view name) {
+  if (is_abstract) return "unix:@";
+  return name.starts_with('@') ? "unix:./" : "unix:";
 }
 
 }  // namespace
@@ -240,7 +246,7 @@ std::string Address::to_string() const {
     case Family::ipv6:
       return '[' + host() + "]:" + std::to_string(port());
     case Family::local:
-      return std::string(is_abstract() ? "unix:@" : "unix:") + std::string(name());
+      return unix_prefix(is_abstract(), name()) + std::string(name());
     case Family::none:
       break;
   }

@@ -2,14 +2,13 @@
 #include "spate/net/client.h"
 
 #include "net/reconnector.h"
+#include "sys/descriptor.h"
 
 namespace spate {
 
 namespace {
 
-std::unexpected<std::error_code> invalid() {
-  return std::unexpected(std::make_error_code(std::errc::invalid_argument));
-}
+std::unexpected<std::error_code> invalid() { return std::unexpected(sys::error_code(-EINVAL)); }
 
 }  // namespace
 

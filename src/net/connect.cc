@@ -2,6 +2,7 @@
 
 #include "net/connect_race.h"
 #include "net/named_connect.h"
+#include "sys/descriptor.h"
 
 namespace spate {
 
@@ -16,7 +17,7 @@ Connecting connect(Loop& loop, std::vector<Address> addresses, OnConnected callb
                    const ConnectOptions& options) {
   auto race = std::make_unique<ConnectRace>(loop, std::move(callback), options);
   race->add(addresses);
-  race->close(std::make_error_code(std::errc::invalid_argument));
+  race->close(sys::error_code(-EINVAL));
   race->begin();
   return Connecting(race.release());
 }

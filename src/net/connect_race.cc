@@ -31,6 +31,7 @@ ConnectRace::Runner::Runner(ConnectRace& race, const Address& address, sys::Desc
       io_(race.loop_, socket_.get(), Events::write, bind<&Runner::on_writable>(this)) {}
 
 int ConnectRace::Runner::outcome() const {
+  if (!io_.is_active()) return io_.error().value();  // The kernel has refused to watch it.
   const int error = sys::pending_error(socket_.get());
   if (error != 0 || !is_connected_to_itself()) return error;
   sys::reset_on_close(socket_.get());
@@ -91,7 +92,12 @@ void ConnectRace::wake() {
   const bool has_nothing_to_do = next_ == addresses_.size() && !runners_.empty();
   if (!has_begun_ || has_nothing_to_do || patience_.is_active()) return;
   const Nanos due = last_attempt_ + options_.attempt_delay;
-  patience_.start(runners_.empty() || due < loop_.now() ? Nanos{0} : due - loop_.now());
+  try_soon(runners_.empty() || due < loop_.now() ? Nanos{0} : due - loop_.now());
+}
+
+// Without memory to wait, at once.
+void ConnectRace::try_soon(Nanos delay) {
+  if (!patience_.start(delay)) patience_.feed();
 }
 
 void ConnectRace::try_next() {
@@ -101,7 +107,7 @@ void ConnectRace::try_next() {
     error_ = sys::error_code(result);
   }
   if (next_ < addresses_.size()) {
-    patience_.start(options_.attempt_delay);
+    try_soon(options_.attempt_delay);
   } else {
     patience_.stop();
     lose_if_all_have_failed();
@@ -152,7 +158,7 @@ void ConnectRace::win(sys::Descriptor socket) {
   Net* net = Net::of(loop_);
   Connection* connection =
       net == nullptr ? nullptr : Connection::make(net->sockets(), socket.get());
-  if (connection == nullptr) return give_up(std::make_error_code(std::errc::not_enough_memory));
+  if (connection == nullptr) return give_up(sys::error_code(-ENOMEM));
   socket.release();
   end(Connection::stream_of(connection));
 }

@@ -11,7 +11,7 @@
 #include "spate/io.h"
 #include "spate/net/connect.h"
 #include "spate/timer.h"
-#include "sys/descriptor.h"
+#include "sys/socket.h"
 
 namespace spate {
 
@@ -57,6 +57,7 @@ class ConnectRace final : public ConnectAttempt {
     Io io_;
   };
 
+  void try_soon(Nanos delay);
   void try_next();
   long try_address(const Address& address);
   long prepare(int fd, const Address& address);

@@ -37,7 +37,8 @@ Connection::Connection(Transport& transport, int fd) : transport_(&transport) {
 }
 
 Connection::~Connection() {
-  if (!has(kClosed)) transport_->close(*this, false);
+  if (!has(kClosed)) transport_->close(*this, has_queue());
+  if (net().is_alive()) net().loop().clear_pending(node_.head);
   transport_->leave(*this);
 }
 
@@ -136,6 +137,9 @@ void Connection::abandon() {
     destroy();
   } else {
     linger();
+    if (deadline_place_ != 0) return;
+    shut(has_queue());  // Without memory for a deadline nobody would ever look at it again.
+    destroy();
   }
 }
 
@@ -160,7 +164,7 @@ bool Connection::set_read_timeout(Nanos timeout) {
   Extra* extra = this->extra();
   if (extra == nullptr) return false;
   extra->read_timeout = timeout;
-  if (is_open()) read_again();
+  read_again();
   return true;
 }
 
@@ -228,9 +232,10 @@ void Connection::settle_later() {
   if (!has(kInCallback) && net().is_alive()) net().loop().feed(node_.head, Events::custom);
 }
 
-// The end, in the loop's own time. The connection may be gone afterwards.
+// The end, in the loop's own time. The connection may be gone afterwards. If something of ours is
+// lost, the peer must not take what it has for the whole.
 void Connection::finish(std::error_code error, bool reset) {
-  shut(reset);
+  shut(reset || has_queue() || has(kBroken));
   set_error(error);
   report();
 }
@@ -278,6 +283,8 @@ void Connection::look_again() {
 
 void Connection::on_ready(Events events) {
   if (has(kInCallback)) return come_back_later();
+  const bool is_refused = any(events & Events::error) && node_.head.active == 0;
+  if (is_refused) return on_broken(sys::error_code(-static_cast<long>(node_.head.extra)));
   if (any(events & Events::custom) && !settle()) return;
   if (any(events & Events::write) && has_queue()) {
     flush();
@@ -401,7 +408,7 @@ void Connection::wake_up(std::int64_t now) {
 }
 
 Throttle* Connection::make_throttle() {
-  if (has(kClosed)) return nullptr;
+  if (!is_open()) return nullptr;
   if (Extra* extra = this->extra(); extra != nullptr && extra->throttle == nullptr)
     extra->throttle.reset(new (std::nothrow) Throttle);
   return throttle();
@@ -419,7 +426,7 @@ void Connection::on_throttle_changed() {
 
 // The time for which nothing has come begins anew: we have not been listening.
 void Connection::read_again() {
-  if (extra_ == nullptr || extra_->read_timeout == Nanos{0}) return;
+  if (!is_open() || extra_ == nullptr || extra_->read_timeout == Nanos{0}) return;
   extra_->last_arrival = net().loop().now().count();
   note_deadline();
 }

@@ -74,6 +74,8 @@ class Connection {
   void on_ready(Events events);
   void on_deadline();
   void on_loop_end();
+  // Nothing can ever come from the peer: our end is the whole end.
+  void set_one_way() { set(kPeerEnded); }
   FdNode& node() { return node_; }
   static Connection& from(FdNode& node) { return reinterpret_cast<Connection&>(node); }
   Deadlines::Place deadline_place() const { return deadline_place_; }
@@ -157,6 +159,7 @@ class Connection {
   bool on_sent_in_part(long sent, std::span<const Bytes> pieces);
   bool send_slowly(std::span<const Bytes> pieces);
   void on_appended(bool was_empty);
+  bool drops() const { return extra_ != nullptr && extra_->limits.when_full == WhenFull::drop; }
   bool has_room_for(std::size_t size);
   void mark_full();
   void flush();

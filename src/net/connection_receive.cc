@@ -108,6 +108,7 @@ bool Connection::offer_unread() {
 
 bool Connection::on_peer_end() {
   set(kPeerEnded);
+  if (extra_ != nullptr) extra_->unread = Unread();
   update_wish();
   if (has(kBroken)) return finish(error(), true), false;
   if (!call({}, [](StreamHandler& handler) { handler.on_end(); })) return false;

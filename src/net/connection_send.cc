@@ -19,6 +19,7 @@ constexpr int kSendsPerTurn = 8;
 bool Connection::write(Bytes bytes) {
   if (!is_writable()) return false;
   if (bytes.empty()) return true;
+  if (drops() && !has_room_for(bytes.size())) return false;  // Before a part of it is sent.
   if (has_queue()) return has_room_for(bytes.size()) && enqueue(bytes);
   WriteGather& gather = net().gather();
   if (gather.owner() != this) return send_now({&bytes, 1});
@@ -105,7 +106,8 @@ bool Connection::on_sent_in_part(long sent, std::span<const Bytes> pieces) {
     left -= done;
     if (done == piece.size()) continue;
     // Half a message cannot be taken back: without memory for the rest, this is the end.
-    if (!has_room_for(piece.size() - done) || !enqueue(piece.subspan(done))) {
+    const bool has_room = drops() || has_room_for(piece.size() - done);
+    if (!has_room || !enqueue(piece.subspan(done))) {
       if (!has(kBroken)) on_broken(sys::error_code(-ENOMEM));
       return false;
     }
@@ -153,7 +155,9 @@ bool Connection::enqueue(Bytes bytes) {
 
 bool Connection::has_room_for(std::size_t size) {
   const QueueLimits limits = extra_ == nullptr ? QueueLimits{} : extra_->limits;
-  const std::size_t queued = extra_ == nullptr ? 0 : extra_->queue.in_memory();
+  const WriteGather& gather = net().gather();
+  const std::size_t gathered = gather.owner() == this ? gather.size() : 0;
+  const std::size_t queued = gathered + (extra_ == nullptr ? 0 : extra_->queue.in_memory());
   if (queued <= limits.most && size <= limits.most - queued) return true;
   if (limits.when_full == WhenFull::close) {
     on_broken(Error::queue_full);

@@ -77,7 +77,7 @@ std::error_code change_membership(int fd, const Address& group, std::uint32_t in
   request.gr_interface = interface;
   std::memcpy(&request.gr_group, group.data(), group.size());
   const bool v6 = group.family() == Address::Family::ipv6;
-  if (!group.is_ip()) return std::make_error_code(std::errc::invalid_argument);
+  if (!group.is_ip()) return sys::error_code(-EINVAL);
   return sys::error_code(sys::set_option(fd, v6 ? IPPROTO_IPV6 : IPPROTO_IP,
                                          join ? MCAST_JOIN_GROUP : MCAST_LEAVE_GROUP, request));
 }
@@ -97,7 +97,7 @@ Datagram::Opened Datagram::open(Loop& loop, const Address& local, const Datagram
   long result = prepare(socket.get(), options);
   if (result >= 0) result = sys::bind(socket.get(), local.data(), local.size());
   if (result < 0) return failed(result);
-  const auto made = DatagramSocket::make(loop, std::move(socket), options);
+  const auto made = DatagramSocket::make(loop, socket, options);
   if (!made) return std::unexpected(made.error());
   return Datagram(*made);
 }
@@ -109,9 +109,11 @@ Datagram::Opened Datagram::adopt(Loop& loop, int fd, const DatagramOptions& opti
   if (type != SOCK_DGRAM) return failed(-EINVAL);
   if (const long result = sys::set_nonblocking(fd); result < 0) return failed(result);
   if (const long result = prepare(fd, options); result < 0) return failed(result);
-  const auto made = DatagramSocket::make(loop, sys::Descriptor(fd), options);
-  if (!made) return std::unexpected(made.error());
-  return Datagram(*made);
+  sys::Descriptor socket(fd);
+  const auto made = DatagramSocket::make(loop, socket, options);
+  if (made) return Datagram(*made);
+  socket.release();
+  return std::unexpected(made.error());
 }
 
 void Datagram::start(DatagramHandler& handler) { socket_->start(handler); }

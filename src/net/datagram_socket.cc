@@ -5,6 +5,7 @@
 #include <new>
 
 #include "net/net.h"
+#include "sys/descriptor.h"
 
 namespace spate {
 
@@ -30,12 +31,12 @@ bool is_full(long result) { return result == -EAGAIN || result == -ENOBUFS; }
 }  // namespace
 
 std::expected<DatagramSocket*, std::error_code> DatagramSocket::make(
-    Loop& loop, sys::Descriptor socket, const DatagramOptions& options) {
+    Loop& loop, sys::Descriptor& socket, const DatagramOptions& options) {
   Net* net = Net::of(loop);
   auto* made = net == nullptr || !net->open_packets()
                    ? nullptr
                    : new (std::nothrow) DatagramSocket(*net, std::move(socket), options);
-  if (made == nullptr) return std::unexpected(std::make_error_code(std::errc::not_enough_memory));
+  if (made == nullptr) return std::unexpected(sys::error_code(-ENOMEM));
   return made;
 }
 
@@ -67,17 +68,30 @@ void DatagramSocket::pause() { io_.modify(io_.events() & ~Events::read); }
 
 void DatagramSocket::resume() {
   io_.modify(io_.events() | Events::read);
-  io_.start();
+  watch();
+}
+
+// Without memory for it, it is tried again in the loop's own time.
+void DatagramSocket::watch() {
+  if (!io_.start()) io_.feed(Events::error);
 }
 
 // ---- receiving
 
 void DatagramSocket::on_ready(Events events) {
+  if (!io_.is_active()) return on_refused();
   if (any(events & Events::write) && any(io_.events() & Events::write)) {
     io_.modify(io_.events() & ~Events::write);
     if (!call([](DatagramHandler& handler) { handler.on_writable(); })) return;
   }
   if (any(events & Events::read) && any(io_.events() & Events::read)) receive();
+}
+
+// The kernel refuses to watch, for lack of memory mostly: it is asked again.
+void DatagramSocket::on_refused() {
+  const std::error_code error = io_.error() ? io_.error() : sys::error_code(-ENOMEM);
+  watch();
+  call([&](DatagramHandler& handler) { handler.on_error(error); });
 }
 
 // False if the socket is gone.
@@ -111,7 +125,7 @@ void DatagramSocket::receive() {
 std::error_code DatagramSocket::refused(long result) {
   if (is_full(result)) {
     io_.modify(io_.events() | Events::write);
-    io_.start();
+    watch();
   }
   return sys::error_code(result);
 }

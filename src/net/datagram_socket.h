@@ -11,7 +11,8 @@ class Net;
 
 class DatagramSocket {
  public:
-  static std::expected<DatagramSocket*, std::error_code> make(Loop& loop, sys::Descriptor socket,
+  // Takes `socket` over when it has returned something.
+  static std::expected<DatagramSocket*, std::error_code> make(Loop& loop, sys::Descriptor& socket,
                                                               const DatagramOptions& options);
   // The Datagram is being destroyed.
   void abandon();
@@ -34,6 +35,8 @@ class DatagramSocket {
 
   void on_ready(Events events);
   void receive();
+  void on_refused();
+  void watch();
   template <class Function>
   bool call(Function function);
   std::error_code refused(long result);

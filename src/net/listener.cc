@@ -25,7 +25,7 @@ Listener::Made Listener::listen(Loop& loop, const Address& address, OnAccept on_
                                 const ListenOptions& options) {
   auto socket = open_listening_socket(address, options);
   if (!socket) return std::unexpected(socket.error());
-  const auto made = Acceptor::make(loop, std::move(*socket), std::move(on_accept), options);
+  const auto made = Acceptor::make(loop, *socket, std::move(on_accept), options);
   if (!made) return std::unexpected(made.error());
   return Listener(*made);
 }
@@ -38,7 +38,7 @@ Listener::Made Listener::adopt(Loop& loop, int fd, OnAccept on_accept,
   if (listens == 0) return failed(-EINVAL);
   if (const long result = sys::set_nonblocking(fd); result < 0) return failed(result);
   sys::Descriptor socket(fd);
-  const auto made = Acceptor::make(loop, std::move(socket), std::move(on_accept), options);
+  const auto made = Acceptor::make(loop, socket, std::move(on_accept), options);
   if (made) return Listener(*made);
   socket.release();
   return std::unexpected(made.error());

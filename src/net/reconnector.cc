@@ -1,6 +1,7 @@
 #include "net/reconnector.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <new>
 
 #include "net/connection.h"
@@ -14,7 +15,7 @@ std::expected<Reconnector*, std::error_code> Reconnector::make(Loop& loop, Targe
                                                                OnConnected callback,
                                                                const ClientOptions& options) {
   SPATE_ASSERT(options.jitter >= 0 && options.jitter <= 1);
-  const auto no_memory = std::unexpected(std::make_error_code(std::errc::not_enough_memory));
+  const auto no_memory = std::unexpected(sys::error_code(-ENOMEM));
   Net* net = Net::of(loop);
   if (net == nullptr) return no_memory;
   auto* reconnector =
@@ -112,8 +113,7 @@ std::expected<Stream, std::error_code> Reconnector::take(Stream stream) {
   if (!fd) return std::unexpected(fd.error());
   sys::Descriptor socket(*fd);
   connection_ = Connection::make(*transport_, *fd);
-  if (connection_ == nullptr)
-    return std::unexpected(std::make_error_code(std::errc::not_enough_memory));
+  if (connection_ == nullptr) return std::unexpected(sys::error_code(-ENOMEM));
   socket.release();
   transport_->enter();
   ++connections_;

@@ -2,6 +2,7 @@
 #include "net/net.h"
 #include "net/resolver.h"
 #include "spate/assert.h"
+#include "sys/descriptor.h"
 
 namespace spate {
 
@@ -60,7 +61,7 @@ Resolving resolve(Loop& loop, std::string_view host, std::uint16_t port, OnResol
 std::error_code configure_resolver(Loop& loop, const ResolverOptions& options) {
   Net* net = Net::of(loop);
   Resolver* resolver = net == nullptr ? nullptr : net->resolver();
-  if (resolver == nullptr) return std::make_error_code(std::errc::not_enough_memory);
+  if (resolver == nullptr) return sys::error_code(-ENOMEM);
   return resolver->configure(options);
 }
 

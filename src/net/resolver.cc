@@ -5,6 +5,7 @@
 
 #include "net/hosts_file.h"
 #include "net/net.h"
+#include "sys/descriptor.h"
 
 namespace spate {
 
@@ -60,8 +61,7 @@ void Question::ask(Families families, bool apart) {
   if (!is_name(host_)) return answer(families, {}, NameError::bad_name);
   Net* net = Net::of(news_.loop());
   Resolver* resolver = net == nullptr ? nullptr : net->resolver();
-  if (resolver == nullptr)
-    return answer(families, {}, std::make_error_code(std::errc::not_enough_memory));
+  if (resolver == nullptr) return answer(families, {}, sys::error_code(-ENOMEM));
   resolver->enter(*this);
   resolver->look_up(*this);
 }
@@ -130,8 +130,8 @@ Resolver::~Resolver() {
 }
 
 std::error_code Resolver::configure(const ResolverOptions& options) {
-  if (!is_valid(options)) return std::make_error_code(std::errc::invalid_argument);
-  if (waiting_ > 0) return std::make_error_code(std::errc::device_or_resource_busy);
+  if (!is_valid(options)) return sys::error_code(-EINVAL);
+  if (waiting_ > 0) return sys::error_code(-EBUSY);
   const std::error_code error = open(options);
   if (!error) options_ = options;
   return error;

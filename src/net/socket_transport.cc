@@ -114,8 +114,10 @@ void SocketTransport::close(Connection& connection, bool reset) {
 
 // ---- files
 
+// The writing end of a pipe is reported when the reader has gone, and only then.
 long FileTransport::receive(Connection& connection, std::span<std::byte> room) {
-  return sys::read(connection.fd(), room.data(), room.size());
+  const long result = sys::read(connection.fd(), room.data(), room.size());
+  return result == -EBADF ? -EPIPE : result;
 }
 
 long FileTransport::send(Connection& connection, std::span<const Bytes> pieces) {
@@ -123,6 +125,9 @@ long FileTransport::send(Connection& connection, std::span<const Bytes> pieces) 
   return sys::write_without_signal(connection.fd(), vector.parts, static_cast<int>(vector.count));
 }
 
-void FileTransport::shut_down(Connection&) {}
+// The reader of a pipe sees the end when the descriptor is closed.
+void FileTransport::shut_down(Connection& connection) {
+  if (sys::is_write_only(connection.fd())) connection.set_one_way();
+}
 
 }  // namespace spate

@@ -37,7 +37,7 @@ class FileTransport final : public ReadinessTransport {
   using ReadinessTransport::ReadinessTransport;
   long receive(Connection& connection, std::span<std::byte> room) override;
   long send(Connection& connection, std::span<const Bytes> pieces) override;
-  void shut_down(Connection& connection) override;  // A pipe has one side: nothing to end.
+  void shut_down(Connection& connection) override;
 };
 
 }  // namespace spate

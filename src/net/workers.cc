@@ -7,6 +7,7 @@
 #include <list>
 #include <mutex>
 #include <optional>
+#include <thread>
 #include <vector>
 
 #include "net/accepted_transport.h"
@@ -72,6 +73,10 @@ class Workers::Worker {
   // One that was expected does not come. Any thread.
   void lose_one(Service& service);
 
+  void stop_listening() { posts_.clear(); }
+  void stop_listening(const Service& service) {
+    posts_.remove_if([&](const Post& post) { return post.service == &service; });
+  }
   void drain(Nanos grace, const OnLoop& on_drain);
   void join() { thread_.join(); }
   bool is_drained() const { return connections() == 0; }
@@ -132,7 +137,7 @@ class Workers::Team {
   // Any worker's thread.
   void resume(Service& service);
   template <class Function>
-  void on_each(Function function);
+  bool on_each(Function function, bool insist = false);
 
  private:
   Service& serve(OnAccept on_accept, const ListenOptions& options) {
@@ -171,8 +176,7 @@ std::expected<std::unique_ptr<Workers::Worker>, std::error_code> Workers::Worker
   if (!loop) return std::unexpected(loop.error());
   std::unique_ptr<Worker> worker(new Worker);
   worker->loop_ = std::move(*loop);
-  if (Net::of(*worker->loop_) == nullptr)
-    return std::unexpected(std::make_error_code(std::errc::not_enough_memory));
+  if (Net::of(*worker->loop_) == nullptr) return std::unexpected(sys::error_code(-ENOMEM));
   return worker;
 }
 
@@ -255,7 +259,6 @@ void Workers::Worker::lose_one(Service& service) {
 
 void Workers::Worker::drain(Nanos grace, const OnLoop& on_drain) {
   draining_ = true;
-  posts_.clear();
   if (on_drain && grace > Nanos{0}) on_drain(*loop_);
   if (is_drained() || grace <= Nanos{0}) return loop_->stop_all();
   limit_.emplace(*loop_, [this] { loop_->stop_all(); });
@@ -272,18 +275,27 @@ std::size_t Workers::Team::choose(Balance balance, const Address& peer) {
   return static_cast<std::size_t>(fewest - workers.begin());
 }
 
-// Calls `function` on each worker's thread and waits until all have done it.
+// Calls `function` on each worker's thread and waits until all have done it. False if memory ran
+// out, so that some have not; who insists waits for memory.
 template <class Function>
-void Workers::Team::on_each(Function function) {
+bool Workers::Team::on_each(Function function, bool insist) {
   std::latch done(static_cast<std::ptrdiff_t>(workers.size()));
+  bool all = true;
   for (const std::unique_ptr<Worker>& worker : workers) {
-    const bool posted = worker->loop().post([&, worker = worker.get()] {
+    const auto task = [&, worker = worker.get()] {
       function(*worker);
       done.count_down();
-    });
+    };
+    bool posted = worker->loop().post(task);
+    while (!posted && insist) {
+      std::this_thread::yield();
+      posted = worker->loop().post(task);
+    }
     if (!posted) done.count_down();
+    all = all && posted;
   }
   done.wait();
+  return all;
 }
 
 void Workers::Team::resume(Service& service) {
@@ -305,7 +317,7 @@ std::expected<Address, std::error_code> Workers::Team::listen_everywhere(
   Service& service = serve(std::move(on_accept), options);
   std::mutex mutex;
   std::error_code error;
-  on_each([&](Worker& worker) {
+  const bool done = on_each([&](Worker& worker) {
     const std::scoped_lock lock(mutex);
     const auto accept = [&worker, &service](Stream stream, const Address& peer) {
       worker.expect_one();
@@ -317,8 +329,10 @@ std::expected<Address, std::error_code> Workers::Team::listen_everywhere(
     if (const auto failure = worker.listen(service, std::move(socket), options, accept))
       error = failure;
   });
-  if (error) return std::unexpected(error);
-  return bound;
+  if (!done && !error) error = sys::error_code(-ENOMEM);
+  if (!error) return bound;
+  on_each([&](Worker& worker) { worker.stop_listening(service); }, true);
+  return std::unexpected(error);
 }
 
 // The first worker accepts.
@@ -328,7 +342,7 @@ std::expected<Address, std::error_code> Workers::Team::listen_and_share(
   if (!socket) return std::unexpected(socket.error());
   const Address bound = sys_address(*socket);
   Service& service = serve(std::move(on_accept), options);
-  std::error_code error;
+  std::error_code error = sys::error_code(-ENOMEM);
   on_each([&](Worker& worker) {
     if (&worker != workers.front().get()) return;
     const auto accept = [this, &worker, &service, balance](Stream stream, const Address& peer) {
@@ -407,7 +421,9 @@ std::expected<Address, std::error_code> Workers::listen(const Address& address, 
 
 bool Workers::stop(Nanos grace, const OnLoop& on_drain) {
   if (team_->workers.empty()) return true;
-  team_->on_each([&](Worker& worker) { worker.drain(grace, on_drain); });
+  // First, so that nobody who has been drained is handed another one.
+  team_->on_each([](Worker& worker) { worker.stop_listening(); }, true);
+  team_->on_each([&](Worker& worker) { worker.drain(grace, on_drain); }, true);
   bool drained = true;
   for (const std::unique_ptr<Worker>& worker : team_->workers) {
     worker->join();

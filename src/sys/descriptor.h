@@ -73,6 +73,11 @@ inline long duplicate(int fd) {
 // Whether the number stands for an open file at all.
 inline bool is_open(int fd) { return ::fcntl(fd, F_GETFD) >= 0; }
 
+inline bool is_write_only(int fd) {
+  const int flags = ::fcntl(fd, F_GETFL);
+  return flags >= 0 && (flags & O_ACCMODE) == O_WRONLY;
+}
+
 inline long set_nonblocking(int fd) {
   const long flags = result_of(::fcntl(fd, F_GETFL));
   if (flags < 0 || (flags & O_NONBLOCK) != 0) return flags < 0 ? flags : 0;

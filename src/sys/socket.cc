@@ -38,10 +38,11 @@ class PipeSignalTaken {
   PipeSignalTaken(const PipeSignalTaken&) = delete;
   PipeSignalTaken& operator=(const PipeSignalTaken&) = delete;
 
-  // Passes on what a call has answered.
-  long from(long result) {
+  // Passes on what a call for `size` bytes has answered. The signal may come with a part of them.
+  long from(long result, std::size_t size) {
     const timespec at_once{};
-    if (result == -EPIPE && !was_waiting_) ::sigtimedwait(&pipe_signal_, nullptr, &at_once);
+    const bool is_whole = result >= 0 && static_cast<std::size_t>(result) == size;
+    if (!is_whole && !was_waiting_) ::sigtimedwait(&pipe_signal_, nullptr, &at_once);
     return result;
   }
 
@@ -63,15 +64,18 @@ int take_inherited() {
 
 long write_without_signal(int fd, const iovec* parts, int count) {
   if (const int error = injected(Call::write)) return -error;
+  std::size_t size = 0;
+  for (int i = 0; i < count; ++i) size += parts[i].iov_len;
   PipeSignalTaken taken;
-  return taken.from(result_of(::writev(fd, parts, count)));
+  return taken.from(result_of(::writev(fd, parts, count)), size);
 }
 
 long send_file_without_signal(int fd, int file, std::int64_t offset, std::size_t size) {
   if (const int error = injected(Call::send_file)) return -error;
   PipeSignalTaken taken;
   off_t position = offset;
-  return taken.from(result_of(::sendfile(fd, file, &position, shortened(Call::send_file, size))));
+  size = shortened(Call::send_file, size);
+  return taken.from(result_of(::sendfile(fd, file, &position, size)), size);
 }
 
 void attach_descriptors(msghdr& message, DescriptorRoom& room, std::span<const int> descriptors) {

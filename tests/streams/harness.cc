@@ -25,10 +25,14 @@ Stream::Pair tcp_pair(Loop& loop) {
 
 }  // namespace
 
-StreamTest::StreamTest() {
-  Stream::Pair pair = GetParam() == Kind::memory  ? Stream::memory_pair(loop_)
-                      : GetParam() == Kind::local ? Stream::socket_pair(loop_)
-                                                  : tcp_pair(loop_);
+Stream::Pair make_pair(Loop& loop, Kind kind) {
+  if (kind == Kind::memory) return Stream::memory_pair(loop);
+  return kind == Kind::local ? Stream::socket_pair(loop) : tcp_pair(loop);
+}
+
+StreamTest::StreamTest(const LoopOptions& options)
+    : owned_(*Loop::create(options)), loop_(*owned_) {
+  Stream::Pair pair = make_pair(loop_, GetParam());
   left_ = std::move(pair->first);
   right_ = std::move(pair->second);
   left_.start(left_log_);

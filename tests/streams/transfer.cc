@@ -12,12 +12,6 @@ using Transfer = StreamTest;
 INSTANTIATE_TEST_SUITE_P(Kinds, Transfer, ::testing::Values(Kind::memory, Kind::local, Kind::tcp),
                          name_of);
 
-std::string pattern(std::size_t size) {
-  std::string bytes(size, ' ');
-  for (std::size_t i = 0; i < size; ++i) bytes[i] = static_cast<char>('a' + i % 26 + i / 1000 % 3);
-  return bytes;
-}
-
 TEST_P(Transfer, CarriesWhatIsWritten) {
   EXPECT_TRUE(left_.write("hello"));
   run_until(loop_, [&] { return right_log_.received == "hello"; });

@@ -79,9 +79,9 @@ struct LengthField {
   // if it does not fit, or is more than allowed.
   bool write(std::size_t size, std::span<std::byte> target) const {
     SPATE_ASSERT(target.size() >= width);
-    if (size > most) return false;
+    if (size > most || size > INT64_MAX) return false;
     const auto value = static_cast<std::uint64_t>(size) - static_cast<std::uint64_t>(adjustment);
-    if (width < 8 && value >> (8 * width) != 0) return false;
+    if (value > INT64_MAX || (width < 8 && value >> (8 * width) != 0)) return false;
     for (std::size_t i = 0; i < width; ++i)
       target[order == ByteOrder::big ? width - 1 - i : i] =
           static_cast<std::byte>(value >> (8 * i));
@@ -115,12 +115,13 @@ struct Delimiter {
   Frame next(Bytes bytes) const {
     SPATE_ASSERT(!delimiter.empty());
     const std::string_view text = text_of(bytes);
-    const std::size_t at = text.substr(0, most + delimiter.size()).find(delimiter);
+    const std::size_t within =
+        most < SIZE_MAX - delimiter.size() ? most + delimiter.size() : SIZE_MAX;
+    const std::size_t at = text.substr(0, within).find(delimiter);
     if (at != std::string_view::npos)
       return Frame::whole(bytes.first(at + (keep_delimiter ? delimiter.size() : 0)),
                           at + delimiter.size());
-    return text.size() < most + delimiter.size() ? Frame::unfinished(text.size() + 1)
-                                                 : Frame::broken();
+    return text.size() < within ? Frame::unfinished(text.size() + 1) : Frame::broken();
   }
 };
 

@@ -1,0 +1,201 @@
+// Many connections, many of them one after the other, and a peer that does not keep up: what is
+// used is given back, and nothing grows.
+#include <gtest/gtest.h>
+#include <malloc.h>
+#include <sys/resource.h>
+
+#include <list>
+#include <string>
+#include <vector>
+
+#include "spate/net/connect.h"
+#include "spate/net/listener.h"
+#include "streams/harness.h"
+#include "support/open_fds.h"
+#include "support/sanitizers.h"
+
+namespace spate::testing {
+namespace {
+
+// Bytes that the program has allocated. A sanitizer has an allocator of its own, which does not
+// say.
+std::size_t allocated() { return ::mallinfo2().uordblks; }
+
+// As many descriptors as the system allows, while it lives.
+class MoreDescriptors {
+ public:
+  MoreDescriptors() {
+    ::getrlimit(RLIMIT_NOFILE, &before_);
+    const rlimit most{.rlim_cur = before_.rlim_max, .rlim_max = before_.rlim_max};
+    ::setrlimit(RLIMIT_NOFILE, &most);
+  }
+  ~MoreDescriptors() { ::setrlimit(RLIMIT_NOFILE, &before_); }
+  bool has(rlim_t count) const { return before_.rlim_max >= count; }
+
+ private:
+  rlimit before_{};
+};
+
+// Echoes; owns itself.
+class Echo final : public StreamHandler {
+ public:
+  explicit Echo(Stream stream) : stream_(std::move(stream)) { stream_.start(*this); }
+  std::size_t on_data(Bytes bytes) override {
+    stream_.write(bytes);
+    return bytes.size();
+  }
+  void on_closed(std::error_code) override { delete this; }
+
+ private:
+  ~Echo() = default;
+  Stream stream_;
+};
+
+// Connects, sends a line if it is to greet, waits for it, and then stays or goes.
+class Client final : public StreamHandler {
+ public:
+  struct Count {
+    int ready = 0;
+    int failed = 0;
+    std::error_code error;
+  };
+
+  Client(Loop& loop, const Address& address, Count& count, bool greets) : count_(count) {
+    const auto on_made = [this, greets](std::expected<Stream, std::error_code> made) {
+      if (!made) return fail(made.error());
+      stream_ = std::move(*made);
+      stream_.start(*this);
+      if (!greets) {
+        ++count_.ready;
+      } else {
+        send();
+      }
+    };
+    connecting_ = connect(loop, address, on_made);
+  }
+  std::size_t on_data(Bytes bytes) override {
+    if (bytes.size() < 5) return 0;
+    ++count_.ready;
+    return bytes.size();
+  }
+  void on_closed(std::error_code error) override { fail(error); }
+  void send() { stream_.write("hello"); }
+  // With a reset: an orderly end keeps the port busy for a minute.
+  void leave() { stream_.abort(); }
+
+ private:
+  void fail(std::error_code error) {
+    ++count_.failed;
+    count_.error = error;
+  }
+
+  Count& count_;
+  Connecting connecting_;
+  Stream stream_;
+};
+
+Listener listen(Loop& loop, const Address& address) {
+  Listener::Made made = Listener::listen(
+      loop, address, [](Stream stream, const Address&) { new Echo(std::move(stream)); });
+  EXPECT_TRUE(made) << made.error().message();
+  return std::move(*made);
+}
+
+TEST(Capacity, HoldsAsManyConnectionsAsThereAreDescriptors) {
+  constexpr int kConnections = kIsSanitized ? 2000 : 9900;
+  const MoreDescriptors descriptors;
+  if (!descriptors.has(2 * kConnections + 100))
+    GTEST_SKIP() << "the limit of descriptors is below " << 2 * kConnections + 100;
+  const std::vector<int> before = open_fds();
+  {
+    const std::unique_ptr<Loop> loop = *Loop::create();
+    const Listener listener = listen(*loop, Address::loopback_ipv4(0));
+    const Address address = listener.address();
+    Client::Count count;
+    std::list<Client> clients;
+    while (clients.size() < kConnections && !::testing::Test::HasFailure()) {
+      for (int i = 0; i < 100; ++i) clients.emplace_back(*loop, address, count, true);
+      const auto so_far = static_cast<int>(clients.size());
+      run_until(*loop, [&] { return count.ready + count.failed == so_far; });
+    }
+    EXPECT_EQ(count.failed, 0) << count.error.message();
+    EXPECT_EQ(listener.connections(), std::size_t{kConnections});
+    for (Client& client : clients) client.send();
+    run_until(*loop, [&] { return count.ready == 2 * kConnections; });
+    for (Client& client : clients) client.leave();
+    run_until(*loop, [&] { return listener.connections() == 0; });
+  }
+  EXPECT_EQ(open_fds(), before);
+}
+
+// By turns over TCP and over a unix socket.
+TEST(Capacity, GivesBackAllThatAHundredThousandConnectionsUsed) {
+  constexpr int kCycles = kIsSanitized ? 5'000 : 100'000;
+  constexpr int kAtOnce = 50;
+  const std::unique_ptr<Loop> loop = *Loop::create();
+  const Listener tcp = listen(*loop, Address::loopback_ipv4(0));
+  const Listener local =
+      listen(*loop, *Address::abstract("spate capacity " + std::to_string(tcp.address().port())));
+  const auto run_cycles = [&](int cycles) {
+    Client::Count count;
+    for (int done = 0; done < cycles && !::testing::Test::HasFailure(); done += kAtOnce) {
+      const Listener& listener = done / kAtOnce % 2 == 0 ? tcp : local;
+      const Address address = listener.address();
+      std::list<Client> clients;
+      const bool greets = done % 1000 == 0;
+      for (int i = 0; i < kAtOnce; ++i) clients.emplace_back(*loop, address, count, greets);
+      run_until(*loop, [&] { return count.ready + count.failed == done + kAtOnce; });
+      run_until(*loop, [&] { return listener.connections() == kAtOnce || count.failed > 0; });
+      for (Client& client : clients) client.leave();
+      clients.clear();
+      run_until(*loop, [&] { return listener.connections() == 0; });
+    }
+    EXPECT_EQ(count.failed, 0) << count.error.message();
+  };
+  run_cycles(1000);
+  const std::vector<int> fds = open_fds();
+  const std::size_t memory = allocated();
+  run_cycles(kCycles);
+  EXPECT_EQ(open_fds(), fds);
+  EXPECT_LE(allocated(), memory + 4096) << "what is left over is not a connection's";
+}
+
+using Backpressure = StreamTest;
+INSTANTIATE_TEST_SUITE_P(Kinds, Backpressure,
+                         ::testing::Values(Kind::memory, Kind::local, Kind::tcp), name_of);
+
+TEST_P(Backpressure, KeepsAProducerSmallWhoseReaderIsSlow) {
+  constexpr std::size_t kSize = kIsSanitized ? 10'000'000 : 100'000'000;
+  constexpr std::size_t kHigh = 256 * 1024;
+  const std::string chunk = pattern(16 * 1024);
+  std::size_t written = 0;
+  std::size_t read = 0;
+  std::size_t most = 0;
+  const auto produce = [&] {
+    while (written < kSize && !left_.is_full()) {
+      ASSERT_TRUE(left_.write(chunk));
+      written += chunk.size();
+    }
+  };
+  left_log_.when_drained = produce;
+  right_log_.use = [&](Bytes bytes) {
+    read += bytes.size();
+    right_.pause();
+    right_log_.received.clear();
+    return bytes.size();
+  };
+  const std::size_t memory = allocated();
+  produce();
+  run_until(loop_, [&] {
+    EXPECT_LE(left_.queued(), kHigh + chunk.size());
+    most = std::max(most, allocated());
+    right_.resume();
+    return read == written && written >= kSize;
+  });
+  if (!kIsSanitized) {
+    EXPECT_LT(most, memory + 2'000'000) << "of " << kSize << " bytes";
+  }
+}
+
+}  // namespace
+}  // namespace spate::testing

@@ -1,0 +1,410 @@
+// Every call that src/net makes fails, with every error that it may answer: the first time, the
+// second, the third ... until a run gets by. Each time everything works or says so, once, and
+// nothing is left open.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <functional>
+#include <list>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "spate/net/connect.h"
+#include "spate/net/datagram.h"
+#include "spate/net/listener.h"
+#include "spate/net/workers.h"
+#include "streams/harness.h"
+#include "support/open_fds.h"
+#include "sys/fault.h"
+
+namespace spate::testing {
+namespace {
+
+using sys::Call;
+
+struct Fault {
+  Call call;
+  const char* name;
+  std::vector<int> errors;
+};
+
+// shutdown() is not among them: the kernel refuses it for a connection that is gone already, which
+// reading tells as well.
+const std::vector<Fault> kOfSockets = {
+    {Call::epoll_create, "epoll_create", {EMFILE, ENFILE, ENOMEM}},
+    {Call::eventfd, "eventfd", {EMFILE, ENFILE, ENOMEM}},
+    {Call::epoll_ctl, "epoll_ctl", {ENOMEM, ENOSPC}},
+    {Call::epoll_wait, "epoll_wait", {EINTR}},
+    {Call::socket, "socket", {EMFILE, ENFILE, ENOBUFS, ENOMEM, EACCES}},
+    {Call::bind, "bind", {EADDRINUSE, EADDRNOTAVAIL, EACCES}},
+    {Call::listen, "listen", {EADDRINUSE}},
+    {Call::accept,
+     "accept",
+     {EAGAIN, EINTR, ECONNABORTED, EMFILE, ENFILE, ENOBUFS, ENOMEM, EPERM, EPROTO, ENETDOWN}},
+    {Call::connect,
+     "connect",
+     {EINTR, EAGAIN, ECONNREFUSED, ENETUNREACH, EHOSTUNREACH, EADDRNOTAVAIL, ETIMEDOUT, EACCES}},
+    {Call::receive,
+     "receive",
+     {EAGAIN, EINTR, ECONNRESET, ETIMEDOUT, EHOSTUNREACH, ENOBUFS, ENOMEM}},
+    {Call::send,
+     "send",
+     {EAGAIN, EINTR, ECONNRESET, EPIPE, ETIMEDOUT, EHOSTUNREACH, ENOBUFS, ENOMEM}},
+    {Call::socket_option, "socket_option", {ENOPROTOOPT, ENOBUFS, ENOMEM}},
+    {Call::allocate, "allocate", {ENOMEM}},
+};
+
+const std::vector<Fault> kOfPipes = {
+    {Call::epoll_ctl, "epoll_ctl", {ENOMEM, ENOSPC}},
+    {Call::read, "read", {EAGAIN, EINTR, EIO, ENOMEM}},
+    {Call::write, "write", {EAGAIN, EINTR, EPIPE, EIO, ENOSPC}},
+    {Call::allocate, "allocate", {ENOMEM}},
+};
+
+// Has each call fail at its first time, its second, ... once, and three times running. Memory only
+// once: what cannot be queued in any way cannot be told either.
+void sweep(const std::vector<Fault>& faults, std::uint64_t most,
+           const std::function<void()>& scenario) {
+  scenario();
+  const std::vector<int> before = open_fds();
+  std::uint64_t failures = 0;
+  for (const Fault& fault : faults) {
+    for (const int error : fault.errors) {
+      for (const std::uint64_t times : {1u, 3u}) {
+        bool failed = fault.call != Call::allocate || times == 1;
+        for (std::uint64_t nth = 1; failed && nth <= most; ++nth) {
+          SCOPED_TRACE(::testing::Message()
+                       << fault.name << " number " << nth << " fails " << times
+                       << " times: " << std::generic_category().message(error));
+          sys::FaultPlan plan;
+          plan.fail_nth(fault.call, nth, error, times);
+          {
+            const sys::FaultScope scope(plan);
+            scenario();
+          }
+          failures += plan.failures(fault.call);
+          failed = plan.failures(fault.call) > 0;
+          ASSERT_EQ(open_fds(), before);
+          if (::testing::Test::HasFailure()) return;
+        }
+      }
+    }
+  }
+  EXPECT_GT(failures, faults.size() * 2);
+}
+
+constexpr std::uint64_t kMost = 12;
+
+// ---- a connection, from the listener to the end
+
+class Session {
+ public:
+  void run(Loop& loop, const Address& at) {
+    Listener::Made made = Listener::listen(loop, at, [this](Stream stream, const Address&) {
+      Peer& peer = servers_.emplace_back();
+      peer.stream = std::move(stream);
+      peer.log.use = [&peer](Bytes bytes) {
+        peer.stream.write(bytes);
+        return bytes.size();
+      };
+      peer.stream.start(peer.log);
+    });
+    if (!made) return expect_error(made.error());
+    const Address address = made->address();
+    Connecting connecting = connect(loop, address, [this](auto result) { on_connected(result); });
+    run_until(loop, [this] { return is_settled(); });
+    EXPECT_EQ(results_, 1);
+    if (client_) {
+      EXPECT_EQ(client_->log.closed_calls, 1);
+    }
+    const bool works = client_ && !client_->log.error && servers_.size() == 1;
+    if (works && !servers_.front().log.error) {
+      EXPECT_TRUE(client_->log.received == sent_);
+    }
+  }
+
+ private:
+  struct Peer {
+    Stream stream;
+    Recorder log;
+  };
+
+  void on_connected(std::expected<Stream, std::error_code>& result) {
+    ++results_;
+    if (!result) return expect_error(result.error());
+    client_.emplace();
+    client_->stream = std::move(*result);
+    client_->log.use = [this](Bytes bytes) {
+      received_ += bytes.size();
+      if (received_ == sent_.size()) client_->stream.end();
+      return bytes.size();
+    };
+    client_->stream.start(client_->log);
+    client_->stream.write(sent_);
+  }
+  bool is_settled() const {
+    if (results_ == 0 || (client_ && client_->log.closed_calls == 0)) return false;
+    for (const Peer& peer : servers_) {
+      if (peer.log.closed_calls == 0) return false;
+    }
+    return true;
+  }
+  static void expect_error(std::error_code error) { EXPECT_TRUE(error); }
+
+  const std::string sent_ = pattern(300'000);
+  std::size_t received_ = 0;
+  int results_ = 0;
+  std::optional<Peer> client_;
+  std::list<Peer> servers_;
+};
+
+TEST(EveryCallFails, AndAConnectionWorksOrSaysSo) {
+  sweep(kOfSockets, kMost, [] {
+    Loop::Created loop = Loop::create();
+    if (!loop) return;
+    Session().run(**loop, Address::loopback_ipv4(0));
+  });
+}
+
+TEST(EveryCallFails, AndAUnixConnectionWorksOrSaysSo) {
+  sweep(kOfSockets, kMost, [] {
+    Loop::Created loop = Loop::create();
+    if (!loop) return;
+    Session().run(**loop, *Address::abstract("spate faults " + std::to_string(::getpid())));
+  });
+}
+
+TEST(EveryCallFails, AndAPairWorksOrSaysSo) {
+  sweep(kOfSockets, kMost, [] {
+    Loop::Created loop = Loop::create();
+    if (!loop) return;
+    Stream::Pair pair = Stream::socket_pair(**loop);
+    if (!pair) return;
+    Recorder left;
+    Recorder right;
+    pair->first.start(left);
+    pair->second.start(right);
+    const std::string sent = pattern(600'000);
+    pair->first.write(sent);
+    pair->first.end();
+    run_until(**loop, [&] { return left.closed_calls == 1 && right.closed_calls == 1; });
+    if (!left.error && !right.error) {
+      EXPECT_TRUE(right.received == sent);
+    }
+  });
+}
+
+TEST(EveryCallFails, AndAPipeWorksOrSaysSo) {
+  sweep(kOfPipes, kMost, [] {
+    Loop::Created loop = Loop::create();
+    if (!loop) return;
+    int fds[2];
+    ASSERT_EQ(::pipe2(fds, O_CLOEXEC | O_NONBLOCK), 0);
+    Stream::Made reader = Stream::adopt(**loop, fds[0]);
+    Stream::Made writer = Stream::adopt(**loop, fds[1]);
+    if (!reader) ::close(fds[0]);
+    if (!writer) ::close(fds[1]);
+    if (!reader || !writer) return;
+    Recorder read;
+    Recorder written;
+    reader->start(read);
+    writer->start(written);
+    const std::string sent = pattern(300'000);
+    writer->write(sent);
+    writer->end();
+    run_until(**loop, [&] { return read.closed_calls == 1 && written.closed_calls == 1; });
+    if (!read.error && !written.error) {
+      EXPECT_TRUE(read.received == sent);
+    }
+  });
+}
+
+// ---- abandoned in the middle
+
+TEST(EveryCallFails, AndWhatIsDestroyedIsGoneAllTheSame) {
+  sweep(kOfSockets, kMost, [] {
+    Loop::Created loop = Loop::create();
+    if (!loop) return;
+    Stream::Pair pair = Stream::socket_pair(**loop);
+    if (!pair) return;
+    Recorder left;
+    Recorder right;
+    pair->first.start(left);
+    pair->second.start(right);
+    pair->first.write(pattern(600'000));
+    {
+      const Stream gone = std::move(pair->first);
+    }
+    run_until(**loop, [&] { return right.closed_calls == 1; });
+    EXPECT_EQ(left.log, "");
+  });
+}
+
+TEST(EveryCallFails, AndALoopMayGoWhileMuchIsUnderWay) {
+  sweep(kOfSockets, kMost, [] {
+    Loop::Created loop = Loop::create();
+    if (!loop) return;
+    Stream::Pair pair = Stream::socket_pair(**loop);
+    if (!pair) return;
+    Recorder left;
+    Recorder right;
+    right.use = [](Bytes bytes) { return bytes.size() / 2; };
+    pair->first.start(left);
+    pair->second.start(right);
+    pair->first.set_idle_timeout(Nanos{1'000'000'000});
+    pair->first.write(pattern(600'000));
+    run_turns(**loop, 2);
+    {
+      const Stream gone = std::move(pair->first);
+    }
+    run_turns(**loop, 2);
+    loop->reset();
+  });
+}
+
+// ---- sockets that are taken over
+
+// Who is told of an error still owns the descriptor: a second close() could hit somebody else's.
+TEST(EveryCallFails, AndASocketThatIsNotTakenOverStaysOpen) {
+  for (std::uint64_t nth = 1; nth < 20; ++nth) {
+    const std::unique_ptr<Loop> loop = *Loop::create();
+    const Address at = Address::loopback_ipv4(0);
+    const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    ASSERT_EQ(::bind(fd, static_cast<const sockaddr*>(at.data()), sizeof(sockaddr_in)), 0);
+    ASSERT_EQ(::listen(fd, 1), 0);
+    sys::FaultPlan plan;
+    plan.fail_nth(Call::allocate, nth, ENOMEM);
+    {
+      const sys::FaultScope scope(plan);
+      Listener::Made made = Listener::adopt(*loop, fd, [](Stream, const Address&) {});
+      EXPECT_EQ(plan.failures(Call::allocate) > 0, !made);
+      if (!made) {
+        EXPECT_GE(::fcntl(fd, F_GETFD), 0);
+        ::close(fd);
+      }
+    }
+    EXPECT_LT(::fcntl(fd, F_GETFD), 0);
+    if (plan.failures(Call::allocate) == 0) return;
+  }
+  FAIL() << "it never gets by";
+}
+
+// ---- datagrams
+
+class Packets final : public DatagramHandler {
+ public:
+  void on_packets(std::span<const Packet> packets) override { received += packets.size(); }
+  void on_error(std::error_code error) override { EXPECT_TRUE(error); }
+  void on_writable() override { ++writable; }
+  std::size_t received = 0;
+  int writable = 0;
+};
+
+TEST(EveryCallFails, AndDatagramsGoOn) {
+  sweep(kOfSockets, kMost, [] {
+    Loop::Created loop = Loop::create();
+    if (!loop) return;
+    Datagram::Opened from = Datagram::open(**loop, Address::loopback_ipv4(0), {.ecn = true});
+    Datagram::Opened to =
+        Datagram::open(**loop, Address::loopback_ipv4(0), {.local_address = true});
+    if (!from || !to) return;
+    Packets sender;
+    Packets receiver;
+    from->start(sender);
+    to->start(receiver);
+    const Address address = to->local_address();
+    std::size_t sent = 0;
+    for (int tries = 0; tries < 30 && sent < 20; ++tries) {
+      const std::error_code error = from->send(bytes_of("packet"), address);
+      sent += !error;
+      if (error != std::errc::resource_unavailable_try_again && error != std::errc::no_buffer_space)
+        continue;
+      const int before = sender.writable;
+      run_until(**loop, [&] { return sender.writable > before; });
+    }
+    EXPECT_EQ(sent, 20u);
+    const std::string many(100 * 10, 'x');
+    std::size_t segments = 0;
+    for (int tries = 0; tries < 30 && segments < 10; ++tries) {
+      const auto done = from->send_segments(bytes_of(many).subspan(segments * 100), 100, address);
+      if (done) segments += *done / 100;
+    }
+    EXPECT_EQ(segments, 10u);
+    run_until(**loop, [&] { return receiver.received >= 30; });
+    EXPECT_EQ(receiver.received, 30u);
+  });
+}
+
+// ---- workers
+
+// Echoes; owns itself.
+class Echo final : public StreamHandler {
+ public:
+  explicit Echo(Stream stream) : stream_(std::move(stream)) { stream_.start(*this); }
+  std::size_t on_data(Bytes bytes) override {
+    stream_.write(bytes);
+    return bytes.size();
+  }
+  void on_closed(std::error_code) override { delete this; }
+
+ private:
+  ~Echo() = default;
+  Stream stream_;
+};
+
+// Faults fall on the workers' threads as well, in an order that is theirs.
+void serve(Balance balance) {
+  Loop::Created loop = Loop::create();
+  if (!loop) return;
+  Workers::Made workers = Workers::start({.threads = 2});
+  if (!workers) return;
+  const auto address = (*workers)->listen(
+      Address::loopback_ipv4(0), [](Stream stream, const Address&) { new Echo(std::move(stream)); },
+      balance);
+  if (!address) {
+    EXPECT_TRUE(address.error());
+    return;
+  }
+  struct Client {
+    Connecting connecting;
+    Stream stream;
+    Recorder log;
+    bool is_done = false;
+  };
+  std::list<Client> clients(3);
+  for (Client& client : clients) {
+    client.log.use = [&client](Bytes bytes) {
+      client.stream.end();
+      return bytes.size();
+    };
+    client.connecting = connect(**loop, *address, [&client](auto made) {
+      client.is_done = !made;
+      if (!made) return;
+      client.stream = std::move(*made);
+      client.stream.start(client.log);
+      client.stream.write("hello");
+    });
+  }
+  run_until(**loop, [&] {
+    for (const Client& client : clients) {
+      if (!client.is_done && client.log.closed_calls == 0) return false;
+    }
+    return true;
+  });
+  EXPECT_TRUE((*workers)->stop(std::chrono::seconds(30)));
+}
+
+TEST(EveryCallFails, AndWorkersServeOrSaySo) {
+  for (const Balance balance : {Balance::reuse_port, Balance::round_robin}) {
+    sweep(kOfSockets, 5, [balance] { serve(balance); });
+    if (HasFailure()) return;
+  }
+}
+
+}  // namespace
+}  // namespace spate::testing

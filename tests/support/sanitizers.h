@@ -1,0 +1,20 @@
+// Whether a sanitizer watches: tests then do less of the same, and leave counting memory to it.
+#pragma once
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SPATE_TEST_SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define SPATE_TEST_SANITIZED 1
+#endif
+#endif
+
+namespace spate::testing {
+
+#ifdef SPATE_TEST_SANITIZED
+inline constexpr bool kIsSanitized = true;
+#else
+inline constexpr bool kIsSanitized = false;
+#endif
+
+}  // namespace spate::testing

@@ -1,0 +1,17 @@
+// Seeds of random tests. SPATE_SEED=<number> in the environment repeats one alone.
+#pragma once
+
+#include <cstdint>
+#include <cstdlib>
+#include <vector>
+
+namespace spate::testing {
+
+inline std::vector<std::uint64_t> seeds(std::uint64_t count) {
+  if (const char* wanted = std::getenv("SPATE_SEED")) return {std::strtoull(wanted, nullptr, 10)};
+  std::vector<std::uint64_t> all;
+  for (std::uint64_t seed = 1; seed <= count; ++seed) all.push_back(seed);
+  return all;
+}
+
+}  // namespace spate::testing
