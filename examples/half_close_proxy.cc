@@ -1,5 +1,5 @@
 // A TCP proxy: what comes from one side goes to the other. It passes on the end of either side
-// while the other still flows, and a side that reads slowly slows the other down.
+// while the other still flows, and a reset; a side that reads slowly slows the other down.
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -43,9 +43,9 @@ class Relay {
     }
     void on_drained() override { other->stream.resume(); }
     void on_end() override { other->stream.end(); }
-    void on_closed(std::error_code) override {
-      if (!other->stream.is_open()) return delete &relay;
-      other->stream.close();
+    void on_closed(std::error_code error) override {
+      if (error) other->stream.abort();
+      if (!other->stream.is_open()) delete &relay;
     }
 
     Relay& relay;

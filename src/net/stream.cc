@@ -169,6 +169,7 @@ std::error_code Stream::set_kernel_buffers(std::size_t send, std::size_t receive
 
 std::expected<int, std::error_code> Stream::release() {
   if (!is_open()) return failed(EBADF);
+  if (fd() < 0) return failed(EOPNOTSUPP);
   if (!connection_->may_be_released()) return failed(EBUSY);
   return connection_->release();
 }

@@ -1,9 +1,14 @@
 // Listener and connect(): how connections come about.
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <cstdlib>
 #include <list>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "spate/net/connect.h"
 #include "spate/net/listener.h"
@@ -183,6 +188,82 @@ TEST_F(Listening, MayBeDestroyedInsideItsCallback) {
   for (int i = 0; i < 3; ++i) attempts.push_back(connect(loop_, address, keep()));
   run_until(loop_, [&] { return calls == 1 && results_ == 3; });
   EXPECT_EQ(calls, 1);
+}
+
+TEST_F(Listening, LeavesNewcomersInTheBacklogWhilePaused) {
+  Listener listener = listen();
+  listener.pause();
+  Connecting connecting = connect(loop_, listener.address(), keep());
+  run_until(loop_, [&] { return connected_.size() == 1; });
+  run_turns(loop_, 5);
+  EXPECT_EQ(listener.accepted(), 0u);
+  listener.resume();
+  run_until(loop_, [&] { return accepted_.size() == 1; });
+  EXPECT_EQ(listener.accepted(), 1u);
+}
+
+TEST_F(Listening, AcceptsNoMoreInATurnThanItIsTold) {
+  Listener listener = listen({.accepts_per_turn = 3});
+  listener.pause();
+  std::list<Connecting> attempts;
+  for (int i = 0; i < 10; ++i) attempts.push_back(connect(loop_, listener.address(), keep()));
+  run_until(loop_, [&] { return connected_.size() == 10; });
+  listener.resume();
+  for (std::size_t before = 0; before < 10; before = accepted_.size()) {
+    ASSERT_TRUE(loop_.run(Run::once));
+    ASSERT_LE(accepted_.size(), before + 3);
+  }
+}
+
+// Runs in a child, which is handed a listening socket as a service manager does it.
+int serve_inherited(int listening) {
+  if (::dup2(listening, 3) != 3) return 1;
+  ::setenv("LISTEN_PID", std::to_string(::getpid()).c_str(), 1);
+  ::setenv("LISTEN_FDS", "1", 1);
+  const std::vector<int> fds = Listener::inherited();
+  if (fds != std::vector<int>{3} || ::getenv("LISTEN_FDS") != nullptr) return 2;
+  if ((::fcntl(3, F_GETFD) & FD_CLOEXEC) == 0 || !Listener::inherited().empty()) return 3;
+  const std::unique_ptr<Loop> loop = *Loop::create();
+  bool served = false;
+  const Listener::Made listener =
+      Listener::adopt(*loop, fds[0], [&](Stream stream, const Address&) {
+        served = stream.write("served");
+        stream.close();
+        loop->stop();
+      });
+  if (!listener) return 4;
+  loop->run();
+  return served ? 0 : 5;
+}
+
+TEST_F(Listening, TakesOverASocketThatAServiceManagerHasOpened) {
+  const Address any = Address::loopback_ipv4(0);
+  sys::Descriptor socket(sys::open_socket(AF_INET, SOCK_STREAM));
+  ASSERT_EQ(sys::bind(socket.get(), any.data(), any.size()), 0);
+  ASSERT_EQ(sys::listen(socket.get(), 1), 0);
+  sys::SystemAddress at;
+  ASSERT_EQ(sys::local_address(socket.get(), at), 0);
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) ::_exit(serve_inherited(socket.get()));
+  Connecting connecting = connect(loop_, *Address::from_system(at.get(), at.size), keep());
+  run_until(loop_, [&] { return connected_.size() == 1; });
+  Recorder log;
+  connected_.front().start(log);
+  run_until(loop_, [&] { return log.closed_calls == 1; });
+  EXPECT_EQ(log.received, "served");
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+}
+
+TEST_F(Listening, InheritsNothingThatIsMeantForAnother) {
+  ::setenv("LISTEN_PID", "1", 1);
+  ::setenv("LISTEN_FDS", "1", 1);
+  EXPECT_TRUE(Listener::inherited().empty());
+  ::setenv("LISTEN_PID", std::to_string(::getpid()).c_str(), 1);
+  ::setenv("LISTEN_FDS", "many", 1);
+  EXPECT_TRUE(Listener::inherited().empty());
 }
 
 TEST_F(Listening, GivesUpInTime) {

@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "spate/net/connect.h"
@@ -162,6 +163,88 @@ TEST_P(WorkersTest, EndWhenTheGraceIsOver) {
   run_until([&] { return results == 4 && connections(**workers) == 4; });
   EXPECT_FALSE((*workers)->stop(20ms));
   for (const Stream& stream : kept) EXPECT_FALSE(stream.is_open());
+}
+
+// Answers each byte with one, and closes when it is told to.
+class Answering final : public StreamHandler {
+ public:
+  static inline std::atomic<std::size_t> written{0};
+
+  explicit Answering(Stream stream) : stream_(std::move(stream)) {
+    stream_.start(*this);
+    sessions.insert(this);
+  }
+  std::size_t on_data(Bytes bytes) override {
+    if (stream_.write(bytes)) written += bytes.size();
+    return bytes.size();
+  }
+  void on_closed(std::error_code) override { delete this; }
+  static void close_all() {
+    for (Answering* session : sessions) session->stream_.close();
+  }
+
+ private:
+  ~Answering() { sessions.erase(this); }
+
+  static inline thread_local std::set<Answering*> sessions;
+  Stream stream_;
+};
+
+// Sends without a pause, and counts what comes back.
+class Asking final : public StreamHandler {
+ public:
+  Asking(Loop& loop, const Address& address) {
+    connecting_ = connect(loop, address, [this](Stream::Made made) {
+      ASSERT_TRUE(made) << made.error().message();
+      stream_ = std::move(*made);
+      stream_.set_half_open(true);
+      stream_.start(*this);
+      for (int i = 0; i < 100; ++i) stream_.write("?");
+    });
+  }
+  std::size_t on_data(Bytes bytes) override {
+    answered_ += bytes.size();
+    stream_.write(bytes);
+    return bytes.size();
+  }
+  void on_end() override { stream_.end(); }
+  void on_closed(std::error_code error) override {
+    EXPECT_FALSE(error) << error.message();
+    closed_ = true;
+  }
+  std::size_t answered() const { return answered_; }
+  bool is_closed() const { return closed_; }
+
+ private:
+  Connecting connecting_;
+  Stream stream_;
+  std::size_t answered_ = 0;
+  bool closed_ = false;
+};
+
+TEST_P(WorkersTest, LoseNoAnswerWhenTheyStopUnderLoad) {
+  Answering::written = 0;
+  Workers::Made workers = Workers::start({.threads = 2});
+  ASSERT_TRUE(workers);
+  const auto address = (*workers)->listen(
+      Address::loopback_ipv4(0),
+      [](Stream stream, const Address&) { new Answering(std::move(stream)); }, GetParam());
+  ASSERT_TRUE(address);
+  std::list<Asking> clients;
+  for (int i = 0; i < 20; ++i) clients.emplace_back(*loop_, *address);
+  run_until([&] {
+    return std::ranges::all_of(clients,
+                               [](const Asking& client) { return client.answered() > 500; });
+  });
+  bool drained = false;
+  std::thread stopper(
+      [&] { drained = (*workers)->stop(30s, [](Loop&) { Answering::close_all(); }); });
+  run_until([&] { return std::ranges::all_of(clients, &Asking::is_closed); });
+  stopper.join();
+  EXPECT_TRUE(drained);
+  std::size_t answered = 0;
+  for (const Asking& client : clients) answered += client.answered();
+  EXPECT_EQ(answered, Answering::written);
 }
 
 TEST_P(WorkersTest, SayThatTheGraceWasOverWhenTheThreadsOwnSessionsGoWithIt) {

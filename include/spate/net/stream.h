@@ -214,7 +214,8 @@ class SPATE_EXPORT Stream {
   // Bytes; 0 leaves one as it is. The kernel doubles and bounds them.
   std::error_code set_kernel_buffers(std::size_t send, std::size_t receive);
   // Gives the descriptor away, to another loop for instance. Only while nothing is queued and
-  // nothing is left unread. Errors: EBUSY otherwise, EBADF if closed.
+  // nothing is left unread. Errors: EBUSY otherwise, EBADF if closed,
+  // EOPNOTSUPP in memory.
   std::expected<int, std::error_code> release();
 
  private:
