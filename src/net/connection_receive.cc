@@ -111,7 +111,8 @@ bool Connection::on_peer_end() {
   if (extra_ != nullptr) extra_->unread = Unread();
   update_wish();
   if (has(kBroken)) return finish(error(), true), false;
-  if (!call({}, [](StreamHandler& handler) { handler.on_end(); })) return false;
+  const bool is_told = !has(kDiscarding);
+  if (is_told && !call({}, [](StreamHandler& handler) { handler.on_end(); })) return false;
   if (!has(kHalfOpen)) end();
   if (!is_done()) return true;
   return finish({}), false;

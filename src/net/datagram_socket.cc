@@ -28,6 +28,13 @@ msghdr message_of(iovec& part, const Address* peer) {
 
 bool is_full(long result) { return result == -EAGAIN || result == -ENOBUFS; }
 
+// An older kernel, a device without checksums of its own, or a packet that is too large: the single
+// packets will tell.
+bool may_be_for_joining(long result) {
+  return result == -EINVAL || result == -EIO || result == -EOPNOTSUPP || result == -ENOPROTOOPT ||
+         result == -EMSGSIZE;
+}
+
 }  // namespace
 
 std::expected<DatagramSocket*, std::error_code> DatagramSocket::make(
@@ -44,7 +51,7 @@ DatagramSocket::DatagramSocket(Net& net, sys::Descriptor socket, const DatagramO
     : net_(net),
       socket_(std::move(socket)),
       options_(options),
-      io_(net.loop(), socket_.get(), Events::read, bind<&DatagramSocket::on_ready>(this)) {
+      io_(net.loop(), socket_.get(), Events::none, bind<&DatagramSocket::on_ready>(this)) {
   net_.enter();
 }
 
@@ -170,13 +177,12 @@ std::expected<std::size_t, std::error_code> DatagramSocket::send_segments(Bytes 
                             ? sys::send_joined(socket_.get(), message_of(vector, &peer),
                                                static_cast<std::uint16_t>(segment))
                             : -EOPNOTSUPP;
+    if (result == -EINTR) continue;
     if (result >= 0) {
       sent += part.size();
-    } else if (is_full(result)) {
+    } else if (!may_be_for_joining(result)) {
       error = refused(result);
     } else {
-      // An older kernel, a device without checksums of its own, or a packet that is too large: the
-      // single packets will tell.
       can_join_ = can_join_ && part.size() <= segment;
       sent += send_one_by_one(part, segment, peer, error);
     }

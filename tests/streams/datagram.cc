@@ -3,11 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include <cerrno>
 #include <deque>
 #include <string>
 #include <vector>
 
 #include "streams/harness.h"
+#include "sys/fault.h"
 
 namespace spate::testing {
 namespace {
@@ -59,6 +61,22 @@ TEST_F(DatagramTest, CarriesPacketsWithTheirSender) {
   EXPECT_EQ(log_.all[0].peer, sender.local_address());
   EXPECT_FALSE(log_.all[0].truncated);
   EXPECT_EQ(log_.batches, 1);
+}
+
+TEST_F(DatagramTest, KeepsWhatComesBeforeItIsStartedThoughASendWasRefused) {
+  Datagram receiver = open();
+  Datagram sender = open();
+  {
+    sys::FaultPlan plan;
+    plan.fail_nth(sys::Call::send, 1, EAGAIN);
+    const sys::FaultScope scope(plan);
+    EXPECT_TRUE(receiver.send(bytes_of("x"), sender.local_address()));
+  }
+  EXPECT_FALSE(sender.send(bytes_of("early"), receiver.local_address()));
+  run_turns(loop_, 5);
+  receiver.start(log_);
+  run_until(loop_, [&] { return log_.texts.size() == 1; });
+  EXPECT_EQ(log_.texts[0], "early");
 }
 
 TEST_F(DatagramTest, SendsAndReceivesInBatches) {
