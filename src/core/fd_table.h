@@ -66,6 +66,8 @@ class FdTable {
 
   // Gets a slot, and then what hangs on it, into the cache before deliver() needs them: with many
   // descriptors, waiting for memory is most of what an event costs.
+  // Whether slots and watchers are likely to be out of the cache.
+  bool is_large() const { return slots_.size() > kLarge; }
   void prefetch_slot(int fd) const { __builtin_prefetch(slots_.begin() + fd); }
   void prefetch_watcher(int fd) const {
     if (!holds(fd)) return;
@@ -100,6 +102,7 @@ class FdTable {
     kAlwaysReady = 4,  // The backend said EPERM: a regular file.
     kShared = 8,       // One of several watchers has left: `wanted` is to be worked out anew.
   };
+  static constexpr std::size_t kLarge = 2048;
   struct Slot {
     // The watchers, the newest first. An empty list remembers who left it last: if that one comes
     // back, it is the same file as before.

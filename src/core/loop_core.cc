@@ -205,9 +205,12 @@ std::error_code LoopCore::wait_once(Nanos timeout) {
 void LoopCore::queue_ready() {
   bool stale = false;
   const std::size_t count = ready_.size();
-  for (const Ready& ready : ready_) fds_.prefetch_slot(ready.fd);
+  const bool is_out_of_cache = fds_.is_large();
+  if (is_out_of_cache) {
+    for (const Ready& ready : ready_) fds_.prefetch_slot(ready.fd);
+  }
   for (std::size_t i = 0; i < count; ++i) {
-    if (i + kAhead < count) fds_.prefetch_watcher(ready_[i + kAhead].fd);
+    if (is_out_of_cache && i + kAhead < count) fds_.prefetch_watcher(ready_[i + kAhead].fd);
     if (fds_.deliver(ready_[i], delivery_)) continue;
     ++metrics_.stale_events;
     stale = true;
