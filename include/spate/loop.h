@@ -213,6 +213,8 @@ class SPATE_EXPORT Loop {
   // Stops, and promises that `node.fd` is closed before the loop waits again: saves the kernel
   // call. Other nodes of the same descriptor must have been stopped.
   void stop_closing(FdNode& node);
+  // Stops, and tells the kernel at once: the descriptor goes to another loop.
+  void stop_now(FdNode& node);
 
   bool start(TimerNode& node);
   void stop(TimerNode& node);

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "backend/backend.h"
-#include "sys/array.h"
 #include "spate/node.h"
+#include "sys/array.h"
 
 namespace spate {
 
@@ -54,6 +54,12 @@ class FdTable {
     if (slot.newest() != &node || node.next != nullptr) return unlink(slot, node);
     slot.set_left_last(&node);
     slot.wanted = 0;
+  }
+  // Whether nobody watches the descriptor, and this node did last.
+  bool was_left_by(const FdNode& node) const {
+    if (!holds(node.fd)) return false;
+    const Slot& slot = slots_[static_cast<std::size_t>(node.fd)];
+    return slot.newest() == nullptr && slot.left_last() == &node;
   }
   // The descriptor is about to be closed: the kernel will forget it by itself.
   void forget(Backend& backend, int fd);

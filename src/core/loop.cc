@@ -116,6 +116,7 @@ bool Loop::start(FdNode& node) { return core(*this).start_fd(node); }
 void Loop::stop(FdNode& node) { core(*this).stop_fd(node); }
 std::error_code Loop::start_now(FdNode& node) { return core(*this).start_fd_now(node); }
 void Loop::stop_closing(FdNode& node) { core(*this).stop_fd_closing(node); }
+void Loop::stop_now(FdNode& node) { core(*this).stop_fd_now(node); }
 bool Loop::start(TimerNode& node) { return core(*this).start_timer(node); }
 void Loop::stop(TimerNode& node) { core(*this).stop_timer(node); }
 void Loop::park(TimerNode& node) { core(*this).park_timer(node); }

@@ -384,11 +384,17 @@ std::error_code LoopCore::start_fd_now(FdNode& node) {
   return error;
 }
 
+// One that has been stopped since the last wait is still known to the kernel, too.
 void LoopCore::stop_fd_closing(FdNode& node) {
   forget_pending(node.head);
-  if (node.head.active == 0) return;
+  const bool was_active = node.head.active != 0;
+  if (was_active) stop_fd(node);
+  if (was_active || fds_.was_left_by(node)) fds_.forget(*backend_, node.fd);
+}
+
+void LoopCore::stop_fd_now(FdNode& node) {
   stop_fd(node);
-  fds_.forget(*backend_, node.fd);
+  if (!is_foreign() && fds_.was_left_by(node)) fds_.reconcile_now(*backend_, node.fd);
 }
 
 void LoopCore::stop_queued(FdNode& node) {

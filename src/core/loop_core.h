@@ -70,6 +70,7 @@ class LoopCore final : public Loop {
   }
   std::error_code start_fd_now(FdNode& node);
   void stop_fd_closing(FdNode& node);
+  void stop_fd_now(FdNode& node);
   bool start_timer(TimerNode& node) {
     check_thread();
     if (node.head.active != 0) return true;

@@ -56,7 +56,7 @@ void ReadinessTransport::close(Connection& connection, bool) {
 }
 
 int ReadinessTransport::release(Connection& connection) {
-  want(connection, Events::none);
+  net().loop().stop_now(connection.node());
   return std::exchange(connection.node().fd, -1);
 }
 

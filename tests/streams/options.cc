@@ -67,6 +67,7 @@ TEST_P(Options, AddressesAreToldWhereThereAreSome) {
 TEST_P(Options, TheSocketIsHandedOnToAnotherLoop) {
   EXPECT_TRUE(right_.write("before "));
   run_until(loop_, [&] { return left_log_.received == "before "; });
+  const std::uint64_t before = loop_.metrics().kernel_calls.modify;
   const std::expected<int, std::error_code> released = left_.release();
   if (GetParam() == Kind::memory) {
     EXPECT_EQ(released.error(), std::errc::operation_not_supported);
@@ -74,6 +75,8 @@ TEST_P(Options, TheSocketIsHandedOnToAnotherLoop) {
     return;
   }
   ASSERT_TRUE(released);
+  EXPECT_EQ(loop_.metrics().kernel_calls.modify, before + 1)
+      << "at once: it may be closed elsewhere";
   EXPECT_FALSE(left_.is_open());
   const std::unique_ptr<Loop> other = *Loop::create();
   Recorder log;

@@ -131,6 +131,16 @@ TEST_P(Transfer, EndsBothSidesInOrder) {
   EXPECT_FALSE(left_.is_open());
 }
 
+TEST_P(Transfer, EndsWithoutTellingTheLoopsBackend) {
+  EXPECT_TRUE(left_.write("x"));
+  run_until(loop_, [&] { return right_log_.received == "x"; });
+  const std::uint64_t before = loop_.metrics().kernel_calls.modify;
+  left_.end();
+  run_until(loop_, [&] { return left_log_.closed_calls + right_log_.closed_calls == 2; });
+  run_turns(loop_, 2);
+  EXPECT_EQ(loop_.metrics().kernel_calls.modify, before);
+}
+
 TEST_P(Transfer, StaysHalfOpenWhenToldTo) {
   right_.set_half_open(true);
   left_.end();
