@@ -176,6 +176,7 @@ class Connection {
   bool hand_over(Bytes bytes);
   bool offer_unread();
   bool on_peer_end();
+  void end_with_peer();
 
   void shut_down();
   bool is_done() const { return has(kPeerEnded) && has(kEnded); }

@@ -106,6 +106,13 @@ bool Connection::offer_unread() {
   return true;
 }
 
+// With nothing left to send, closing is all that the peer has to be told.
+void Connection::end_with_peer() {
+  if (has(kEnding) || has_queue()) return end();
+  set(kEnding);
+  set(kEnded);
+}
+
 bool Connection::on_peer_end() {
   set(kPeerEnded);
   if (extra_ != nullptr) extra_->unread = Unread();
@@ -113,7 +120,7 @@ bool Connection::on_peer_end() {
   if (has(kBroken)) return finish(error(), true), false;
   const bool is_told = !has(kDiscarding);
   if (is_told && !call({}, [](StreamHandler& handler) { handler.on_end(); })) return false;
-  if (!has(kHalfOpen)) end();
+  if (!has(kHalfOpen)) end_with_peer();
   if (!is_done()) return true;
   return finish({}), false;
 }
