@@ -20,8 +20,10 @@ std::error_code FdTable::grow(int fd) {
 }
 
 bool FdTable::resize(std::size_t size) {
-  return slots_.reserve(size) && dirty_.reserve(slots_.capacity()) &&
-         reconciling_.reserve(slots_.capacity()) && slots_.grow_with_zeros(slots_.capacity());
+  const std::size_t room = Array<Slot>::with_reserve(size);
+  return slots_.reserve_exactly(room) && dirty_.reserve_exactly(slots_.capacity()) &&
+         reconciling_.reserve_exactly(slots_.capacity()) &&
+         slots_.grow_with_zeros(slots_.capacity());
 }
 
 void FdTable::unlink(Slot& slot, FdNode& node) {

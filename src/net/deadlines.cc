@@ -9,7 +9,9 @@ namespace spate {
 bool Deadlines::note(Connection& connection, std::int64_t when) {
   const Place place = connection.deadline_place();
   if (place == 0) {
-    if (!heap_.push({})) return false;
+    const std::size_t size = heap_.size() + 1;
+    if (size > heap_.capacity() && !heap_.reserve_exactly(heap_.with_reserve(size))) return false;
+    heap_.push_reserved({});
     rise(heap_.size() - 1, {when, &connection});
   } else if (when < heap_[place - 1].when) {
     rise(place - 1, {when, &connection});

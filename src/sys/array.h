@@ -2,6 +2,7 @@
 // loop's own tables.
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstring>
 #include <type_traits>
@@ -44,6 +45,12 @@ class Array {
   // Where room has been reserved.
   void push_reserved(T value) { data_[size_++] = value; }
   bool reserve(std::size_t wanted) { return wanted <= capacity_ || grow(wanted); }
+  // Room for as many and no more: for what is kept for each of many idle things.
+  bool reserve_exactly(std::size_t wanted) { return wanted <= capacity_ || grow_to(wanted); }
+  // `wanted`, and so much more that growing is rare: twice as many, or an eighth more of many.
+  static std::size_t with_reserve(std::size_t wanted) {
+    return wanted < kMany ? std::bit_ceil(wanted) : wanted + wanted / 8;
+  }
   // Grows to `size` with elements of zero bytes.
   bool grow_with_zeros(std::size_t size) {
     if (!reserve(size)) return false;
@@ -62,14 +69,13 @@ class Array {
 
  private:
   static constexpr std::size_t kMinimum = 8;
-  static constexpr std::size_t kLarge = 4096;
+  static constexpr std::size_t kMany = 4096;
 
   [[gnu::noinline]] bool grow(std::size_t wanted) {
-    // Large ones by an eighth: the kernel moves them without a copy, and room that nobody uses
-    // counts.
-    const std::size_t more = capacity_ < kLarge ? capacity_ : capacity_ / 8;
-    const std::size_t grown = capacity_ + more > kMinimum ? capacity_ + more : kMinimum;
-    const std::size_t capacity = wanted > grown ? wanted : grown;
+    const std::size_t grown = capacity_ * 2 > kMinimum ? capacity_ * 2 : kMinimum;
+    return grow_to(wanted > grown ? wanted : grown);
+  }
+  bool grow_to(std::size_t capacity) {
     if (capacity > SIZE_MAX / sizeof(T)) return false;
     void* data = sys::reallocate(data_, capacity * sizeof(T));
     if (data == nullptr) return false;
