@@ -24,6 +24,7 @@ namespace spate {
 
 class Net;
 class Transport;
+struct ArrivedDescriptors;
 
 class Connection {
  public:
@@ -169,11 +170,12 @@ class Connection {
   bool wants_to_read() const;
   void read_again();
   bool receive();
-  bool receive_with_care();
-  bool receive_with_descriptors(std::span<std::byte> room, bool is_behind);
+  bool receive_once(bool& is_full);
+  bool receive_with_care(bool& is_full);
   bool on_received(long count, std::span<std::byte> room, bool is_behind);
   void note_arrival(std::size_t size);
   bool hand_over(Bytes bytes);
+  bool hand_over(ArrivedDescriptors& arrived);
   bool offer_unread();
   bool on_peer_end();
   void end_with_peer();

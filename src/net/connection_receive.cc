@@ -23,20 +23,23 @@ constexpr std::size_t kArrival = 16 * 1024;
 // False, as of all that follow: the connection is closed, or gone.
 bool Connection::receive() {
   for (int reads = 1;; ++reads) {
-    // Most have nothing out of the ordinary about them.
-    if (extra_ != nullptr || has(kTakesDescriptors)) return receive_with_care();
-    const std::span<std::byte> room = net().arrivals();
-    const long count = transport_->receive(*this, room);
-    if (count <= 0 || has(kDiscarding)) return on_received(count, room, false);
-    touch();
-    const auto size = static_cast<std::size_t>(count);
-    if (!hand_over(room.first(size))) return false;
+    bool is_full = false;
+    if (!receive_once(is_full)) return false;
     // Less than there was room for is all there was.
-    if (size < room.size() || reads == kReadsPerTurn || !wants_to_read()) return true;
+    if (!is_full || reads == kReadsPerTurn || !wants_to_read()) return true;
   }
 }
 
-bool Connection::receive_with_care() {
+bool Connection::receive_once(bool& is_full) {
+  // Most have nothing out of the ordinary about them.
+  if (extra_ != nullptr || has(kTakesDescriptors)) return receive_with_care(is_full);
+  const std::span<std::byte> room = net().arrivals();
+  const long count = transport_->receive(*this, room);
+  is_full = count == static_cast<long>(room.size());
+  return on_received(count, room, false);
+}
+
+bool Connection::receive_with_care(bool& is_full) {
   const bool is_behind = extra_ != nullptr && !extra_->unread.empty();
   if (is_behind && extra_->unread.size() > extra_->limits.most_unread)
     return finish(Error::unread_full, true), false;
@@ -45,21 +48,19 @@ bool Connection::receive_with_care() {
   const std::size_t most = has(kDiscarding) ? SIZE_MAX : allowance(Throttle::kRead);
   if (most == 0) return true;
   const std::span<std::byte> part = room.first(std::min(room.size(), most));
-  if (has(kTakesDescriptors)) return receive_with_descriptors(part, is_behind);
-  return on_received(transport_->receive(*this, part), part, is_behind);
+  ArrivedDescriptors arrived;
+  const long count = has(kTakesDescriptors) ? transport_->receive_descriptors(*this, part, arrived)
+                                            : transport_->receive(*this, part);
+  is_full = count == static_cast<long>(part.size());
+  return hand_over(arrived) && on_received(count, part, is_behind);
 }
 
-bool Connection::receive_with_descriptors(std::span<std::byte> room, bool is_behind) {
-  ArrivedDescriptors arrived;
-  const long count = transport_->receive_descriptors(*this, room, arrived);
-  if ((arrived.count > 0 || arrived.is_cut) && !has(kDiscarding)) {
-    const bool goes_on = call({}, [&](StreamHandler& handler) {
-      const std::size_t descriptors = std::exchange(arrived.count, 0);
-      handler.on_descriptors({arrived.fds, descriptors}, arrived.is_cut);
-    });
-    if (!goes_on) return false;
-  }
-  return on_received(count, room, is_behind);
+bool Connection::hand_over(ArrivedDescriptors& arrived) {
+  if ((arrived.count == 0 && !arrived.is_cut) || has(kDiscarding)) return true;
+  return call({}, [&](StreamHandler& handler) {
+    const std::size_t descriptors = std::exchange(arrived.count, 0);
+    handler.on_descriptors({arrived.fds, descriptors}, arrived.is_cut);
+  });
 }
 
 bool Connection::on_received(long count, std::span<std::byte> room, bool is_behind) {

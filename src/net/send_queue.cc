@@ -17,9 +17,7 @@ constexpr std::size_t kFilePart = 512 * 1024;
 
 // Part of a file, or descriptors that go with the byte behind them.
 struct SendQueue::Attachment {
-  ~Attachment() {
-    for (const int fd : descriptors) sys::Descriptor closing(fd);
-  }
+  ~Attachment() { close_descriptors({descriptors.begin(), descriptors.size()}); }
 
   std::size_t ahead = 0;  // Bytes between the attachment before it, or the front, and this one.
   sys::Descriptor file;

@@ -55,18 +55,25 @@ void RateGroup::set_limits(const RateLimits& limits) {
 // ---- Throttle
 
 void Throttle::set_limits(const RateLimits& limits) {
+  return_shared();
   sides_[kRead] = {};
   sides_[kWrite] = {};
   sides_[kRead].own.set(limits.read);
   sides_[kWrite].own.set(limits.write);
 }
 
+// What has been taken of the group's and not used.
+void Throttle::return_shared() {
+  if (group_ == nullptr) return;
+  for (const Direction direction : {kRead, kWrite}) {
+    shared(direction)->give_back(sides_[direction].credit);
+    sides_[direction].credit = 0;
+  }
+}
+
 void Throttle::join(RateGroup* group) {
+  return_shared();
   if (group_ != nullptr) {
-    for (const Direction direction : {kRead, kWrite}) {
-      shared(direction)->give_back(sides_[direction].credit);
-      sides_[direction].credit = 0;
-    }
     (previous_ == nullptr ? group_->first_ : previous_->next_) = next_;
     if (next_ != nullptr) next_->previous_ = previous_;
     --group_->members_;

@@ -36,6 +36,7 @@ class Throttle {
     std::int64_t opens_at = 0;  // When they may be.
   };
 
+  void return_shared();
   RateBucket* shared(Direction direction) const;
   std::size_t portion(Direction direction) const;
 

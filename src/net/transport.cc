@@ -5,9 +5,7 @@
 
 namespace spate {
 
-ArrivedDescriptors::~ArrivedDescriptors() {
-  for (std::size_t i = 0; i < count; ++i) sys::Descriptor closing(fds[i]);
-}
+ArrivedDescriptors::~ArrivedDescriptors() { close_descriptors({fds, count}); }
 
 // What is read and not sent is read again. Not into the loop's memory for arrivals: a callback may
 // be looking at it.
