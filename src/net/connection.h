@@ -170,7 +170,6 @@ class Connection {
   bool wants_to_read() const;
   void read_again();
   bool receive();
-  bool receive_once(bool& is_full);
   bool receive_with_care(bool& is_full);
   bool on_received(long count, std::span<std::byte> room, bool is_behind);
   void note_arrival(std::size_t size);

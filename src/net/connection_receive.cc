@@ -24,19 +24,21 @@ constexpr std::size_t kArrival = 16 * 1024;
 bool Connection::receive() {
   for (int reads = 1;; ++reads) {
     bool is_full = false;
-    if (!receive_once(is_full)) return false;
+    // Most have nothing out of the ordinary about them.
+    if (extra_ != nullptr || has(kTakesDescriptors)) {
+      if (!receive_with_care(is_full)) return false;
+    } else {
+      const std::span<std::byte> room = net().arrivals();
+      const long count = transport_->receive(*this, room);
+      if (count <= 0 || has(kDiscarding)) return on_received(count, room, false);
+      touch();
+      const auto size = static_cast<std::size_t>(count);
+      is_full = size == room.size();
+      if (!hand_over(room.first(size))) return false;
+    }
     // Less than there was room for is all there was.
     if (!is_full || reads == kReadsPerTurn || !wants_to_read()) return true;
   }
-}
-
-bool Connection::receive_once(bool& is_full) {
-  // Most have nothing out of the ordinary about them.
-  if (extra_ != nullptr || has(kTakesDescriptors)) return receive_with_care(is_full);
-  const std::span<std::byte> room = net().arrivals();
-  const long count = transport_->receive(*this, room);
-  is_full = count == static_cast<long>(room.size());
-  return on_received(count, room, false);
 }
 
 bool Connection::receive_with_care(bool& is_full) {
