@@ -36,21 +36,6 @@ class MoreDescriptors {
   rlimit before_{};
 };
 
-// Echoes; owns itself.
-class Echo final : public StreamHandler {
- public:
-  explicit Echo(Stream stream) : stream_(std::move(stream)) { stream_.start(*this); }
-  std::size_t on_data(Bytes bytes) override {
-    stream_.write(bytes);
-    return bytes.size();
-  }
-  void on_closed(std::error_code) override { delete this; }
-
- private:
-  ~Echo() = default;
-  Stream stream_;
-};
-
 // Connects, sends a line if it is to greet, waits for it, and then stays or goes.
 class Client final : public StreamHandler {
  public:

@@ -342,21 +342,6 @@ TEST(EveryCallFails, AndDatagramsGoOn) {
 
 // ---- workers
 
-// Echoes; owns itself.
-class Echo final : public StreamHandler {
- public:
-  explicit Echo(Stream stream) : stream_(std::move(stream)) { stream_.start(*this); }
-  std::size_t on_data(Bytes bytes) override {
-    stream_.write(bytes);
-    return bytes.size();
-  }
-  void on_closed(std::error_code) override { delete this; }
-
- private:
-  ~Echo() = default;
-  Stream stream_;
-};
-
 // Faults fall on the workers' threads as well, in an order that is theirs.
 void serve(Balance balance) {
   Loop::Created loop = Loop::create();

@@ -50,6 +50,21 @@ class Recorder final : public StreamHandler {
   int closed_calls = 0;
 };
 
+// Echoes; owns itself.
+class Echo final : public StreamHandler {
+ public:
+  explicit Echo(Stream stream) : stream_(std::move(stream)) { stream_.start(*this); }
+  std::size_t on_data(Bytes bytes) override {
+    stream_.write(bytes);
+    return bytes.size();
+  }
+  void on_closed(std::error_code) override { delete this; }
+
+ private:
+  ~Echo() = default;
+  Stream stream_;
+};
+
 // Runs until `done`, or fails after so long that something must have been lost.
 inline void run_until(Loop& loop, const std::function<bool()>& done) {
   bool late = false;
