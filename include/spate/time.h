@@ -19,6 +19,14 @@ using WallTime = std::chrono::sys_time<Nanos>;
 // overflow.
 inline constexpr Nanos kForever{INT64_MAX / 2};
 
+// When `delay` from `now` is, for any duration whatever: a negative one counts as none, and one
+// beyond kForever as that. A duration that a caller chose becomes a time here and nowhere else.
+constexpr Nanos deadline_after(Nanos now, Nanos delay) {
+  const auto span = static_cast<std::uint64_t>(delay.count());
+  if (span <= static_cast<std::uint64_t>(kForever.count())) return now + delay;
+  return delay < Nanos{0} ? now : now + kForever;
+}
+
 // Where a loop gets its time from. Owned by its creator and alive as long as every loop that uses
 // it; called on the loop's thread only.
 class SPATE_EXPORT Clock {

@@ -28,8 +28,9 @@ class Timer : public Watcher<Timer, TimerNode> {
   bool is_active() const { return Watcher::is_active() && node_.deadline != kParked; }
 
   // Arms, or arms anew if it is active, to expire once `delay` from Loop::now(). Negative counts as
-  // zero; zero expires in the next turn. Forgets an expiry that is queued but not yet called. False
-  // when memory runs out (never after Loop::reserve()); it is then inactive.
+  // zero, which expires in the next turn, and more than kForever as that. Forgets an expiry that is
+  // queued but not yet called. False when memory runs out (never after Loop::reserve()); it is then
+  // inactive.
   bool start(Nanos delay) { return start(delay, Nanos{0}); }
   // First after `delay`, then every `repeat` (zero: once).
   bool start(Nanos delay, Nanos repeat) {
@@ -43,7 +44,7 @@ class Timer : public Watcher<Timer, TimerNode> {
   // not yet called.
   bool restart(Nanos delay) {
     if (is_pending()) clear_pending();
-    return loop_->restart(node_, deadline_after(delay));
+    return loop_->restart(node_, deadline_after(loop_->now(), delay).count());
   }
   // libev's ev_timer_again: restart(repeat()), or stop() if it does not repeat.
   bool again() {
@@ -62,14 +63,6 @@ class Timer : public Watcher<Timer, TimerNode> {
   // Until it expires; zero when that is overdue or it is inactive.
   Nanos remaining() const {
     return is_active() && deadline() > loop_->now() ? deadline() - loop_->now() : Nanos{0};
-  }
-
- private:
-  // Saturates, so that any duration may be asked for.
-  std::int64_t deadline_after(Nanos delay) const {
-    const auto span = static_cast<std::uint64_t>(delay.count());
-    if (span <= static_cast<std::uint64_t>(kForever.count())) return (loop_->now() + delay).count();
-    return (delay < Nanos{0} ? loop_->now() : loop_->now() + kForever).count();
   }
 };
 

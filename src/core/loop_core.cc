@@ -149,7 +149,7 @@ Nanos LoopCore::wait_time() {
   timers_.advance(now_.count());  // So that it is a deadline that comes next, if it is near.
   const std::int64_t deadline = timers_.next_deadline();
   if (deadline == INT64_MAX) return longest;
-  return std::clamp(Nanos{deadline} - now_, Nanos{0}, longest);
+  return deadline <= now_.count() ? Nanos{0} : std::min(Nanos{deadline} - now_, longest);
 }
 
 // A wait that ends only because timers have to be sorted more finely goes on: nobody is to see it.

@@ -31,7 +31,7 @@ class OnceList::Entry final : public Internal {
       if (!loop.start_fd(io_)) return no_memory;
     }
     if (timeout < kForever) {
-      timer_.deadline = (loop.now() + (timeout < Nanos{0} ? Nanos{0} : timeout)).count();
+      timer_.deadline = deadline_after(loop.now(), timeout).count();
       if (!loop.start_timer(timer_)) return no_memory;
     }
     return {};

@@ -10,7 +10,11 @@ namespace spate {
 
 namespace {
 
+// A file may bear any time at all, and nanoseconds reach from 1677 to 2262.
 WallTime to_time(const timespec& spec) {
+  constexpr auto kEnd = std::chrono::floor<std::chrono::seconds>(Nanos::max()).count();
+  if (spec.tv_sec >= kEnd) return WallTime::max();
+  if (spec.tv_sec <= -kEnd) return WallTime::min();
   return WallTime{std::chrono::seconds{spec.tv_sec} + Nanos{spec.tv_nsec}};
 }
 
@@ -158,7 +162,8 @@ void PathWatch::drop_watch(StatNode& node) {
 bool PathWatch::poll_too(StatNode& node) {
   const bool needed = node.watch < 0 || sys::is_remote(node.path.c_str());
   if (needed == (node.poll.head.active != 0)) return true;
-  if (needed) return loop_.restart_timer(node.poll, (loop_.now() + Nanos{node.interval}).count());
+  const Nanos next = deadline_after(loop_.now(), Nanos{node.interval});
+  if (needed) return loop_.restart_timer(node.poll, next.count());
   loop_.stop_timer(node.poll);
   return true;
 }

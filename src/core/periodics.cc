@@ -11,6 +11,12 @@ namespace {
 // More than the clock is slewed between two looks, less than anybody sets it by.
 constexpr Nanos kJump{50'000'000};
 
+// How far `time` is past the last multiple of `interval`.
+std::int64_t phase(std::int64_t time, std::int64_t interval) {
+  const std::int64_t rest = time % interval;
+  return rest < 0 ? rest + interval : rest;
+}
+
 }  // namespace
 
 Periodics::Periodics(LoopCore& loop) : loop_(loop) {
@@ -73,16 +79,17 @@ std::int64_t Periodics::next_time(const PeriodicNode& node, std::int64_t now) {
         .count();
   }
   if (node.interval == 0) return node.offset;
-  std::int64_t since = (now - node.offset) % node.interval;
+  std::int64_t since = phase(now, node.interval) - phase(node.offset, node.interval);
   if (since < 0) since += node.interval;
-  return now + (node.interval - since);
+  const std::int64_t away = node.interval - since;
+  return now <= INT64_MAX - away ? now + away : INT64_MAX;
 }
 
 // Sets the timer for the time that the node has.
 void Periodics::schedule(PeriodicNode& node, std::int64_t wall) {
-  const std::int64_t away = node.at > wall ? node.at - wall : 0;
-  loop_.restart_timer(node.timer,
-                      loop_.now().count() + (away < kForever.count() ? away : kForever.count()));
+  const bool is_beyond = wall < 0 && node.at > INT64_MAX + wall;
+  const Nanos away = is_beyond ? kForever : Nanos{node.at > wall ? node.at - wall : 0};
+  loop_.restart_timer(node.timer, deadline_after(loop_.now(), away).count());
 }
 
 // The wall clock is early when it was set back, or was slewed: then the time has yet to come.

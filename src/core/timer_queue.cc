@@ -132,8 +132,8 @@ void TimerQueue::take_out(TimerNode& node) {
 void TimerQueue::open(std::uint32_t bucket) {
   const int level = level_of(bucket);
   const std::int64_t length = std::int64_t{1} << (kTickBits + level * kDigitBits);
-  const std::int64_t end = start_[bucket] + length;
-  horizon_ = level == 0 ? end : start_[bucket];
+  const std::int64_t start = start_[bucket];
+  horizon_ = level == 0 ? start + length : start;
   Array<TimerNode*> nodes(std::move(buckets_[bucket]));
   occupied_[level] &= ~(std::uint64_t{1} << ((bucket - 1) % kSlots));
   find_next_open();
@@ -142,7 +142,7 @@ void TimerQueue::open(std::uint32_t bucket) {
   // Few go straight into the heap: finer buckets would cost a sparse loop a wake-up a level.
   const bool few = nodes.size() <= kFew;
   for (TimerNode* node : nodes) {
-    if (few && node->deadline < end) {
+    if (few && node->deadline - start < length) {
       node->head.extra &= ~kBucketMask;
       heap_push(*node);
     } else {

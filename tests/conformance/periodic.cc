@@ -89,6 +89,33 @@ TEST_F(PeriodicTest, HugeIntervalsAndTimesDoNotOverflow) {
   EXPECT_EQ(once.calls, 0);
 }
 
+TEST_F(PeriodicTest, ATimeBeyondAllTimesIsAsLateAsCanBe) {
+  Probe<Periodic> periodic{loop_};
+  EXPECT_TRUE(periodic->start_every(Nanos::max(), wall().time_since_epoch() - 1s));
+  EXPECT_EQ(periodic->at(), WallTime::max());
+  pass(24h * 365 * 100);
+  EXPECT_EQ(periodic.calls, 0);
+  EXPECT_TRUE(periodic->is_active());
+}
+
+TEST_F(PeriodicTest, AnyOffsetIsAPhase) {
+  Probe<Periodic> periodic{loop_};
+  for (const Nanos offset : {Nanos::min(), Nanos::min() + 1ns, -1ns, Nanos::max()}) {
+    EXPECT_TRUE(periodic->start_every(1s, offset));
+    const Nanos away = periodic->at() - wall();
+    EXPECT_TRUE(away > 0s && away <= 1s) << offset.count();
+    EXPECT_EQ((periodic->at().time_since_epoch() % 1s - offset % 1s) % 1s, 0s) << offset.count();
+  }
+}
+
+TEST_F(PeriodicTest, ATimeIsFarAwayFromAClockBeforeTheEpoch) {
+  jump(-(wall().time_since_epoch() + 100h));
+  Probe<Periodic> periodic{loop_};
+  EXPECT_TRUE(periodic->start_at(WallTime::max()));
+  pass(24h);
+  EXPECT_EQ(periodic.calls, 0);
+}
+
 TEST_F(PeriodicTest, AfterAStallItIsCalledOnce) {
   Probe<Periodic> periodic{loop_};
   EXPECT_TRUE(periodic->start_every(1s));

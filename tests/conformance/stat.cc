@@ -34,6 +34,17 @@ TEST_P(StatTest, TellsWhatThePathNamesFromTheStart) {
   EXPECT_EQ(loop_->active_count(), 1);
 }
 
+TEST_P(StatTest, AFileFromAnyTimeHasTheNearestThatCanBeSaid) {
+  dir_.append("file");
+  constexpr time_t kFar = 15'000'000'000;  // In the year 2445.
+  const timespec times[2] = {{-kFar, 0}, {kFar, 0}};
+  ASSERT_EQ(::utimensat(AT_FDCWD, dir_.file("file").c_str(), times, 0), 0);
+  Probe<Stat> stat{*loop_};
+  EXPECT_FALSE(stat->start(dir_.file("file"), Nanos::max()));
+  EXPECT_EQ(stat->current().modified, WallTime::max());
+  EXPECT_LT(stat->current().accessed, WallTime{});
+}
+
 TEST_P(StatTest, ReportsCreation) {
   Probe<Stat> stat{*loop_};
   EXPECT_FALSE(stat->start(dir_.file("file")));

@@ -19,6 +19,28 @@ TEST_F(TimeTest, NowIsTheTimeOfTheTurn) {
   EXPECT_EQ(loop_.now(), start + 5s);
 }
 
+TEST_F(TimeTest, ADurationOfAnyLengthIsADeadline) {
+  constexpr Nanos now = 20h;
+  static_assert(deadline_after(now, 1s) == now + 1s);
+  static_assert(deadline_after(now, 0s) == now);
+  static_assert(deadline_after(now, -1ns) == now);
+  static_assert(deadline_after(now, Nanos::min()) == now);
+  static_assert(deadline_after(now, kForever) == now + kForever);
+  static_assert(deadline_after(now, Nanos::max()) == now + kForever);
+  static_assert(deadline_after(kForever, Nanos::max()) < Nanos::max());
+}
+
+TEST_F(TimeTest, ATimerOfForeverIsCalledWhenThatHasPassed) {
+  Probe<Timer> timer{loop_};
+  EXPECT_TRUE(timer->start(Nanos::max()));
+  scripted_.clock.advance(kForever - 1ns);
+  turn(loop_);
+  EXPECT_EQ(timer.calls, 0);
+  scripted_.clock.advance(1ns);
+  turn(loop_);
+  EXPECT_EQ(timer.calls, 1);
+}
+
 TEST_F(TimeTest, AClockOfTheCallersServesWithAnyBackend) {
   for (const std::string_view backend : Loop::backends()) {
     ScriptedClock clock;
