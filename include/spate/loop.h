@@ -32,6 +32,7 @@
 #include <utility>
 #include <vector>
 
+#include "spate/assert.h"
 #include "spate/error.h"
 #include "spate/events.h"
 #include "spate/export.h"
@@ -129,7 +130,10 @@ class SPATE_EXPORT Loop {
   // ---- time
 
   // The monotonic time as read at the start of this turn; what timers count from. Free.
-  Nanos now() const { return now_; }
+  Nanos now() const {
+    SPATE_ASSERT(is_mine());
+    return now_;
+  }
   // Reads the clock again: before starting timers after a long computation inside one callback.
   void update_now();
   WallTime wall_now();
@@ -258,6 +262,7 @@ class SPATE_EXPORT Loop {
 
  protected:
   Loop() = default;
+  bool is_mine() const;  // The calling thread may use it.
   // Where the next task of the calling thread is to be made, and that it has been.
   struct PostPlace {
     Task* task;

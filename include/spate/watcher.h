@@ -51,7 +51,7 @@ class Watcher {
   // before it runs, it runs once with both sets. False, and nothing queued, when memory runs out.
   bool feed(Events events = Events::custom) { return loop_->feed(head(), events); }
   // Forgets what is queued. Returns what that was.
-  Events clear_pending() { return loop_->clear_pending(head()); }
+  Events clear_pending() { return is_pending() ? loop_->clear_pending(head()) : Events::none; }
   // Calls the callback now. The watcher may be gone afterwards.
   void invoke(Events events = Events::custom) { head().callback(head().context, head(), events); }
 

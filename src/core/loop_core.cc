@@ -64,7 +64,6 @@ void LoopCore::stop_everything() {
 // ---- running
 
 std::expected<bool, std::error_code> LoopCore::run(Run mode) {
-  check_thread();
   if (!guarded_) runner_ = sys::thread_identity();
   wakeup_.announce_awake();
   const bool is_outermost = depth_++ == 0;
@@ -83,7 +82,6 @@ std::expected<bool, std::error_code> LoopCore::run(Run mode) {
 }
 
 void LoopCore::leave(bool all) {
-  check_thread();
   const int from = all ? 1 : depth_;
   if (depth_ > 0 && from < leave_from_) leave_from_ = from;
 }
@@ -370,7 +368,6 @@ bool LoopCore::start_fd_beyond(FdNode& node) {
 }
 
 std::error_code LoopCore::start_fd_now(FdNode& node) {
-  check_thread();
   if (node.head.active != 0) return {};
   if (is_foreign()) return Error::loop_forked;
   if (const std::error_code error = fds_.ensure(node.fd)) return error;
@@ -414,7 +411,6 @@ bool LoopCore::move_timer(TimerNode& node, std::int64_t deadline) {
 }
 
 bool LoopCore::start_hook(Hook hook, Node& node) {
-  check_thread();
   if (node.active != 0) return true;
   if (!hooks(hook).add(node)) return false;
   if (keeps_alive(hook)) ref();
@@ -429,7 +425,6 @@ void LoopCore::stop_hook(Hook hook, Node& node) {
 }
 
 bool LoopCore::start_async(AsyncNode& node) {
-  check_thread();
   if (node.head.active != 0) return true;
   if (!asyncs_.add(node.head)) return false;
   ref();
@@ -481,7 +476,6 @@ std::error_code LoopCore::after_fork() {
 }
 
 Nanos LoopCore::prepare_to_wait() {
-  check_thread();
   if (is_foreign()) return Nanos{0};  // run() says what is the matter.
   reconcile();
   update_now();

@@ -54,7 +54,6 @@ class LoopCore final : public Loop {
   WallTime wall_now() { return clock_.wall(); }
 
   bool start_fd(FdNode& node) {
-    check_thread();
     if (node.head.active != 0) return true;
     if (!fds_.holds(node.fd)) return start_fd_beyond(node);
     if (node.head.priority != kDirect) ref();
@@ -62,7 +61,6 @@ class LoopCore final : public Loop {
     return true;
   }
   void stop_fd(FdNode& node) {
-    check_thread();
     if (node.head.pending != 0) return stop_queued(node);
     if (node.head.active == 0) return;
     if (node.head.priority != kDirect) unref();
@@ -72,7 +70,6 @@ class LoopCore final : public Loop {
   void stop_fd_closing(FdNode& node);
   void stop_fd_now(FdNode& node);
   bool start_timer(TimerNode& node) {
-    check_thread();
     if (node.head.active != 0) return true;
     if (!timers_.start(node)) return false;
     if (node.head.priority == kDirect) unref();
@@ -85,12 +82,10 @@ class LoopCore final : public Loop {
     if (node.head.priority == kDirect) ref();
   }
   void park_timer(TimerNode& node) {
-    check_thread();
     if (node.head.pending != 0 || node.head.priority == kDirect) return park_queued(node);
     timers_.park(node);
   }
   bool restart_timer(TimerNode& node, std::int64_t deadline) {
-    check_thread();
     return timers_.postpone(node, deadline) || move_timer(node, deadline);
   }
   bool start_hook(Hook hook, Node& node);
@@ -145,14 +140,12 @@ class LoopCore final : public Loop {
 
   // What every stop begins with.
   void forget_pending(Node& node) {
-    check_thread();
     if (node.pending != 0) pending_.remove(node);
   }
 
-  // Only the thread that runs a loop may touch it.
-  void check_thread() const {
-    SPATE_ASSERT(guarded_ || depth_ == 0 || runner_ == sys::thread_identity());
-  }
+  // Only the thread that runs a loop may.
+  bool may_touch() const { return guarded_ || depth_ == 0 || runner_ == sys::thread_identity(); }
+  bool is_foreign() const { return fork_generation_ != sys::fork_generation(); }
 
  private:
   friend class Loop;
@@ -196,7 +189,6 @@ class LoopCore final : public Loop {
   static Events refusal_of(const FdNode& node) {
     return Events::error | (static_cast<Events>(node.events) & kIoEvents);
   }
-  bool is_foreign() const { return fork_generation_ != sys::fork_generation(); }
   bool is_leaving() const { return leave_from_ <= depth_; }
   Nanos wait_time();
   std::error_code wait(bool may_block);

@@ -4,11 +4,11 @@
 
 namespace spate::sys {
 
+std::uint32_t forks = 0;
+
 namespace {
 
-std::uint32_t generation = 0;
-
-[[maybe_unused]] const int registered = ::pthread_atfork(nullptr, nullptr, [] { ++generation; });
+[[maybe_unused]] const int registered = ::pthread_atfork(nullptr, nullptr, [] { ++forks; });
 
 int changes(bool trace) { return WEXITED | (trace ? WSTOPPED | WCONTINUED : 0); }
 
@@ -29,8 +29,6 @@ int status_of(const siginfo_t& info) {
 }
 
 }  // namespace
-
-std::uint32_t fork_generation() { return generation; }
 
 long see_child_change(int pid, bool trace, int& status) {
   if (const int error = injected(Call::waitid)) return -error;

@@ -12,7 +12,8 @@ namespace spate::sys {
 
 // How many forks lie between the process that loaded this library and this one. Counted by the C
 // library's fork(); a raw clone() is not seen.
-std::uint32_t fork_generation();
+extern std::uint32_t forks;
+inline std::uint32_t fork_generation() { return forks; }
 
 // A number for the calling thread that no other living thread has.
 inline std::uintptr_t thread_identity() {

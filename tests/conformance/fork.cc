@@ -3,6 +3,7 @@
 
 #include <csignal>
 
+#include "core/ownership.h"
 #include "spate/error.h"
 #include "tests/conformance/harness.h"
 
@@ -21,10 +22,12 @@ TEST_P(ForkTest, TheChildIsToldToTellTheLoop) {
   const int pid = fork_child([&] {
     const auto result = loop_->run(Run::no_wait);
     CHILD_EXPECT(!result && result.error() == Error::loop_forked);
+    CHILD_EXPECT(is_foreign(*loop_));
     Probe<Io> io{*loop_, pipe.out(), Events::write};
     CHILD_EXPECT(io->start_now() == Error::loop_forked);
     CHILD_EXPECT(!io->is_active());
     CHILD_EXPECT(!loop_->after_fork());
+    CHILD_EXPECT(!is_foreign(*loop_));
     CHILD_EXPECT(loop_->run(Run::no_wait));
     CHILD_EXPECT(!io->start_now());
     CHILD_EXPECT(loop_->run(Run::no_wait));

@@ -3,14 +3,20 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <csignal>
 #include <functional>
 #include <memory>
 #include <thread>
 
+#include "core/ownership.h"
 #include "spate/async.h"
+#include "spate/child.h"
 #include "spate/hooks.h"
 #include "spate/io.h"
 #include "spate/loop.h"
+#include "spate/periodic.h"
+#include "spate/signal.h"
+#include "spate/stat.h"
 #include "spate/timer.h"
 
 #if defined(SPATE_HARDENED) || !defined(NDEBUG)
@@ -38,36 +44,59 @@ class WrongThreadDeathTest : public ::testing::Test {
   WrongThreadDeathTest() { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
 };
 
-TEST_F(WrongThreadDeathTest, StartingATimerTraps) {
-  EXPECT_DEATH(misuse_while_it_runs([](Loop& loop) {
-                 Timer timer(loop, [] {});
-                 timer.start(Nanos{1});
-               }),
-               "");
-}
+// Everything that the headers do not allow any thread.
+struct Misuse {
+  const char* name;
+  void (*does)(Loop& loop);
+};
 
-TEST_F(WrongThreadDeathTest, StartingAnIoTraps) {
-  EXPECT_DEATH(misuse_while_it_runs([](Loop& loop) {
-                 Io io(loop, 0, Events::read, [] {});
-                 io.start();
-               }),
-               "");
-}
+const Misuse kMisuses[] = {
+    {"Run", [](Loop& loop) { (void)loop.run(Run::no_wait); }},
+    {"Stop", [](Loop& loop) { loop.stop(); }},
+    {"StopAll", [](Loop& loop) { loop.stop_all(); }},
+    {"Ref", [](Loop& loop) { loop.ref(); }},
+    {"Unref", [](Loop& loop) { loop.unref(); }},
+    {"Now", [](Loop& loop) { (void)loop.now(); }},
+    {"UpdateNow", [](Loop& loop) { loop.update_now(); }},
+    {"WallNow", [](Loop& loop) { (void)loop.wall_now(); }},
+    {"Suspend", [](Loop& loop) { loop.suspend(); }},
+    {"Resume", [](Loop& loop) { loop.resume(); }},
+    {"Once", [](Loop& loop) { (void)loop.once(-1, Events::none, Nanos{1}, [](Events) {}); }},
+    {"PollFd", [](Loop& loop) { (void)loop.poll_fd(); }},
+    {"PrepareToWait", [](Loop& loop) { (void)loop.prepare_to_wait(); }},
+    {"AfterFork", [](Loop& loop) { (void)loop.after_fork(); }},
+    {"ActiveCount", [](Loop& loop) { (void)loop.active_count(); }},
+    {"PendingCount", [](Loop& loop) { (void)loop.pending_count(); }},
+    {"Depth", [](Loop& loop) { (void)loop.depth(); }},
+    {"Iteration", [](Loop& loop) { (void)loop.iteration(); }},
+    {"Metrics", [](Loop& loop) { (void)loop.metrics(); }},
+    {"MeasureCallbacks", [](Loop& loop) { loop.measure_callbacks(true); }},
+    {"Reserve", [](Loop& loop) { (void)loop.reserve(1, 1); }},
+    {"StartTimer", [](Loop& loop) { Timer(loop, [] {}).start(Nanos{1}); }},
+    {"StartIo", [](Loop& loop) { Io(loop, 0, Events::read, [] {}).start(); }},
+    {"StartIoNow", [](Loop& loop) { (void)Io(loop, 0, Events::read, [] {}).start_now(); }},
+    {"StartHook", [](Loop& loop) { Check(loop, [] {}).start(); }},
+    {"StartAsync", [](Loop& loop) { Async(loop, [] {}).start(); }},
+    {"StartPeriodic", [](Loop& loop) { Periodic(loop, [] {}).start_every(Nanos{1}); }},
+    {"StartSignal", [](Loop& loop) { (void)Signal(loop, [] {}).start(SIGUSR2); }},
+    {"StartChild", [](Loop& loop) { (void)Child(loop, [] {}).start(1); }},
+    {"StartStat", [](Loop& loop) { (void)Stat(loop, [] {}).start("/"); }},
+    {"RefreshStat", [](Loop& loop) { Stat(loop, [] {}).refresh(); }},
+    {"Feed", [](Loop& loop) { Timer(loop, [] {}).feed(); }},
+    {"ClearPendingOfANode",
+     [](Loop& loop) {
+       Node node{};
+       loop.clear_pending(node);
+     }},
+};
 
-TEST_F(WrongThreadDeathTest, StartingAHookTraps) {
-  EXPECT_DEATH(misuse_while_it_runs([](Loop& loop) {
-                 Check check(loop, [] {});
-                 check.start();
-               }),
-               "");
-}
+class WrongThreadTableDeathTest : public WrongThreadDeathTest,
+                                  public ::testing::WithParamInterface<Misuse> {};
+INSTANTIATE_TEST_SUITE_P(Each, WrongThreadTableDeathTest, ::testing::ValuesIn(kMisuses),
+                         [](const auto& of) { return of.param.name; });
 
-TEST_F(WrongThreadDeathTest, StoppingTheLoopTraps) {
-  EXPECT_DEATH(misuse_while_it_runs([](Loop& loop) { loop.stop(); }), "");
-}
-
-TEST_F(WrongThreadDeathTest, RunningTheLoopTraps) {
-  EXPECT_DEATH(misuse_while_it_runs([](Loop& loop) { (void)loop.run(Run::no_wait); }), "");
+TEST_P(WrongThreadTableDeathTest, Traps) {
+  EXPECT_DEATH(misuse_while_it_runs(GetParam().does), "");
 }
 
 TEST_F(WrongThreadDeathTest, DestroyingTheLoopInsideItsCallbackTraps) {
@@ -108,6 +137,15 @@ TEST(WrongThread, MayPostAndSendAndWake) {
     EXPECT_TRUE(loop.post([] {}));
     loop.wake();
   });
+}
+
+TEST(WrongThread, IsToldApartByWhatALayerAsks) {
+  misuse_while_it_runs([](Loop& loop) { EXPECT_FALSE(may_touch(loop)); });
+  const auto loop = std::move(*Loop::create());
+  EXPECT_TRUE(may_touch(*loop));
+  Timer timer(*loop, [](Timer& t) { EXPECT_TRUE(may_touch(t.loop())); });
+  timer.start(Nanos{0});
+  (void)loop->run();
 }
 
 TEST(WrongThread, MayUseALoopThatNobodyRuns) {
