@@ -11,6 +11,8 @@ namespace spate {
 class Extension {
  public:
   virtual ~Extension() = default;
+  // A callback is about to run the loop: what waits for that callback to return has to go first.
+  virtual void on_nested_run() {}
 };
 
 // The loop's extension; empty until somebody puts one there. There is one layer above: net.

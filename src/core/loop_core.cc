@@ -67,6 +67,7 @@ std::expected<bool, std::error_code> LoopCore::run(Run mode) {
   if (!guarded_) runner_ = sys::thread_identity();
   wakeup_.announce_awake();
   const bool is_outermost = depth_++ == 0;
+  if (!is_outermost) announce_nested_run();
   // A layer with a lock calls its callbacks between turns: nothing to measure, two clocks less.
   const bool measures = is_outermost && mode != Run::no_wait && !guarded_;
   if (is_outermost) woke_up_ = measures ? loop_time() : kForever;
@@ -79,6 +80,10 @@ std::expected<bool, std::error_code> LoopCore::run(Run mode) {
   if (measures) metrics_.busy += loop_time() - woke_up_;
   if (error) return std::unexpected(error);
   return is_alive();
+}
+
+void LoopCore::announce_nested_run() {
+  if (extension_ != nullptr) extension_->on_nested_run();
 }
 
 void LoopCore::leave(bool all) {
@@ -477,6 +482,7 @@ std::error_code LoopCore::after_fork() {
 
 Nanos LoopCore::prepare_to_wait() {
   if (is_foreign()) return Nanos{0};  // run() says what is the matter.
+  if (depth_ > 0) announce_nested_run();
   reconcile();
   update_now();
   const Nanos timeout = wait_time();

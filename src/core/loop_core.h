@@ -183,6 +183,7 @@ class LoopCore final : public Loop {
   [[gnu::noinline]] void park_queued(TimerNode& node);
   bool move_timer(TimerNode& node, std::int64_t deadline);
   bool start_fd_beyond(FdNode& node);
+  void announce_nested_run();
   std::error_code turn(bool may_block);
   std::error_code rebuild_backend();
   void reconcile();

@@ -257,22 +257,27 @@ std::size_t Buffer::copy(std::span<std::byte> target, std::size_t offset) const 
 
 // ---- taking out
 
-void Buffer::drop_first() {
+void Buffer::drop_first(Buffer* spent) {
   Chunk* chunk = first_;
   first_ = chunk->next;
   if (first_ == nullptr) last_ = nullptr;
-  destroy(chunk);
+  if (spent == nullptr || chunk->block->release == nullptr) return destroy(chunk);
+  spent->size_ += chunk->size();
+  spent->link(chunk);
 }
 
-void Buffer::consume(std::size_t count) {
+void Buffer::consume(std::size_t count, Buffer* spent) {
   SPATE_ASSERT(count <= size_);
   size_ -= count;
   while (count > 0 && count >= first_->size()) {
     count -= first_->size();
-    drop_first();
+    drop_first(spent);
   }
   if (count > 0) first_->begin += count;
 }
+
+void Buffer::consume(std::size_t count) { consume(count, nullptr); }
+void Buffer::consume(std::size_t count, Buffer& spent) { consume(count, &spent); }
 
 std::size_t Buffer::read(std::span<std::byte> target) {
   const std::size_t count = copy(target);
@@ -280,8 +285,10 @@ std::size_t Buffer::read(std::span<std::byte> target) {
   return count;
 }
 
+void Buffer::clear(Buffer& spent) { consume(size_, &spent); }
+
 void Buffer::clear() {
-  while (first_ != nullptr) drop_first();
+  while (first_ != nullptr) drop_first(nullptr);
   if (spare_ != nullptr) destroy(std::exchange(spare_, nullptr));
   size_ = 0;
 }

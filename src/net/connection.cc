@@ -38,6 +38,7 @@ Connection::Connection(Transport& transport, int fd) : transport_(&transport) {
 
 Connection::~Connection() {
   if (!has(kClosed)) transport_->close(*this, has_queue());
+  drop_queue();
   if (net().is_alive()) net().loop().clear_pending(node_.head);
   transport_->leave(*this);
 }
@@ -69,11 +70,12 @@ void Connection::drop_extra() {
 void Connection::start(StreamHandler& handler) {
   set_handler(&handler);
   set(kStarted);
-  if (!is_open() || (extra_ != nullptr && !extra_->unread.empty())) {
-    set(kOffer);
-    settle_later();
+  if (is_open()) {
+    offer_again();
+    update_wish();
+  } else {
+    settle_later();  // It is told that it is too late.
   }
-  update_wish();
 }
 
 std::size_t Connection::queued() const {
@@ -87,7 +89,17 @@ bool Connection::set_limits(const QueueLimits& limits) {
   if (extra == nullptr) return false;
   extra->limits = limits;
   extra->limits_are_set = true;
+  mark_full();
+  update_wish();
+  settle_later();  // It may count as drained now.
   return true;
+}
+
+// Somebody else is to see what was left, or the same one once more. Inside a callback it is not
+// known yet what is left.
+void Connection::offer_again() {
+  if (has(kInCallback) || (extra_ != nullptr && !extra_->unread.empty())) set(kOffer);
+  if (may_offer()) settle_later();
 }
 
 void Connection::pause() {
@@ -98,10 +110,7 @@ void Connection::pause() {
 void Connection::resume() {
   if (!has(kPaused)) return;
   set(kPaused, false);
-  if (extra_ != nullptr && !extra_->unread.empty()) {
-    set(kOffer);
-    settle_later();
-  }
+  offer_again();
   read_again();
   update_wish();
 }
@@ -132,7 +141,7 @@ void Connection::abandon() {
   if (has(kInCallback)) return;
   if (!is_open()) {
     destroy();
-  } else if (has_nothing_to_lose()) {
+  } else if (net().is_foreign() || has_nothing_to_lose()) {
     shut(false);
     destroy();
   } else {
@@ -144,8 +153,9 @@ void Connection::abandon() {
 }
 
 void Connection::set_idle_timeout(Nanos timeout) {
-  const std::int64_t rounded_up = (timeout.count() + kNanosPerTick - 1) / kNanosPerTick;
-  idle_ticks_ = static_cast<std::uint32_t>(std::clamp<std::int64_t>(rounded_up, 0, INT32_MAX));
+  const auto span = static_cast<std::uint64_t>(std::max(timeout, Nanos{0}).count());
+  const std::uint64_t rounded_up = (span + kNanosPerTick - 1) / kNanosPerTick;
+  idle_ticks_ = static_cast<std::uint32_t>(std::min<std::uint64_t>(rounded_up, INT32_MAX));
   if (!is_open() || has(kDiscarding)) return;
   touch();
   note_deadline();
@@ -155,7 +165,8 @@ bool Connection::set_deadline(Nanos timeout) {
   Extra* extra = this->extra();
   if (extra == nullptr) return false;
   if (!is_open()) return true;
-  extra->deadline = timeout == Nanos{0} ? kNever : (net().loop().now() + timeout).count();
+  extra->deadline =
+      timeout == Nanos{0} ? kNever : deadline_after(net().loop().now(), timeout).count();
   note_deadline();
   return true;
 }
@@ -194,12 +205,14 @@ bool Connection::join(RateGroup* group) {
   return true;
 }
 
-bool Connection::may_be_released() const {
-  return queued() == 0 && (extra_ == nullptr || extra_->unread.empty()) && !has(kEnding);
-}
-
-int Connection::release() {
+std::expected<int, std::error_code> Connection::release() {
+  send_gathered();
+  if (has(kBroken)) return std::unexpected(error());
+  if (queued() != 0 || has(kEnding) || (extra_ != nullptr && !extra_->unread.empty()))
+    return std::unexpected(sys::error_code(-EBUSY));
   net().forget_deadline(*this);
+  hold_loop(false);
+  extra_.reset();
   set(kClosed);
   set(kReported);
   return transport_->release(*this);
@@ -211,6 +224,11 @@ void Connection::shut_down() {
   transport_->shut_down(*this);
   set(kEnded);
   if (is_done()) settle_later();
+}
+
+// Not before all that is to be told has been told.
+bool Connection::is_done() const {
+  return has(kPeerEnded) && has(kEnded) && (!has(kEndDue) || has(kDiscarding));
 }
 
 // A reset, which closing a socket with unread input is, destroys what the peer has not read yet.
@@ -227,9 +245,19 @@ void Connection::linger() {
   note_deadline();
 }
 
-// User code must not be called from inside a call to the Stream.
+// User code must not be called from inside a call to the Stream. Inside a callback, after_call()
+// sees to it.
 void Connection::settle_later() {
-  if (!has(kInCallback) && net().is_alive()) net().loop().feed(node_.head, Events::custom);
+  if (has(kInCallback) || !net().is_alive()) return;
+  if (!net().loop().feed(node_.head, Events::custom))
+    net().note_deadline(*this, net().loop().now().count());  // Without memory for it, a bit later.
+}
+
+void Connection::drop_queue() {
+  if (extra_ == nullptr || extra_->queue.empty()) return;
+  Buffer spent;
+  extra_->queue.clear(spent);
+  if (!spent.empty()) net().release_later(std::move(spent));
 }
 
 // The end, in the loop's own time. The connection may be gone afterwards. If something of ours is
@@ -240,15 +268,17 @@ void Connection::finish(std::error_code error, bool reset) {
   report();
 }
 
+// What was written and not sent dies with the connection.
 void Connection::shut(bool reset) {
+  if (net().gather().owner() == this) net().gather().drop();
   net().forget_deadline(*this);
+  hold_loop(false);
   transport_->close(*this, reset);
   set(kClosed);
   set(kReadRests, false);
   set(kSendRests, false);
-  if (extra_ == nullptr) return;
-  extra_->queue.clear();
-  extra_->throttle.reset();
+  drop_queue();
+  if (extra_ != nullptr) extra_->throttle.reset();
 }
 
 void Connection::report() {
@@ -265,7 +295,8 @@ bool Connection::after_call() {
   if (has(kAbandoned)) return abandon(), false;
   if (!is_open()) return false;
   if (has(kEnding) && !has(kEnded) && !has_queue()) shut_down();
-  if (has(kBroken) || is_done() || (has(kDiscarding) && has_nothing_to_lose())) settle_later();
+  if (may_offer() || has(kBroken) || is_done() || (has(kDiscarding) && has_nothing_to_lose()))
+    settle_later();
   return true;
 }
 
@@ -275,56 +306,61 @@ void Connection::look_again() {
   if (!is_open()) return;
   update_wish();
   note_deadline();
-  set(kOffer);
   settle_later();
 }
 
 // ---- the loop's calls
 
 void Connection::on_ready(Events events) {
-  if (has(kInCallback)) return come_back_later();
   const bool is_refused = any(events & Events::error) && node_.head.active == 0;
   if (is_refused) return on_broken(sys::error_code(-static_cast<long>(node_.head.extra)));
+  if (has(kInCallback)) return come_back_later(events);
   if (any(events & Events::custom) && !settle()) return;
-  if (any(events & Events::write) && has_queue()) {
-    flush();
-    if (!on_flushed()) return;
-  }
+  if (any(events & Events::write) && !send_queued()) return;
   if (any(events & (Events::read | Events::closed | Events::error)) && wants_to_read()) receive();
 }
 
-// A callback of this connection's is running the loop: nothing more happens to it until that has
-// returned, which looks at everything again.
-void Connection::come_back_later() {
+// A callback of this connection's is running the loop. What is queued goes on being sent; nothing
+// more is told until that callback has returned, which looks at everything again.
+void Connection::come_back_later(Events events) {
   set(kNested);
-  transport_->want(*this, Events::none);
+  if (any(events & Events::write) && has_queue()) flush();
+  update_wish();
 }
 
-// What could not be done inside a call to the Stream.
+// What is owed, and could not be done inside a call to the Stream or inside its callback.
 bool Connection::settle() {
   if (has(kClosed)) return report(), false;
   if (has(kBroken)) return bury(), false;
+  if (!on_flushed()) return false;
   if (is_done() || (has(kDiscarding) && has_nothing_to_lose())) return finish({}), false;
-  return !has(kOffer) || offer_unread();
+  return true;
 }
 
 // Sending has failed. Whatever the peer sent before that is read, a piece a turn, then it is over.
 void Connection::bury() {
   const bool was_dropped = has(kOwnError);  // The peer knows of nothing.
   if (was_dropped || !wants_to_read()) return finish(error(), true);
-  if (receive() && !has(kPeerEnded)) settle_later();
+  if (offer_unread() && receive() && !has(kPeerEnded)) settle_later();
 }
 
 void Connection::on_deadline() {
-  if (has(kInCallback)) return come_back_later();
+  if (has(kInCallback)) return come_back_later(Events::none);
+  if (!settle()) return;
   const std::int64_t now = net().loop().now().count();
-  wake_up(now);
-  if (has(kDiscarding)) {
-    if (now >= linger_deadline()) return finish({}, has_queue());
-  } else if (const std::error_code error = expired(now)) {
-    return finish(error);
-  }
+  if (!wake_up(now) || (is_overdue(now) && !catch_up())) return;
+  if (has(kBroken)) return;  // It is settled in its turn.
+  if (const std::error_code error = expired(now)) return finish(error);
+  if (has(kDiscarding) && now >= linger_deadline())
+    return finish(has_queue() ? Error::write_timeout : std::error_code(), has_queue());
   note_deadline();
+}
+
+// A loop that was held up has not seen yet what it is waiting for: nobody is judged before a look.
+// False as of settle().
+bool Connection::catch_up() {
+  if (!send_queued()) return false;
+  return !wants_to_read() || receive();
 }
 
 void Connection::on_loop_end() {
@@ -339,20 +375,30 @@ std::error_code Connection::expired(std::int64_t now) const {
   return {};
 }
 
-std::int64_t Connection::idle_deadline() const {
-  return idle_ticks_ == 0 ? kNever : last_active() + idle_ticks_ * kNanosPerTick;
+// Whether nothing has moved for too long, as far as has been looked.
+bool Connection::is_overdue(std::int64_t now) const {
+  return std::min({idle_deadline(), linger_deadline(), read_deadline(), write_deadline()}) <= now;
 }
 
-std::int64_t Connection::linger_deadline() const { return last_active() + kLinger.count(); }
+// Who is not let through is not idle.
+std::int64_t Connection::idle_deadline() const {
+  if (idle_ticks_ == 0 || has(kDiscarding | kReadRests | kSendRests)) return kNever;
+  return last_active() + idle_ticks_ * kNanosPerTick;
+}
+
+std::int64_t Connection::linger_deadline() const {
+  return has(kDiscarding) && !is_resting() ? last_active() + kLinger.count() : kNever;
+}
 
 std::int64_t Connection::read_deadline() const {
-  if (extra_ == nullptr || extra_->read_timeout == Nanos{0} || !wants_to_read()) return kNever;
-  return extra_->last_arrival + extra_->read_timeout.count();
+  if (extra_ == nullptr || extra_->read_timeout == Nanos{0} || !wants_to_read() || has(kDiscarding))
+    return kNever;
+  return deadline_after(Nanos{extra_->last_arrival}, extra_->read_timeout).count();
 }
 
 std::int64_t Connection::write_deadline() const {
   if (!has_queue() || extra_->write_timeout == Nanos{0} || has(kSendRests)) return kNever;
-  return extra_->last_sent + extra_->write_timeout.count();
+  return deadline_after(Nanos{extra_->last_sent}, extra_->write_timeout).count();
 }
 
 std::int64_t Connection::throttle_deadline() const {
@@ -364,13 +410,9 @@ std::int64_t Connection::throttle_deadline() const {
 
 // Without memory to note it, it is looked at when something happens.
 void Connection::note_deadline() {
-  std::int64_t when = throttle_deadline();
-  if (has(kDiscarding)) {
-    when = std::min(when, linger_deadline());
-  } else {
-    when = std::min({when, idle_deadline(), read_deadline(), write_deadline()});
-    if (extra_ != nullptr) when = std::min(when, extra_->deadline);
-  }
+  std::int64_t when = std::min(
+      {throttle_deadline(), linger_deadline(), idle_deadline(), read_deadline(), write_deadline()});
+  if (extra_ != nullptr) when = std::min(when, extra_->deadline);
   if (when != kNever) net().note_deadline(*this, when);
 }
 
@@ -394,7 +436,8 @@ std::size_t Connection::allowance(Throttle::Direction direction) {
   return most;
 }
 
-void Connection::wake_up(std::int64_t now) {
+// Those whose rest is over. False as of settle().
+bool Connection::wake_up(std::int64_t now) {
   const bool read = has(kReadRests) && throttle()->opens_at(Throttle::kRead) <= now;
   const bool send = has(kSendRests) && throttle()->opens_at(Throttle::kWrite) <= now;
   if (read) set(kReadRests, false);
@@ -402,15 +445,30 @@ void Connection::wake_up(std::int64_t now) {
     set(kSendRests, false);
     extra_->last_sent = now;
   }
-  if (!read && !send) return;
+  if (!read && !send) return true;
+  touch();
   read_again();
   update_wish();
+  return !send || send_queued();
+}
+
+// Whether it moves nothing for a rate's sake alone.
+bool Connection::is_resting() const {
+  return (has(kReadRests) && is_reading()) || (has(kSendRests) && has_queue());
+}
+
+// Who rests has nothing that the loop watches, and is still at work.
+void Connection::hold_loop(bool on) {
+  if (on == has(kHoldsLoop)) return;
+  set(kHoldsLoop, on);
+  if (!net().is_alive()) return;
+  on ? net().loop().ref() : net().loop().unref();
 }
 
 Throttle* Connection::make_throttle() {
   if (!is_open()) return nullptr;
   if (Extra* extra = this->extra(); extra != nullptr && extra->throttle == nullptr)
-    extra->throttle.reset(new (std::nothrow) Throttle);
+    extra->throttle.reset(new (std::nothrow) Throttle(this));
   return throttle();
 }
 
@@ -431,19 +489,25 @@ void Connection::read_again() {
   note_deadline();
 }
 
+// But for the rate.
+bool Connection::is_reading() const {
+  if (!has(kStarted) || has(kPeerEnded | kClosed)) return false;
+  if (has(kDiscarding)) return true;
+  return !has(kPaused) && !(has(kFull) && extra_->limits.pause_reading);
+}
+
 bool Connection::wants_to_read() const {
   constexpr std::uint32_t kReasonsNotTo = kPeerEnded | kClosed | kPaused | kReadRests | kFull;
   if ((flags_ & (kStarted | kReasonsNotTo)) == kStarted) return true;
-  if (!has(kStarted) || has(kPeerEnded | kClosed)) return false;
-  if (has(kDiscarding)) return true;
-  return !has(kPaused | kReadRests) && !(has(kFull) && extra_->limits.pause_reading);
+  return is_reading() && (!has(kReadRests) || has(kDiscarding));
 }
 
 void Connection::update_wish() {
   if (!is_open()) return;
-  Events wish = wants_to_read() ? Events::read : Events::none;
+  Events wish = wants_to_read() && !has(kNested) ? Events::read : Events::none;
   if (has_queue() && !has(kSendRests)) wish |= Events::write;
   if (!transport_->want(*this, wish)) on_broken(sys::error_code(-ENOMEM));
+  if (has(kReadRests | kSendRests | kHoldsLoop)) hold_loop(is_resting());
 }
 
 void Connection::set_error(std::error_code error) {

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <expected>
 #include <memory>
 #include <span>
 #include <system_error>
@@ -63,8 +64,7 @@ class Connection {
   bool set_rate_limits(const RateLimits& limits);
   bool join(RateGroup* group);
   void set_receive_descriptors(bool on) { set(kTakesDescriptors, on); }
-  bool may_be_released() const;
-  int release();
+  std::expected<int, std::error_code> release();
   Net& net() const;
   Transport& transport() const { return *transport_; }
   int fd() const { return node_.fd; }
@@ -75,6 +75,10 @@ class Connection {
   void on_ready(Events events);
   void on_deadline();
   void on_loop_end();
+  // What its callback has written so far.
+  void send_gathered();
+  // Its throttle lets through more than before, or less.
+  void on_throttle_changed();
   // Nothing can ever come from the peer: our end is the whole end.
   void set_one_way() { set(kPeerEnded); }
   FdNode& node() { return node_; }
@@ -97,13 +101,16 @@ class Connection {
     kBroken = 1 << 10,     // Sending has failed with error_; reading may still bring something.
     kClosed = 1 << 11,     //
     kReported = 1 << 12,   // on_closed() has been called.
-    kOffer = 1 << 13,      // What is unread is to be offered again.
+    kOffer = 1 << 13,      // What is unread is to be offered again as soon as may be.
     kWrote = 1 << 14,      // Something has been sent that a reset could still destroy.
     kNested = 1 << 15,     // Something came up while user code was running the loop.
     kReadRests = 1 << 16,  // Until the throttle opens.
     kSendRests = 1 << 17,  //
     kTakesDescriptors = 1 << 18,
     kOwnError = 1 << 19,
+    kLeftWhileFull = 1 << 20,  // What is unread is to be offered again once the queue has drained.
+    kEndDue = 1 << 21,         // The peer's end is to be told, after what is unread and offered.
+    kHoldsLoop = 1 << 22,      // It rests, and keeps the loop alive meanwhile.
   };
 
   static constexpr std::uint32_t kAllFlags = (1 << 24) - 1;
@@ -144,43 +151,52 @@ class Connection {
   template <class Function>
   bool call(Bytes arrived, Function function) {
     if (handler() == nullptr) return is_open();
-    Connection* outer = begin_call(arrived);
+    begin_call(arrived);
     function(*handler());
-    return end_call(outer);
+    return end_call();
   }
-  Connection* begin_call(Bytes arrived);
-  bool end_call(Connection* outer);
+  void begin_call(Bytes arrived);
+  bool end_call();
   bool after_call();
-  void come_back_later();
+  void come_back_later(Events events);
   void look_again();
 
-  void send_gathered();
   bool send_now(std::span<const Bytes> pieces);
   bool enqueue(Bytes bytes);
   bool on_sent_in_part(long sent, std::span<const Bytes> pieces);
   bool send_slowly(std::span<const Bytes> pieces);
   void on_appended(bool was_empty);
-  bool drops() const { return extra_ != nullptr && extra_->limits.when_full == WhenFull::drop; }
   bool has_room_for(std::size_t size);
   void mark_full();
   void flush();
+  bool send_queued();
   bool on_flushed();
   void on_broken(std::error_code error);
+  void drop_queue();
+  void go_on_reading();
 
+  bool is_reading() const;
   bool wants_to_read() const;
   void read_again();
   bool receive();
-  bool receive_with_care(bool& is_full);
-  bool on_received(long count, std::span<std::byte> room, bool is_behind);
+  bool receive_with_care(std::span<std::byte> arrivals, bool& is_full);
+  bool on_received_nothing(long count);
   void note_arrival(std::size_t size);
   bool hand_over(Bytes bytes);
-  bool hand_over(ArrivedDescriptors& arrived);
+  bool hand_over(ArrivedDescriptors& arrived, Bytes bytes);
+  bool show_unread();
+  bool keeps_what_is_left();
+  bool keep(Bytes left);
+  bool keep(Unread&& shown, std::size_t used);
+  bool may_offer() const;
   bool offer_unread();
+  void offer_again();
   bool on_peer_end();
+  bool tell_end();
   void end_with_peer();
 
   void shut_down();
-  bool is_done() const { return has(kPeerEnded) && has(kEnded); }
+  bool is_done() const;
   bool has_nothing_to_lose() const;
   void linger();
   void settle_later();
@@ -194,9 +210,11 @@ class Connection {
 
   void touch();
   std::size_t allowance(Throttle::Direction direction);
-  void on_throttle_changed();
-  void wake_up(std::int64_t now);
+  bool wake_up(std::int64_t now);
+  bool is_resting() const;
+  void hold_loop(bool on);
   void update_wish();
+  bool catch_up();
   void note_deadline();
   std::int64_t last_active() const;
   std::int64_t idle_deadline() const;
@@ -204,6 +222,7 @@ class Connection {
   std::int64_t read_deadline() const;
   std::int64_t write_deadline() const;
   std::int64_t throttle_deadline() const;
+  bool is_overdue(std::int64_t now) const;
   std::error_code expired(std::int64_t now) const;
 
   FdNode node_{};  // Its context is the handler.

@@ -8,6 +8,7 @@
 #include "net/transport.h"
 #include "spate/assert.h"
 #include "spate/error.h"
+#include "sys/memory.h"
 
 namespace spate {
 
@@ -22,15 +23,17 @@ constexpr std::size_t kArrival = 16 * 1024;
 
 // False, as of all that follow: the connection is closed, or gone.
 bool Connection::receive() {
+  const Loans<Arrivals>::Loan arrivals = net().lend_arrivals();
+  if (!arrivals) return finish(sys::error_code(-ENOMEM)), false;
+  const std::span<std::byte> room = arrivals->room();
   for (int reads = 1;; ++reads) {
     bool is_full = false;
     // Most have nothing out of the ordinary about them.
     if (extra_ != nullptr || has(kTakesDescriptors)) {
-      if (!receive_with_care(is_full)) return false;
+      if (!receive_with_care(room, is_full)) return false;
     } else {
-      const std::span<std::byte> room = net().arrivals();
       const long count = transport_->receive(*this, room);
-      if (count <= 0 || has(kDiscarding)) return on_received(count, room, false);
+      if (count <= 0 || has(kDiscarding)) return on_received_nothing(count);
       touch();
       const auto size = static_cast<std::size_t>(count);
       is_full = size == room.size();
@@ -41,11 +44,12 @@ bool Connection::receive() {
   }
 }
 
-bool Connection::receive_with_care(bool& is_full) {
+bool Connection::receive_with_care(std::span<std::byte> arrivals, bool& is_full) {
   const bool is_behind = extra_ != nullptr && !extra_->unread.empty();
   if (is_behind && extra_->unread.size() > extra_->limits.most_unread)
     return finish(Error::unread_full, true), false;
-  const std::span<std::byte> room = is_behind ? extra_->unread.reserve(kArrival) : net().arrivals();
+  // Behind what the handler has left, so that it sees all of it in one piece.
+  const std::span<std::byte> room = is_behind ? extra_->unread.reserve(kArrival) : arrivals;
   if (room.empty()) return finish(sys::error_code(-ENOMEM)), false;
   const std::size_t most = has(kDiscarding) ? SIZE_MAX : allowance(Throttle::kRead);
   if (most == 0) return true;
@@ -54,29 +58,22 @@ bool Connection::receive_with_care(bool& is_full) {
   const long count = has(kTakesDescriptors) ? transport_->receive_descriptors(*this, part, arrived)
                                             : transport_->receive(*this, part);
   is_full = count == static_cast<long>(part.size());
-  return hand_over(arrived) && on_received(count, part, is_behind);
+  if (count <= 0 || has(kDiscarding)) return on_received_nothing(count);
+  touch();
+  const Bytes bytes = part.first(static_cast<std::size_t>(count));
+  if (extra_ != nullptr) note_arrival(bytes.size());
+  if (is_behind) extra_->unread.commit(bytes.size());
+  if (!arrived.is_empty()) return hand_over(arrived, is_behind ? Bytes() : bytes);
+  if (!is_behind) return hand_over(bytes);
+  set(kOffer);
+  return offer_unread();
 }
 
-bool Connection::hand_over(ArrivedDescriptors& arrived) {
-  if ((arrived.count == 0 && !arrived.is_cut) || has(kDiscarding)) return true;
-  return call({}, [&](StreamHandler& handler) {
-    const std::size_t descriptors = std::exchange(arrived.count, 0);
-    handler.on_descriptors({arrived.fds, descriptors}, arrived.is_cut);
-  });
-}
-
-bool Connection::on_received(long count, std::span<std::byte> room, bool is_behind) {
+// Nothing for the handler: no byte, the peer's end, an error, or what is thrown away.
+bool Connection::on_received_nothing(long count) {
   if (count == -EAGAIN || count == -EINTR) return !has(kBroken) || (finish(error(), true), false);
   if (count < 0) return finish(has(kBroken) ? error() : sys::error_code(count)), false;
-  if (count == 0) return on_peer_end();
-  if (has(kDiscarding)) return true;
-  touch();
-  const auto size = static_cast<std::size_t>(count);
-  if (extra_ != nullptr) note_arrival(size);
-  if (!is_behind) return hand_over(room.first(size));
-  // Behind what the handler has left, so that it sees all of it in one piece.
-  extra_->unread.commit(size);
-  return offer_unread();
+  return count > 0 || on_peer_end();
 }
 
 void Connection::note_arrival(std::size_t size) {
@@ -87,26 +84,103 @@ void Connection::note_arrival(std::size_t size) {
   allowance(Throttle::kRead);
 }
 
+// ---- what is shown to the handler, and what it leaves
+
 bool Connection::hand_over(Bytes bytes) {
-  std::size_t used = 0;
-  if (!call(bytes, [&](StreamHandler& handler) { used = handler.on_data(bytes); })) return false;
-  SPATE_ASSERT(used <= bytes.size());
-  if (used >= bytes.size() || has(kDiscarding)) return true;
+  bool is_lost = false;
+  const bool goes_on = call(bytes, [&](StreamHandler& handler) {
+    const std::size_t used = handler.on_data(bytes);
+    SPATE_ASSERT(used <= bytes.size());
+    if (used < bytes.size() && keeps_what_is_left()) is_lost = !keep(bytes.subspan(used));
+  });
+  sys::spoil(bytes);
+  if (goes_on && is_lost) return finish(sys::error_code(-ENOMEM)), false;
+  return goes_on;
+}
+
+// Descriptors come before the bytes that came with them, and may make the handler pause.
+bool Connection::hand_over(ArrivedDescriptors& arrived, Bytes bytes) {
+  if (!bytes.empty() && !keep(bytes)) return finish(sys::error_code(-ENOMEM)), false;
+  set(kOffer);
+  const bool goes_on = call({}, [&](StreamHandler& handler) {
+    const std::size_t descriptors = std::exchange(arrived.count, 0);
+    handler.on_descriptors({arrived.fds, descriptors}, arrived.is_cut);
+  });
+  return goes_on && offer_unread();
+}
+
+// The bytes belong to this call while they are shown, so that it does not matter what becomes of
+// the connection meanwhile.
+bool Connection::show_unread() {
+  set(kOffer, false);
+  set(kLeftWhileFull, false);
+  if (extra_ == nullptr || extra_->unread.empty()) return true;
+  Unread shown = std::exchange(extra_->unread, Unread());
+  const Bytes bytes = shown.bytes();
+  bool is_lost = false;
+  const bool goes_on = call(bytes, [&](StreamHandler& handler) {
+    const std::size_t used = handler.on_data(bytes);
+    SPATE_ASSERT(used <= bytes.size());
+    if (used < bytes.size() && keeps_what_is_left()) is_lost = !keep(std::move(shown), used);
+  });
+  if (goes_on && is_lost) return finish(sys::error_code(-ENOMEM)), false;
+  if (goes_on) drop_extra();
+  return goes_on;
+}
+
+// Who stops because the queue is full goes on when it has drained.
+bool Connection::keeps_what_is_left() {
+  if (!is_open() || has(kDiscarding)) return false;
+  if (has(kFull)) set(kLeftWhileFull);
+  return true;
+}
+
+// False when memory runs out, as the next.
+bool Connection::keep(Bytes left) {
   Extra* extra = this->extra();
-  if (extra != nullptr && extra->unread.append(bytes.subspan(used))) return true;
-  return finish(sys::error_code(-ENOMEM)), false;
+  return extra != nullptr && extra->unread.append(left);
+}
+
+bool Connection::keep(Unread&& shown, std::size_t used) {
+  Extra* extra = this->extra();
+  if (extra == nullptr) return false;
+  extra->unread = std::move(shown);
+  extra->unread.consume(used);
+  return true;
+}
+
+// Whether something that has come, and has not been told, may be told now.
+bool Connection::may_offer() const {
+  if (!has(kOffer) && (!has(kEndDue) || has(kLeftWhileFull))) return false;
+  return is_open() && !has(kPaused | kDiscarding) && !(has(kFull) && extra_->limits.pause_reading);
 }
 
 bool Connection::offer_unread() {
-  set(kOffer, false);
-  if (extra_ == nullptr || extra_->unread.empty() || has(kPaused | kDiscarding)) return true;
-  const Bytes bytes = extra_->unread.bytes();
-  std::size_t used = 0;
-  if (!call({}, [&](StreamHandler& handler) { used = handler.on_data(bytes); })) return false;
-  SPATE_ASSERT(used <= bytes.size());
-  extra_->unread.consume(std::min(used, bytes.size()));
-  drop_extra();
-  return true;
+  if (!may_offer()) return true;
+  if (has(kOffer) && !show_unread()) return false;
+  return tell_end();
+}
+
+// ---- the peer's end
+
+bool Connection::on_peer_end() {
+  set(kPeerEnded);
+  update_wish();
+  if (has(kBroken)) return finish(error(), true), false;
+  if (has(kDiscarding)) return !is_done() || (finish({}), false);
+  set(kEndDue);
+  return offer_unread();
+}
+
+// Not before what was left at a full queue has been offered once more.
+bool Connection::tell_end() {
+  if (!has(kEndDue) || !may_offer() || has(kOffer)) return true;
+  set(kEndDue, false);
+  if (extra_ != nullptr) extra_->unread = Unread();
+  if (!call({}, [](StreamHandler& handler) { handler.on_end(); })) return false;
+  if (!has(kHalfOpen)) end_with_peer();
+  if (!is_done() || has(kBroken)) return true;
+  return finish({}), false;
 }
 
 // With nothing left to send, closing is all that the peer has to be told.
@@ -114,18 +188,6 @@ void Connection::end_with_peer() {
   if (has(kEnding) || has_queue()) return end();
   set(kEnding);
   set(kEnded);
-}
-
-bool Connection::on_peer_end() {
-  set(kPeerEnded);
-  if (extra_ != nullptr) extra_->unread = Unread();
-  update_wish();
-  if (has(kBroken)) return finish(error(), true), false;
-  const bool is_told = !has(kDiscarding);
-  if (is_told && !call({}, [](StreamHandler& handler) { handler.on_end(); })) return false;
-  if (!has(kHalfOpen)) end_with_peer();
-  if (!is_done()) return true;
-  return finish({}), false;
 }
 
 }  // namespace spate

@@ -13,14 +13,17 @@ namespace {
 
 // How often one connection sends before the others have their turn.
 constexpr int kSendsPerTurn = 8;
+// What there is room for whatever waits to be gathered, unless limits were set.
+constexpr std::size_t kAlwaysFits = QueueLimits{}.most - WriteGather::kCapacity;
 
 }  // namespace
 
 bool Connection::write(Bytes bytes) {
   if (!is_writable()) return false;
   if (bytes.empty()) return true;
-  if (drops() && !has_room_for(bytes.size())) return false;  // Before a part of it is sent.
-  if (has_queue()) return has_room_for(bytes.size()) && enqueue(bytes);
+  if ((extra_ != nullptr || bytes.size() > kAlwaysFits) && !has_room_for(bytes.size()))
+    return false;
+  if (has_queue()) return enqueue(bytes);
   WriteGather& gather = net().gather();
   if (gather.owner() != this) return send_now({&bytes, 1});
   if (gather.add(bytes)) return true;
@@ -106,20 +109,13 @@ bool Connection::on_sent_in_part(long sent, std::span<const Bytes> pieces) {
     left -= done;
     if (done == piece.size()) continue;
     // Half a message cannot be taken back: without memory for the rest, this is the end.
-    const bool has_room = drops() || has_room_for(piece.size() - done);
-    if (!has_room || !enqueue(piece.subspan(done))) {
-      if (!has(kBroken)) on_broken(sys::error_code(-ENOMEM));
-      return false;
-    }
+    if (!enqueue(piece.subspan(done))) return on_broken(sys::error_code(-ENOMEM)), false;
   }
   return true;
 }
 
 // By way of the queue, which is sent as the throttle allows.
 bool Connection::send_slowly(std::span<const Bytes> pieces) {
-  std::size_t size = 0;
-  for (const Bytes piece : pieces) size += piece.size();
-  if (!has_room_for(size)) return false;
   for (const Bytes piece : pieces) {
     if (!extra_->queue.append(piece)) return on_broken(sys::error_code(-ENOMEM)), false;
   }
@@ -132,11 +128,7 @@ void Connection::send_gathered() {
   if (gather.owner() != this || gather.empty()) return;
   Bytes pieces[2];
   const std::size_t count = gather.take(pieces);
-  if (has_queue()) {
-    for (std::size_t i = 0; i < count; ++i) enqueue(pieces[i]);
-  } else {
-    send_now({pieces, count});
-  }
+  send_now({pieces, count});
 }
 
 bool Connection::enqueue(Bytes bytes) {
@@ -166,7 +158,7 @@ bool Connection::has_room_for(std::size_t size) {
 }
 
 void Connection::mark_full() {
-  if (has(kFull) || extra_->queue.size() <= extra_->limits.high) return;
+  if (has(kFull) || extra_ == nullptr || extra_->queue.size() <= extra_->limits.high) return;
   set(kFull);
   update_wish();
 }
@@ -189,23 +181,41 @@ void Connection::flush() {
   update_wish();
 }
 
-// In the loop's own time: what flush() has made possible.
+// In the loop's own time. False if there is nothing left to go on with.
+bool Connection::send_queued() {
+  if (!has_queue()) return true;
+  flush();
+  return on_flushed();
+}
+
+// What flush() has made possible.
 bool Connection::on_flushed() {
   if (has(kFull) && extra_->queue.size() <= extra_->limits.low) {
-    set(kFull, false);
-    read_again();
-    update_wish();
-    if (!call({}, [](StreamHandler& handler) { handler.on_drained(); })) return false;
+    go_on_reading();
+    if (!has(kDiscarding) && !call({}, [](StreamHandler& handler) { handler.on_drained(); }))
+      return false;
   }
+  if (!offer_unread()) return false;
   drop_extra();
   return true;
 }
 
+// The queue is full no more: who stopped for its sake sees what he left once more.
+void Connection::go_on_reading() {
+  set(kFull, false);
+  if (has(kLeftWhileFull)) set(kOffer);
+  set(kLeftWhileFull, false);
+  read_again();
+  update_wish();
+}
+
 // Nothing more can be sent. What the peer has sent before may still be there: it is read first.
 void Connection::on_broken(std::error_code error) {
+  if (has(kBroken)) return;
   set_error(error);
   set(kBroken);
-  if (extra_ != nullptr) extra_->queue.clear();
+  drop_queue();
+  if (has(kFull)) go_on_reading();
   settle_later();
 }
 

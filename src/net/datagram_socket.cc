@@ -116,7 +116,9 @@ bool DatagramSocket::call(Function function) {
 // One call to the kernel; if it brought all that there is room for, the next turn goes on.
 void DatagramSocket::receive() {
   PacketBatch& batch = net_.packets();
-  const std::span<std::byte> room = net_.arrivals();
+  const Loans<Arrivals>::Loan arrivals = net_.lend_arrivals();
+  if (!arrivals) return;
+  const std::span<std::byte> room = arrivals->room();
   const std::size_t size = options_.coalesce ? room.size() : options_.packet_size;
   const long received = batch.receive(socket_.get(), room, size);
   if (received == -EAGAIN || received == -EINTR) return;

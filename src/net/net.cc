@@ -13,6 +13,7 @@ class Net::Tenancy final : public Extension {
  public:
   explicit Tenancy(Net* net) : net_(net) {}
   ~Tenancy() override { net_->loop_goes(); }
+  void on_nested_run() override { net_->stop_gathering(); }
   Net* net() const { return net_; }
 
  private:
@@ -39,14 +40,15 @@ Net::Net(Loop& loop) : loop_(&loop) {
   };
   due_.context = this;
   due_.callback = [](void* context, Node&, Events) { static_cast<Net*>(context)->look_at_due(); };
+  releasing_.context = this;
+  releasing_.callback = [](void* context, Node&, Events) {
+    static_cast<Net*>(context)->release_spent();
+  };
 }
 
 Net::~Net() = default;
 
-bool Net::open() {
-  arrivals_.reset(new (std::nothrow) std::byte[kArrivals]);
-  return arrivals_ != nullptr && gather_.open();
-}
+bool Net::open() { return arrivals_.open() && gather_.open(); }
 
 bool Net::open_packets() {
   if (packets_ == nullptr) packets_.reset(new (std::nothrow) PacketBatch);
@@ -76,14 +78,36 @@ void Net::look_at_due() {
   arm();
 }
 
+void Net::release_later(Buffer&& spent) {
+  spent_.append(std::move(spent));
+  if (is_alive()) {
+    loop().feed(releasing_, Events::custom);
+  } else {
+    release_spent();
+  }
+}
+
+// Not in place: who is told may write, and have more released.
+void Net::release_spent() { const Buffer released = std::move(spent_); }
+
+// A callback may run the loop in order to wait for the answer to what it has just written.
+void Net::stop_gathering() {
+  Connection* writer = gather_.owner();
+  if (writer == nullptr) return;
+  writer->send_gathered();
+  gather_.end();
+}
+
 // Whoever still holds a Stream finds it closed. Those that nobody holds have been waiting for
 // their last bytes to be taken, each until a deadline.
 void Net::loop_goes() {
   resolver_.reset();
   loop().stop(timer_);
   loop().clear_pending(due_);
+  loop().clear_pending(releasing_);
   while (Connection* connection = deadlines_.take_due(INT64_MAX)) connection->on_loop_end();
   loop_ = nullptr;
+  release_spent();
   if (connections_ == 0) delete this;
 }
 

@@ -9,7 +9,9 @@
 #include <memory>
 #include <span>
 
+#include "core/ownership.h"
 #include "net/deadlines.h"
+#include "net/loans.h"
 #include "net/packet_batch.h"
 #include "net/slab.h"
 #include "net/socket_transport.h"
@@ -19,6 +21,14 @@
 namespace spate {
 
 class Resolver;
+
+// As much as one call to the kernel is given room for.
+struct Arrivals {
+  static constexpr std::size_t kSize = 64 * 1024;
+  std::span<std::byte> room() { return bytes; }
+
+  std::byte bytes[kSize];
+};
 
 class Net {
  public:
@@ -31,14 +41,19 @@ class Net {
   Loop& loop() const { return *loop_; }
   // Whether the loop is still there; without it, connections are closed.
   bool is_alive() const { return loop_ != nullptr; }
+  // Whether this is a child of a fork whose loop is still the parent's: nothing is to be done to
+  // connections then but to close our descriptors of them.
+  bool is_foreign() const { return is_alive() && spate::is_foreign(*loop_); }
 
   SocketTransport& sockets() { return sockets_; }
   FileTransport& files() { return files_; }
 
-  // As much as one call to the kernel is given room for. What arrives there is gone with the next
-  // arrival, of whichever connection.
-  std::span<std::byte> arrivals() { return {arrivals_.get(), kArrivals}; }
+  // Where bytes arrive, lent for as long as they are looked at.
+  Loans<Arrivals>::Loan lend_arrivals() { return arrivals_.borrow(); }
   WriteGather& gather() { return gather_; }
+  // Bytes that have been sent and are somebody else's: he is told so in the loop's own time, never
+  // inside a call to a Stream.
+  void release_later(Buffer&& spent);
   // Made for the first datagram socket. False when memory runs out.
   bool open_packets();
   PacketBatch& packets() { return *packets_; }
@@ -62,21 +77,23 @@ class Net {
  private:
   class Tenancy;
 
-  static constexpr std::size_t kArrivals = 64 * 1024;
-
   explicit Net(Loop& loop);
   ~Net();
   bool open();
   bool arm();
   void look_at_due();
+  void release_spent();
+  void stop_gathering();
   void loop_goes();
 
   Loop* loop_;
   Slab<Connection> slab_;
   SocketTransport sockets_{*this};
   FileTransport files_{*this};
-  std::unique_ptr<std::byte[]> arrivals_;
+  Loans<Arrivals> arrivals_;
   WriteGather gather_;
+  Buffer spent_;
+  Node releasing_{};
   std::unique_ptr<PacketBatch> packets_;
   Deadlines deadlines_;
   std::unique_ptr<Resolver> resolver_;
@@ -96,23 +113,18 @@ inline void Connection::touch() {
   last_active_ticks_ = static_cast<std::uint32_t>(net().loop().now().count() / kNanosPerTick);
 }
 
-// Returns the connection whose callback is running the loop, if one is.
-inline Connection* Connection::begin_call(Bytes arrived) {
-  WriteGather& gather = net().gather();
-  Connection* outer = gather.owner();
-  if (outer != nullptr) outer->send_gathered();
+inline void Connection::begin_call(Bytes arrived) {
   set(kInCallback);
-  gather.begin(this, arrived);
-  return outer;
+  net().gather().begin(this, arrived);
 }
 
-inline bool Connection::end_call(Connection* outer) {
+inline bool Connection::end_call() {
   WriteGather& gather = net().gather();
-  if (!gather.empty() && is_open()) send_gathered();
-  gather.begin(outer, {});
+  if (!gather.empty()) send_gathered();
+  gather.end();
   set(kInCallback, false);
   constexpr std::uint32_t kOutOfTheOrdinary =
-      kNested | kAbandoned | kClosed | kEnding | kBroken | kPeerEnded | kDiscarding;
+      kNested | kAbandoned | kClosed | kEnding | kBroken | kPeerEnded | kDiscarding | kOffer;
   return has(kOutOfTheOrdinary) || !net().is_alive() ? after_call() : true;
 }
 

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <new>
 
+#include "net/net.h"
 #include "net/transport.h"
 
 namespace spate {
@@ -27,9 +28,9 @@ struct SendQueue::Attachment {
   Attachment* next = nullptr;
 };
 
-void SendQueue::clear() {
-  while (first_ != nullptr) detach_first();
-  bytes_.clear();
+void SendQueue::clear(Buffer& spent) {
+  detach_all();
+  bytes_.clear(spent);
 }
 
 void SendQueue::attach(Attachment* attachment, std::size_t behind) {
@@ -46,6 +47,10 @@ void SendQueue::detach_first() {
   before_ -= gone->ahead;
   in_files_ -= gone->left;
   delete gone;
+}
+
+void SendQueue::detach_all() {
+  while (first_ != nullptr) detach_first();
 }
 
 bool SendQueue::append_file(int file, std::int64_t offset, std::size_t size) {
@@ -101,12 +106,14 @@ SendQueue::Sent SendQueue::send_bytes(Connection& connection, std::size_t most) 
       carries ? transport.send_descriptors(
                     connection, given, {first_->descriptors.begin(), first_->descriptors.size()})
               : transport.send(connection, given);
-  if (sent > 0) consume(static_cast<std::size_t>(sent));
+  if (sent > 0) consume(connection, static_cast<std::size_t>(sent));
   return {sent, sent == static_cast<long>(size)};
 }
 
-void SendQueue::consume(std::size_t count) {
-  bytes_.consume(count);
+void SendQueue::consume(Connection& connection, std::size_t count) {
+  Buffer spent;
+  bytes_.consume(count, spent);
+  if (!spent.empty()) connection.net().release_later(std::move(spent));
   if (first_ != nullptr && first_->ahead == 0) detach_first();  // It has gone with the first byte.
   if (first_ == nullptr) return;
   first_->ahead -= count;

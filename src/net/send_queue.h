@@ -22,7 +22,7 @@ class Connection;
 class SendQueue {
  public:
   SendQueue() = default;
-  ~SendQueue() { clear(); }
+  ~SendQueue() { detach_all(); }
   SendQueue(const SendQueue&) = delete;
   SendQueue& operator=(const SendQueue&) = delete;
 
@@ -31,7 +31,8 @@ class SendQueue {
   std::size_t size() const { return bytes_.size() + in_files_; }
   // Those that are in memory.
   std::size_t in_memory() const { return bytes_.size(); }
-  void clear();
+  // Drops everything; what is somebody else's goes to `spent`.
+  void clear(Buffer& spent);
 
   // False when memory runs out, and nothing has been appended.
   bool append(Bytes bytes) { return bytes_.append(bytes); }
@@ -53,10 +54,11 @@ class SendQueue {
 
   void attach(Attachment* attachment, std::size_t behind);
   void detach_first();
+  void detach_all();
   Sent send_bytes(Connection& connection, std::size_t most);
   Sent send_file(Connection& connection, std::size_t most);
   std::size_t run() const;
-  void consume(std::size_t count);
+  void consume(Connection& connection, std::size_t count);
 
   Buffer bytes_;
   Attachment* first_ = nullptr;

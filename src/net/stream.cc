@@ -1,8 +1,11 @@
 // Stream's face: each function hands over to its Connection.
 #include "spate/net/stream.h"
 
+#include <algorithm>
 #include <cerrno>
+#include <climits>
 
+#include "core/ownership.h"
 #include "net/connection.h"
 #include "net/memory_end.h"
 #include "net/net.h"
@@ -17,21 +20,24 @@ std::unexpected<std::error_code> failed(long error) {
   return std::unexpected(std::error_code(static_cast<int>(error), std::system_category()));
 }
 
-template <class T>
-std::error_code set_tcp(int fd, int name, T value) {
-  return sys::error_code(sys::set_option(fd, IPPROTO_TCP, name, value));
+constexpr std::int64_t kMillisecond = 1'000'000;
+constexpr std::int64_t kSecond = 1'000'000'000;
+
+// As many whole units as the kernel can be told.
+int rounded_up(Nanos time, std::int64_t unit) {
+  const std::int64_t units = time.count() / unit + (time.count() % unit > 0);
+  return static_cast<int>(std::clamp<std::int64_t>(units, INT_MIN, INT_MAX));
 }
 
-int seconds(Nanos time) { return static_cast<int>((time.count() + 999'999'999) / 1'000'000'000); }
+[[maybe_unused]] bool may_use(const Connection& connection) {
+  const Net& net = connection.net();
+  return !net.is_alive() || may_touch(net.loop());
+}
 
 }  // namespace
 
 void close_descriptors(std::span<const int> descriptors) {
   for (const int fd : descriptors) sys::Descriptor closing(fd);
-}
-
-Stream::~Stream() {
-  if (connection_ != nullptr) connection_->abandon();
 }
 
 Stream::Made Stream::adopt(Loop& loop, int fd) {
@@ -67,74 +73,93 @@ Stream::Pair Stream::memory_pair(Loop& loop) {
   return Pair(std::in_place, Stream(first), Stream(second));
 }
 
-void Stream::start(StreamHandler& handler) { connection_->start(handler); }
-bool Stream::is_open() const { return connection_ != nullptr && connection_->is_open(); }
-bool Stream::is_writable() const { return connection_ != nullptr && connection_->is_writable(); }
+// Every call of the owner's comes by here. An empty Stream behaves as a closed one.
+Connection* Stream::connection() const {
+  SPATE_ASSERT(connection_ == nullptr || may_use(*connection_));
+  return connection_;
+}
 
-bool Stream::write(Bytes bytes) { return connection_ != nullptr && connection_->write(bytes); }
+void Stream::reset() {
+  if (Connection* connection = std::exchange(connection_, nullptr)) {
+    SPATE_ASSERT(may_use(*connection));
+    connection->abandon();
+  }
+}
+
+void Stream::start(StreamHandler& handler) {
+  SPATE_ASSERT(connection_ != nullptr);
+  connection()->start(handler);
+}
+bool Stream::is_open() const { return connection() != nullptr && connection()->is_open(); }
+bool Stream::is_writable() const { return connection() != nullptr && connection()->is_writable(); }
+
+bool Stream::write(Bytes bytes) { return connection() != nullptr && connection()->write(bytes); }
 bool Stream::write(Buffer&& buffer) {
-  return connection_ != nullptr && connection_->write(std::move(buffer));
+  return connection() != nullptr && connection()->write(std::move(buffer));
 }
 std::error_code Stream::send_file(int file, std::uint64_t offset, std::uint64_t size) {
-  if (connection_ == nullptr) return sys::error_code(-EPIPE);
-  return connection_->send_file(file, offset, size);
+  if (connection() == nullptr) return sys::error_code(-EPIPE);
+  return connection()->send_file(file, offset, size);
 }
 std::error_code Stream::send_descriptors(Bytes bytes, std::span<const int> descriptors) {
-  if (connection_ == nullptr) return sys::error_code(-EPIPE);
-  return connection_->send_descriptors(bytes, descriptors);
+  if (connection() == nullptr) return sys::error_code(-EPIPE);
+  return connection()->send_descriptors(bytes, descriptors);
 }
 void Stream::set_receive_descriptors(bool on) {
-  if (connection_ != nullptr) connection_->set_receive_descriptors(on);
+  if (connection() != nullptr) connection()->set_receive_descriptors(on);
 }
-std::size_t Stream::queued() const { return connection_ == nullptr ? 0 : connection_->queued(); }
-bool Stream::is_full() const { return connection_ != nullptr && connection_->is_full(); }
+std::size_t Stream::queued() const { return connection() == nullptr ? 0 : connection()->queued(); }
+bool Stream::is_full() const { return connection() != nullptr && connection()->is_full(); }
 
 bool Stream::set_limits(const QueueLimits& limits) {
   SPATE_ASSERT(limits.low <= limits.high && limits.high <= limits.most);
-  return connection_ != nullptr && connection_->set_limits(limits);
+  return connection() != nullptr && connection()->set_limits(limits);
 }
 
 void Stream::pause() {
-  if (connection_ != nullptr) connection_->pause();
+  if (connection() != nullptr) connection()->pause();
 }
 void Stream::resume() {
-  if (connection_ != nullptr) connection_->resume();
+  if (connection() != nullptr) connection()->resume();
 }
-bool Stream::is_paused() const { return connection_ != nullptr && connection_->is_paused(); }
+bool Stream::is_paused() const { return connection() != nullptr && connection()->is_paused(); }
 
 void Stream::end() {
-  if (connection_ != nullptr) connection_->end();
+  if (connection() != nullptr) connection()->end();
 }
 void Stream::close() {
-  if (connection_ != nullptr) connection_->close();
+  if (connection() != nullptr) connection()->close();
 }
 void Stream::abort() {
-  if (connection_ != nullptr) connection_->abort();
+  if (connection() != nullptr) connection()->abort();
 }
 void Stream::set_half_open(bool on) {
-  if (connection_ != nullptr) connection_->set_half_open(on);
+  if (connection() != nullptr) connection()->set_half_open(on);
 }
 
 void Stream::set_idle_timeout(Nanos timeout) {
-  if (connection_ != nullptr) connection_->set_idle_timeout(timeout);
+  if (connection() != nullptr) connection()->set_idle_timeout(timeout);
 }
 bool Stream::set_read_timeout(Nanos timeout) {
-  return connection_ != nullptr && connection_->set_read_timeout(timeout);
+  return connection() != nullptr && connection()->set_read_timeout(timeout);
 }
 bool Stream::set_write_timeout(Nanos timeout) {
-  return connection_ != nullptr && connection_->set_write_timeout(timeout);
+  return connection() != nullptr && connection()->set_write_timeout(timeout);
 }
 bool Stream::set_deadline(Nanos timeout) {
-  return connection_ != nullptr && connection_->set_deadline(timeout);
+  return connection() != nullptr && connection()->set_deadline(timeout);
 }
 
 bool Stream::set_rate_limits(const RateLimits& limits) {
-  return connection_ != nullptr && connection_->set_rate_limits(limits);
+  return connection() != nullptr && connection()->set_rate_limits(limits);
 }
-bool Stream::join(RateGroup* group) { return connection_ != nullptr && connection_->join(group); }
+bool Stream::join(RateGroup* group) { return connection() != nullptr && connection()->join(group); }
 
-Loop& Stream::loop() const { return connection_->net().loop(); }
-int Stream::fd() const { return connection_ == nullptr ? -1 : connection_->fd(); }
+Loop& Stream::loop() const {
+  SPATE_ASSERT(connection_ != nullptr);
+  return connection()->net().loop();
+}
+int Stream::fd() const { return connection() == nullptr ? -1 : connection()->fd(); }
 
 Address Stream::local_address() const {
   sys::SystemAddress system;
@@ -148,30 +173,40 @@ Address Stream::peer_address() const {
   return Address::from_system(&system.storage, system.size).value_or(Address());
 }
 
-std::error_code Stream::set_no_delay(bool on) { return set_tcp(fd(), TCP_NODELAY, int{on}); }
-std::error_code Stream::set_quick_ack(bool on) { return set_tcp(fd(), TCP_QUICKACK, int{on}); }
+// ---- options
+
+// A closed one has no socket; in memory there never was one.
+std::error_code Stream::set_option(int level, int name, int value) {
+  if (is_open() && fd() < 0) return sys::error_code(-ENOTSOCK);
+  return sys::error_code(sys::set_option(fd(), level, name, value));
+}
+
+std::error_code Stream::set_no_delay(bool on) { return set_option(IPPROTO_TCP, TCP_NODELAY, on); }
+std::error_code Stream::set_quick_ack(bool on) { return set_option(IPPROTO_TCP, TCP_QUICKACK, on); }
 
 std::error_code Stream::set_user_timeout(Nanos timeout) {
-  return set_tcp(fd(), TCP_USER_TIMEOUT,
-                 static_cast<unsigned>((timeout.count() + 999'999) / 1'000'000));
+  return set_option(IPPROTO_TCP, TCP_USER_TIMEOUT, rounded_up(timeout, kMillisecond));
 }
 
 std::error_code Stream::set_keep_alive(Nanos idle, Nanos interval, int count) {
-  if (const std::error_code error = set_tcp(fd(), TCP_KEEPIDLE, seconds(idle))) return error;
-  if (const std::error_code error = set_tcp(fd(), TCP_KEEPINTVL, seconds(interval))) return error;
-  if (const std::error_code error = set_tcp(fd(), TCP_KEEPCNT, count)) return error;
-  return sys::error_code(sys::set_option(fd(), SOL_SOCKET, SO_KEEPALIVE, 1));
+  const std::pair<int, int> options[] = {{TCP_KEEPIDLE, rounded_up(idle, kSecond)},
+                                         {TCP_KEEPINTVL, rounded_up(interval, kSecond)},
+                                         {TCP_KEEPCNT, count}};
+  for (const auto& [name, value] : options) {
+    if (const std::error_code error = set_option(IPPROTO_TCP, name, value)) return error;
+  }
+  return set_option(SOL_SOCKET, SO_KEEPALIVE, 1);
 }
 
 std::error_code Stream::set_kernel_buffers(std::size_t send, std::size_t receive) {
+  if (is_open() && fd() < 0) return sys::error_code(-ENOTSOCK);
   return sys::error_code(sys::set_kernel_buffers(fd(), send, receive));
 }
 
 std::expected<int, std::error_code> Stream::release() {
   if (!is_open()) return failed(EBADF);
   if (fd() < 0) return failed(EOPNOTSUPP);
-  if (!connection_->may_be_released()) return failed(EBUSY);
-  return connection_->release();
+  return connection()->release();
 }
 
 }  // namespace spate

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "net/connection.h"
+
 namespace spate {
 
 namespace {
@@ -43,45 +45,64 @@ void RateBucket::give_back(std::size_t count) {
 
 RateGroup::RateGroup(const RateLimits& limits) { set_limits(limits); }
 
+// Who rests for the group's sake goes on.
 RateGroup::~RateGroup() {
-  while (first_ != nullptr) first_->join(nullptr);
+  while (Throttle* member = first_) {
+    member->leave();
+    member->tell_owner();
+  }
 }
 
+// What members hold was counted by the old rates, so it goes back first.
 void RateGroup::set_limits(const RateLimits& limits) {
+  for (Throttle* member = first_; member != nullptr; member = member->next_)
+    member->give_back_credit();
   buckets_[Throttle::kRead].set(limits.read);
   buckets_[Throttle::kWrite].set(limits.write);
+  for (Throttle* member = first_; member != nullptr; member = member->next_) member->tell_owner();
 }
 
 // ---- Throttle
 
 void Throttle::set_limits(const RateLimits& limits) {
-  return_shared();
+  give_back_credit();
   sides_[kRead] = {};
   sides_[kWrite] = {};
   sides_[kRead].own.set(limits.read);
   sides_[kWrite].own.set(limits.write);
 }
 
-// What has been taken of the group's and not used.
-void Throttle::return_shared() {
-  if (group_ == nullptr) return;
+// What has been taken and not used.
+void Throttle::give_back_credit() {
   for (const Direction direction : {kRead, kWrite}) {
-    shared(direction)->give_back(sides_[direction].credit);
-    sides_[direction].credit = 0;
+    Side& side = sides_[direction];
+    if (RateBucket* shared = this->shared(direction)) shared->give_back(side.credit);
+    side.own.give_back(side.credit);
+    side.credit = 0;
   }
 }
 
-void Throttle::join(RateGroup* group) {
-  return_shared();
-  if (group_ != nullptr) {
-    (previous_ == nullptr ? group_->first_ : previous_->next_) = next_;
-    if (next_ != nullptr) next_->previous_ = previous_;
-    --group_->members_;
-  }
-  group_ = group;
+// *this may be gone afterwards.
+void Throttle::tell_owner() {
+  if (owner_ != nullptr) owner_->on_throttle_changed();
+}
+
+void Throttle::leave() {
+  if (group_ == nullptr) return;
+  give_back_credit();
+  (previous_ == nullptr ? group_->first_ : previous_->next_) = next_;
+  if (next_ != nullptr) next_->previous_ = previous_;
+  --group_->members_;
+  group_ = nullptr;
   previous_ = nullptr;
   next_ = nullptr;
+}
+
+void Throttle::join(RateGroup* group) {
+  leave();
   if (group == nullptr) return;
+  give_back_credit();
+  group_ = group;
   next_ = group->first_;
   if (next_ != nullptr) next_->previous_ = this;
   group->first_ = this;

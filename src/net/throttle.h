@@ -8,11 +8,14 @@
 
 namespace spate {
 
+class Connection;
+
 class Throttle {
  public:
   enum Direction : std::uint8_t { kRead, kWrite };
 
-  Throttle() = default;
+  // `owner` is told when its group changes under it; nullptr: nobody is.
+  explicit Throttle(Connection* owner = nullptr) : owner_(owner) {}
   ~Throttle() { join(nullptr); }
   Throttle(const Throttle&) = delete;
   Throttle& operator=(const Throttle&) = delete;
@@ -36,10 +39,14 @@ class Throttle {
     std::int64_t opens_at = 0;  // When they may be.
   };
 
-  void return_shared();
+  void give_back_credit();
+  void tell_owner();
   RateBucket* shared(Direction direction) const;
   std::size_t portion(Direction direction) const;
 
+  void leave();
+
+  Connection* owner_;
   Side sides_[2];
   RateGroup* group_ = nullptr;
   Throttle* next_ = nullptr;  // In the group.

@@ -19,6 +19,7 @@ class Net;
 // Descriptors that have come with bytes. Those that nobody takes are closed.
 struct ArrivedDescriptors {
   ~ArrivedDescriptors();
+  bool is_empty() const { return count == 0 && !is_cut; }
 
   int fds[sys::kMostDescriptors];
   std::size_t count = 0;

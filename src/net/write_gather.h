@@ -1,5 +1,6 @@
 // WriteGather: what a connection writes while a callback of its own runs. It is sent in one call
-// when the callback returns.
+// when the callback returns, or before that callback runs the loop: so there is one callback at a
+// time whose writes are gathered.
 //
 // Small pieces are copied. Bytes that lie where they have arrived are not: an echo is sent from
 // there.
@@ -11,6 +12,7 @@
 #include <new>
 #include <span>
 
+#include "spate/assert.h"
 #include "spate/net/buffer.h"
 
 namespace spate {
@@ -29,10 +31,16 @@ class WriteGather {
 
   // Whose writes are being gathered; nullptr if nobody's.
   Connection* owner() const { return owner_; }
-  // From here on, `owner`'s, or nobody's; `arrived` is where bytes may stay until then.
+  // From here on, `owner`'s; `arrived` is where bytes may stay until the end.
   void begin(Connection* owner, Bytes arrived) {
+    SPATE_ASSERT(owner_ == nullptr && empty());
     owner_ = owner;
     arrived_ = arrived;
+  }
+  void end() {
+    SPATE_ASSERT(empty());
+    owner_ = nullptr;
+    arrived_ = {};
   }
 
   // False if they are too many: what is gathered has to be sent first, and these behind it.
@@ -48,6 +56,11 @@ class WriteGather {
     return true;
   }
 
+  // Its owner's connection is over: nobody else is to get it.
+  void drop() {
+    in_place_ = {};
+    copied_ = 0;
+  }
   bool empty() const { return in_place_.empty() && copied_ == 0; }
   std::size_t size() const { return in_place_.size() + copied_; }
   // What has been gathered, in two pieces. They stay until the next add().
@@ -55,8 +68,7 @@ class WriteGather {
     std::size_t count = 0;
     if (!in_place_.empty()) pieces[count++] = in_place_;
     if (copied_ != 0) pieces[count++] = Bytes(copies_.get(), copied_);
-    in_place_ = {};
-    copied_ = 0;
+    drop();
     return count;
   }
 

@@ -3,6 +3,8 @@
 
 #include <cstddef>
 #include <cstdlib>
+#include <cstring>
+#include <span>
 
 #include "sys/fault.h"
 
@@ -34,6 +36,15 @@ inline void mark_unused(void* memory, std::size_t size) { ASAN_POISON_MEMORY_REG
 #else
 inline void mark_used(void*, std::size_t) {}
 inline void mark_unused(void*, std::size_t) {}
+#endif
+
+// In debug builds: what was shown for the length of a call is not there afterwards.
+#ifdef NDEBUG
+inline void spoil(std::span<const std::byte>) {}
+#else
+inline void spoil(std::span<const std::byte> bytes) {
+  std::memset(const_cast<std::byte*>(bytes.data()), 0xdd, bytes.size());
+}
 #endif
 
 }  // namespace spate::sys

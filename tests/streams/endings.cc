@@ -16,7 +16,6 @@
 #include "spate/net/listener.h"
 #include "streams/harness.h"
 #include "support/open_fds.h"
-#include "support/scripted.h"
 
 namespace spate::testing {
 namespace {
@@ -256,31 +255,7 @@ TEST_P(Endings, TheLoopIsDestroyedWhileWeLinger) {
 
 // ---- deadlines, on a clock that the test moves
 
-struct OwnClock {
-  ScriptedClock clock_;
-};
-
-// Such a clock stands still, so waiting would be for ever.
-void turn_until(Loop& loop, const std::function<bool()>& done) {
-  const auto begin = std::chrono::steady_clock::now();
-  while (!done() && std::chrono::steady_clock::now() - begin < 30s) run_turns(loop, 20);
-  EXPECT_TRUE(done());
-}
-
-// An idle timeout, and the patience with a peer that does not end, may be so much late.
-constexpr Nanos kTicks = 3ms;
-
-class EndingsInTime : OwnClock, public StreamTest {
- protected:
-  EndingsInTime() : StreamTest({.clock = &clock_}) {}
-
-  void pass(Nanos time) {
-    clock_.advance(time);
-    turns();
-  }
-  void turns() { run_turns(loop_, 20); }
-  void turn_until(const std::function<bool()>& done) { testing::turn_until(loop_, done); }
-};
+using EndingsInTime = TimedStreamTest;
 
 INSTANTIATE_TEST_SUITE_P(Kinds, EndingsInTime,
                          ::testing::Values(Kind::memory, Kind::local, Kind::tcp), name_of);
@@ -333,7 +308,7 @@ TEST_P(EndingsInTime, ThePeerNeverTakesWhatWeLeaveBehind) {
   EXPECT_EQ(left_log_.closed_calls, 0);
   pass(1s + kTicks);
   turn_until([&] { return left_log_.closed_calls == 1; });
-  EXPECT_FALSE(left_log_.error);
+  EXPECT_EQ(left_log_.error, Error::write_timeout) << "something was lost";
   right_.resume();
   turn_until([&] { return right_log_.closed_calls == 1; });
   EXPECT_LT(right_log_.received.size(), sent.size());

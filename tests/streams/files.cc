@@ -269,6 +269,30 @@ TEST_F(Descriptors, AStreamMayBeDestroyedWhenTheyArrive) {
   ::close(file);
 }
 
+TEST_F(Descriptors, WhoPausesWhenTheyArriveIsShownTheirBytesAfterTheResume) {
+  const int file = file_with("");
+  taker_.when_taken = [this] { right_.pause(); };
+  EXPECT_FALSE(left_.send_descriptors(bytes_of("with it"), {&file, 1}));
+  run_until(loop_, [&] { return !taker_.fds.empty(); });
+  run_turns(loop_, 5);
+  EXPECT_EQ(taker_.received, "");
+  right_.resume();
+  run_until(loop_, [&] { return taker_.received == "with it"; });
+  ::close(file);
+}
+
+TEST_F(Descriptors, TheLoopMayBeRunWhenTheyArrive) {
+  const int file = file_with("");
+  taker_.when_taken = [this] {
+    EXPECT_TRUE(left_.write(", and more"));
+    run_turns(loop_, 5);
+    EXPECT_EQ(taker_.received, "");
+  };
+  EXPECT_FALSE(left_.send_descriptors(bytes_of("with it"), {&file, 1}));
+  run_until(loop_, [&] { return taker_.received == "with it, and more"; });
+  ::close(file);
+}
+
 TEST_F(Descriptors, AreRefusedWithAReason) {
   const int file = file_with("");
   EXPECT_EQ(left_.send_descriptors(bytes_of(""), {&file, 1}), system_error(EINVAL));

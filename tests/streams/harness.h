@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
@@ -12,6 +13,7 @@
 #include "spate/loop.h"
 #include "spate/net/stream.h"
 #include "spate/timer.h"
+#include "support/scripted.h"
 
 namespace spate::testing {
 
@@ -111,6 +113,34 @@ class StreamTest : public ::testing::TestWithParam<Kind> {
   Stream right_;
   Recorder left_log_;
   Recorder right_log_;
+};
+
+// An idle timeout, and the patience with a peer that does not end, may be so much late.
+inline constexpr Nanos kTicks{3'000'000};
+
+struct OwnClock {
+  ScriptedClock clock_;
+};
+
+// For a clock that stands still: waiting would be for ever.
+inline void turn_until(Loop& loop, const std::function<bool()>& done) {
+  const auto begin = std::chrono::steady_clock::now();
+  while (!done() && std::chrono::steady_clock::now() - begin < std::chrono::seconds(30))
+    run_turns(loop, 20);
+  EXPECT_TRUE(done());
+}
+
+// On a clock that the test moves.
+class TimedStreamTest : protected OwnClock, public StreamTest {
+ protected:
+  TimedStreamTest() : StreamTest({.clock = &clock_}) {}
+
+  void pass(Nanos time) {
+    clock_.advance(time);
+    turns();
+  }
+  void turns() { run_turns(loop_, 20); }
+  void turn_until(const std::function<bool()>& done) { testing::turn_until(loop_, done); }
 };
 
 }  // namespace spate::testing

@@ -66,6 +66,21 @@ TEST_P(Rates, AreLiftedAtOnce) {
   run_until(loop_, [&] { return right_log_.received.size() == sent.size(); });
 }
 
+// Alone on its loop, it has nothing that the kernel watches for it while it rests.
+TEST_P(Rates, WhoRestsKeepsTheLoopAlive) {
+  const std::string sent(20'000, 'r');
+  ASSERT_TRUE(right_.set_rate_limits(kReading));
+  ASSERT_TRUE(left_.set_rate_limits(kWriting));
+  EXPECT_TRUE(left_.write(sent));
+  left_.end();
+  const std::uint64_t before = loop_.iteration();
+  EXPECT_TRUE(loop_.run());
+  EXPECT_EQ(right_log_.received.size(), sent.size());
+  EXPECT_EQ(right_log_.closed_calls, 1);
+  EXPECT_LT(loop_.iteration() - before, 1'000u) << "and sleeps while it does";
+  EXPECT_EQ(loop_.active_count(), 0);
+}
+
 TEST_P(Rates, AGroupIsSharedByItsMembers) {
   RateGroup group(kReading);
   ASSERT_TRUE(left_.join(&group) && right_.join(&group));

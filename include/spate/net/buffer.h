@@ -29,7 +29,8 @@ class SPATE_EXPORT Buffer {
 
  public:
   // Called once, when bytes that were appended by reference are no longer needed; on whichever
-  // thread then holds them. Must not touch the Buffer.
+  // thread then holds them. Must not touch the Buffer. A Stream that has sent such bytes has it
+  // called by the loop, and then everything is allowed in it, as in any callback.
   using Release = void (*)(void* context);
 
   Buffer() = default;
@@ -121,6 +122,11 @@ class SPATE_EXPORT Buffer {
     std::swap(size_, other.size_);
   }
 
+  // As consume() and clear(), but what was appended by reference goes to `spent`, unreleased. For
+  // those who must not call user code just now.
+  void consume(std::size_t count, Buffer& spent);
+  void clear(Buffer& spent);
+
  private:
   struct Block;
 
@@ -128,7 +134,8 @@ class SPATE_EXPORT Buffer {
   static Chunk* make_view(Chunk& chunk, std::size_t count);
   static void destroy(Chunk* chunk);
   void link(Chunk* chunk);
-  void drop_first();
+  void drop_first(Buffer* spent);
+  void consume(std::size_t count, Buffer* spent);
   bool matches(const Chunk* chunk, std::size_t offset, Bytes pattern) const;
 
   Chunk* first_ = nullptr;

@@ -41,9 +41,10 @@ class SPATE_EXPORT RateBucket {
  private:
   std::int64_t time_of(std::uint64_t count) const;
 
-  std::uint64_t rate_ = 0;     // Tokens a second.
-  std::int64_t full_ = 0;      // How long an empty bucket takes to fill, in nanoseconds.
-  std::int64_t empty_at_ = 0;  // The loop time at which it was empty; to come, if more is promised.
+  std::uint64_t rate_ = 0;  // Tokens a second.
+  std::int64_t full_ = 0;   // How long an empty bucket takes to fill, in nanoseconds.
+  // The loop time at which it was empty; to come, if more is promised. At first long ago: full.
+  std::int64_t empty_at_ = -(std::int64_t{1} << 62);
   std::size_t portion_ = 0;
 };
 
@@ -56,7 +57,7 @@ class SPATE_EXPORT RateGroup {
   RateGroup(const RateGroup&) = delete;
   RateGroup& operator=(const RateGroup&) = delete;
 
-  // From the next portion on.
+  // At once: members that rest try again under the new limits.
   void set_limits(const RateLimits& limits);
   // How many Streams are in it.
   std::size_t members() const { return members_; }

@@ -100,11 +100,14 @@ class SPATE_EXPORT Stream {
   // EBADF. start() and loop() need more.
   Stream() = default;
   Stream(Stream&& other) noexcept : connection_(std::exchange(other.connection_, nullptr)) {}
+  // What it was the handle of is closed, as by the destructor.
   Stream& operator=(Stream&& other) noexcept {
-    std::swap(connection_, other.connection_);
+    if (this == &other) return *this;
+    reset();
+    connection_ = std::exchange(other.connection_, nullptr);
     return *this;
   }
-  ~Stream();
+  ~Stream() { reset(); }
 
   // Takes over a connected socket, a pipe's end, or whatever else reads and writes like one, and
   // makes it non-blocking. Errors: EBADF, ENOMEM; `fd` is still the caller's then.
@@ -221,6 +224,9 @@ class SPATE_EXPORT Stream {
  private:
   friend class Connection;
   explicit Stream(Connection* connection) : connection_(connection) {}
+  Connection* connection() const;
+  void reset();
+  std::error_code set_option(int level, int name, int value);
 
   Connection* connection_ = nullptr;
 };

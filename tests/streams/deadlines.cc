@@ -1,0 +1,247 @@
+// Timeouts, deadlines and rests, to the edge, on a clock that the test moves.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "spate/error.h"
+#include "streams/harness.h"
+
+namespace spate::testing {
+namespace {
+
+using namespace std::chrono_literals;
+
+using Deadlines = TimedStreamTest;
+INSTANTIATE_TEST_SUITE_P(Kinds, Deadlines, ::testing::Values(Kind::memory, Kind::local, Kind::tcp),
+                         name_of);
+
+// ---- durations
+
+TEST_P(Deadlines, OfAnyLengthMayBeAskedFor) {
+  for (const Nanos span : {Nanos::max(), kForever, kForever + Nanos{1}, Nanos{INT64_MAX - 1}}) {
+    left_.set_idle_timeout(span);
+    EXPECT_TRUE(left_.set_read_timeout(span));
+    EXPECT_TRUE(left_.set_write_timeout(span));
+    EXPECT_TRUE(left_.set_deadline(span));
+    EXPECT_TRUE(left_.write("x"));
+    pass(24h * 20);
+    ASSERT_EQ(left_log_.log, "");
+  }
+}
+
+TEST_P(Deadlines, ThatAreNegativeAreNoneOrOverAtOnce) {
+  left_.set_idle_timeout(-1s);
+  pass(24h);
+  EXPECT_EQ(left_log_.log, "");
+  EXPECT_TRUE(left_.set_deadline(Nanos::min()));
+  turn_until([&] { return left_log_.closed_calls == 1; });
+  EXPECT_EQ(left_log_.error, Error::deadline);
+}
+
+TEST_P(Deadlines, ZeroTakesOneBack) {
+  EXPECT_TRUE(left_.set_deadline(5s));
+  pass(4s);
+  EXPECT_TRUE(left_.set_deadline(0s));
+  pass(60s);
+  EXPECT_EQ(left_log_.log, "");
+}
+
+// ---- never early
+
+TEST_P(Deadlines, AreNotANanosecondEarly) {
+  EXPECT_TRUE(left_.set_deadline(5s));
+  pass(5s - 1ns);
+  EXPECT_EQ(left_log_.log, "");
+  pass(1ns);
+  turn_until([&] { return left_log_.closed_calls == 1; });
+  EXPECT_EQ(left_log_.error, Error::deadline);
+}
+
+TEST_P(Deadlines, IdleTimeoutsAreNotEarlyWhereverInAMillisecondTheyBegin) {
+  for (int i = 0; i < 50; ++i) {
+    clock_.advance(37'123ns * i);
+    loop_.update_now();
+    Stream::Pair pair = make_pair(loop_, GetParam());
+    Recorder log;
+    pair->first.start(log);
+    pair->first.set_idle_timeout(10ms);
+    pass(10ms - 1ns);
+    ASSERT_EQ(log.log, "") << i;
+    pass(kTicks);
+    turn_until([&] { return log.closed_calls == 1; });
+  }
+}
+
+// ---- who is idle
+
+TEST_P(Deadlines, AServerThatOnlySendsIsNotIdle) {
+  left_.set_idle_timeout(10s);
+  for (int i = 0; i < 20; ++i) {
+    pass(9s);
+    ASSERT_TRUE(left_.write("tick"));
+    turns();
+  }
+  EXPECT_EQ(left_log_.log, "");
+  pass(10s + kTicks);
+  turn_until([&] { return left_log_.closed_calls == 1; });
+}
+
+// The process was stopped for a while; then everything is due at once.
+TEST_P(Deadlines, WhatIsReadyIsReadBeforeAnybodyIsJudgedIdle) {
+  constexpr std::size_t kConnections = 700;  // More than one wait tells of.
+  std::vector<Stream::Pair> pairs;
+  std::vector<std::unique_ptr<Recorder>> logs;
+  for (std::size_t i = 0; i < kConnections; ++i) {
+    pairs.push_back(Stream::socket_pair(loop_));
+    ASSERT_TRUE(pairs.back());
+    logs.push_back(std::make_unique<Recorder>());
+    pairs.back()->first.start(*logs.back());
+    if (i % 2 == 0) pairs.back()->first.set_idle_timeout(200ms);
+    if (i % 2 == 1) EXPECT_TRUE(pairs.back()->first.set_read_timeout(200ms));
+  }
+  turns();
+  for (Stream::Pair& pair : pairs) EXPECT_TRUE(pair->second.write("ping"));
+  pass(10s);
+  for (const auto& log : logs) {
+    ASSERT_EQ(log->received, "ping");
+    ASSERT_EQ(log->log, "");
+  }
+}
+
+TEST_P(Deadlines, WhatCanBeSentIsSentBeforeAnybodyIsJudged) {
+  right_.pause();
+  EXPECT_TRUE(left_.write(pattern(8'000'000)));
+  turns();
+  EXPECT_TRUE(left_.set_write_timeout(10s));
+  right_.resume();
+  clock_.advance(11s);
+  turn_until([&] { return right_log_.received.size() == 8'000'000; });
+  EXPECT_EQ(left_log_.closed_calls, 0);
+}
+
+// ---- what is closed still has its deadline
+
+TEST_P(Deadlines, HoldAfterCloseHoweverSlowlyThePeerReads) {
+  std::size_t taken = 0;
+  right_log_.use = [&](Bytes bytes) {
+    taken += bytes.size();
+    if (taken >= 1'000'000) taken = 0, right_.pause();
+    return bytes.size();
+  };
+  EXPECT_TRUE(left_.set_deadline(60s));
+  EXPECT_TRUE(left_.write(pattern(30'000'000)));
+  left_.close();
+  int seconds = 0;
+  for (; left_log_.closed_calls == 0 && seconds < 300; seconds += 5) {
+    right_.resume();
+    pass(5s);
+  }
+  EXPECT_LE(seconds, 65);
+  EXPECT_EQ(left_log_.error, Error::deadline);
+}
+
+TEST_P(Deadlines, WriteTimeoutsHoldAfterClose) {
+  right_.pause();
+  EXPECT_TRUE(left_.set_write_timeout(3s));
+  EXPECT_TRUE(left_.write(pattern(8'000'000)));
+  left_.close();
+  pass(3s);
+  turn_until([&] { return left_log_.closed_calls == 1; });
+  EXPECT_EQ(left_log_.error, Error::write_timeout);
+}
+
+TEST_P(Deadlines, OfOneThatWasReleasedAreNotInherited) {
+  if (is_in_memory()) GTEST_SKIP() << "has no descriptor";
+  EXPECT_TRUE(left_.set_deadline(5s));
+  left_.set_idle_timeout(5s);
+  auto fd = left_.release();
+  ASSERT_TRUE(fd);
+  left_ = Stream();
+  left_ = std::move(*Stream::adopt(loop_, *fd));  // In the same place, very likely.
+  Recorder log;
+  left_.start(log);
+  pass(60s);
+  EXPECT_EQ(log.log, "");
+}
+
+// ---- rests for a rate's sake
+
+TEST_P(Deadlines, ARestIsNotIdleness) {
+  ASSERT_TRUE(left_.set_rate_limits({.read = {}, .write = {.bytes_per_second = 10, .burst = 800}}));
+  left_.set_idle_timeout(1s);
+  EXPECT_TRUE(left_.set_write_timeout(1s));
+  EXPECT_TRUE(left_.write(pattern(1'600)));
+  for (int i = 0; i < 100 && right_log_.received.size() < 1'600; ++i) {
+    pass(1s);
+    ASSERT_EQ(left_log_.log, "");
+  }
+  EXPECT_EQ(right_log_.received.size(), 1'600u);
+}
+
+TEST_P(Deadlines, AClosingStreamUnderARateLosesNothing) {
+  ASSERT_TRUE(
+      left_.set_rate_limits({.read = {}, .write = {.bytes_per_second = 1'000, .burst = 160'000}}));
+  const std::string sent = pattern(200'000);
+  EXPECT_TRUE(left_.write(sent));
+  left_.close();
+  for (int i = 0; i < 100 && left_log_.closed_calls == 0; ++i) pass(1s);
+  EXPECT_FALSE(left_log_.error);
+  EXPECT_TRUE(right_log_.received == sent);
+}
+
+TEST_P(Deadlines, ADestroyedStreamUnderARateLosesNothing) {
+  ASSERT_TRUE(
+      left_.set_rate_limits({.read = {}, .write = {.bytes_per_second = 1'000, .burst = 160'000}}));
+  const std::string sent = pattern(200'000);
+  EXPECT_TRUE(left_.write(sent));
+  left_ = Stream();
+  for (int i = 0; i < 100 && right_log_.closed_calls == 0; ++i) pass(1s);
+  EXPECT_FALSE(right_log_.error);
+  EXPECT_TRUE(right_log_.received == sent);
+}
+
+// The scripted clock begins a second after the machine has.
+TEST_P(Deadlines, TheBurstIsThereFromTheStart) {
+  ASSERT_TRUE(
+      left_.set_rate_limits({.read = {}, .write = {.bytes_per_second = 1'000, .burst = 160'000}}));
+  EXPECT_TRUE(left_.write(pattern(160'000)));
+  turn_until([&] { return right_log_.received.size() == 160'000; });
+}
+
+TEST_P(Deadlines, AGroupWhoseLimitsRiseWakesItsMembers) {
+  RateGroup group({.read = {}, .write = {.bytes_per_second = 1, .burst = 8}});
+  ASSERT_TRUE(left_.join(&group));
+  EXPECT_TRUE(left_.write(pattern(1'000)));
+  turns();
+  EXPECT_EQ(right_log_.received.size(), 8u);
+  group.set_limits({});
+  turn_until([&] { return right_log_.received.size() == 1'000; });
+}
+
+TEST_P(Deadlines, AGroupThatIsDestroyedWakesItsMembers) {
+  auto group = std::make_unique<RateGroup>(
+      RateLimits{.read = {}, .write = {.bytes_per_second = 1, .burst = 8}});
+  ASSERT_TRUE(left_.join(group.get()));
+  EXPECT_TRUE(left_.write(pattern(1'000)));
+  turns();
+  group.reset();
+  turn_until([&] { return right_log_.received.size() == 1'000; });
+}
+
+TEST_P(Deadlines, ReleasedStreamsLeaveTheirGroup) {
+  if (is_in_memory()) GTEST_SKIP() << "has no descriptor";
+  RateGroup group({});
+  ASSERT_TRUE(left_.join(&group));
+  ASSERT_EQ(group.members(), 1u);
+  const auto fd = left_.release();
+  ASSERT_TRUE(fd);
+  EXPECT_EQ(group.members(), 0u);
+  ::close(*fd);
+}
+
+}  // namespace
+}  // namespace spate::testing

@@ -1,0 +1,229 @@
+// What an owner may do to a Stream at any moment, and what becomes of the bytes.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <string>
+
+#include "spate/error.h"
+#include "streams/harness.h"
+#include "sys/socket.h"
+
+namespace spate::testing {
+namespace {
+
+using Handles = StreamTest;
+INSTANTIATE_TEST_SUITE_P(Kinds, Handles, ::testing::Values(Kind::memory, Kind::local, Kind::tcp),
+                         name_of);
+
+std::error_code system_error(int error) { return {error, std::system_category()}; }
+
+// ---- what was written dies with the connection
+
+TEST_P(Handles, WhatWasWrittenBeforeAnAbortReachesNobody) {
+  Stream::Pair other = make_pair(loop_, GetParam());
+  Recorder other_log;
+  Recorder answers;
+  other->second.start(other_log);
+  other->first.start(answers);
+  other_log.use = [&](Bytes bytes) {
+    EXPECT_TRUE(other->second.write("reply to the other"));
+    return bytes.size();
+  };
+  right_log_.use = [&](Bytes bytes) {
+    EXPECT_TRUE(right_.write("reply to one who has gone"));
+    right_.abort();
+    return bytes.size();
+  };
+  EXPECT_TRUE(left_.write("request"));
+  EXPECT_TRUE(other->first.write("request"));
+  run_until(loop_, [&] { return answers.received.size() >= 18; });
+  run_turns(loop_, 5);
+  EXPECT_EQ(answers.received, "reply to the other");
+  EXPECT_EQ(left_log_.received, "");
+}
+
+TEST_P(Handles, AnEchoInPlaceBeforeAnAbortReachesNobody) {
+  Stream::Pair other = make_pair(loop_, GetParam());
+  Recorder other_log;
+  Recorder answers;
+  other->second.start(other_log);
+  other->first.start(answers);
+  other_log.use = [&](Bytes bytes) {
+    EXPECT_TRUE(other->second.write(bytes));
+    return bytes.size();
+  };
+  right_log_.use = [&](Bytes bytes) {
+    EXPECT_TRUE(right_.write(bytes));
+    right_.abort();
+    return bytes.size();
+  };
+  EXPECT_TRUE(left_.write("mine"));
+  EXPECT_TRUE(other->first.write("other"));
+  run_until(loop_, [&] { return answers.received.size() >= 5; });
+  run_turns(loop_, 5);
+  EXPECT_EQ(answers.received, "other");
+}
+
+// ---- move assignment
+
+TEST_P(Handles, AnotherOneAssignedClosesTheOneThatWasThere) {
+  Stream::Pair other = make_pair(loop_, GetParam());
+  EXPECT_TRUE(left_.write("bye"));
+  left_ = std::move(other->first);
+  EXPECT_FALSE(other->first.is_open());
+  run_until(loop_, [&] { return right_log_.closed_calls == 1; });
+  EXPECT_EQ(right_log_.received, "bye");
+  EXPECT_EQ(right_log_.log, "end closed ");
+  EXPECT_EQ(left_log_.log, "");
+  EXPECT_TRUE(left_.is_open());
+}
+
+TEST_P(Handles, ASelfAssignmentChangesNothing) {
+  Stream& same = left_;
+  left_ = std::move(same);
+  EXPECT_TRUE(left_.write("still here"));
+  run_until(loop_, [&] { return right_log_.received == "still here"; });
+}
+
+// ---- releasing
+
+TEST_P(Handles, WhatWasWrittenInTheCallbackIsSentBeforeTheDescriptorIsReleased) {
+  if (is_in_memory()) GTEST_SKIP() << "has no descriptor";
+  int fd = -1;
+  right_log_.use = [&](Bytes bytes) {
+    EXPECT_TRUE(right_.write("last words"));
+    fd = right_.release().value_or(-1);
+    return bytes.size() - 1;  // What was shown is the new owner's, used or not.
+  };
+  EXPECT_TRUE(left_.write("go"));
+  run_until(loop_, [&] { return fd >= 0; });
+  run_until(loop_, [&] { return left_log_.received == "last words"; });
+  EXPECT_TRUE(left_.write("more"));
+  run_turns(loop_, 3);
+  EXPECT_EQ(right_log_.received, "g");
+  Stream again = std::move(*Stream::adopt(loop_, fd));
+  Recorder log;
+  again.start(log);
+  run_until(loop_, [&] { return log.received == "more"; });
+}
+
+TEST_P(Handles, AreNotReleasedWhenSendingHasFailed) {
+  if (is_in_memory()) GTEST_SKIP() << "has no descriptor";
+  ASSERT_TRUE(left_.set_limits({.low = 0, .high = 10, .most = 1'000}));
+  EXPECT_FALSE(left_.write(pattern(1'000'000)));
+  EXPECT_FALSE(left_.is_writable());
+  EXPECT_EQ(left_.release().error(), Error::queue_full);
+  run_until(loop_, [&] { return left_log_.closed_calls == 1; });
+  EXPECT_EQ(left_log_.error, Error::queue_full);
+  run_until(loop_, [&] { return right_log_.closed_calls == 1; });
+  EXPECT_EQ(right_log_.received, "") << "what is refused is not sent in part";
+}
+
+// ---- limits
+
+TEST_P(Handles, WhatIsGatheredCountsAgainstTheLimit) {
+  std::vector<bool> taken;
+  right_log_.use = [&](Bytes bytes) {
+    EXPECT_TRUE(
+        right_.set_limits({.low = 0, .high = 10, .most = 100, .when_full = WhenFull::drop}));
+    for (int i = 0; i < 3; ++i) taken.push_back(right_.write(std::string(50, 'x')));
+    return bytes.size();
+  };
+  EXPECT_TRUE(left_.write("go"));
+  run_until(loop_, [&] { return left_log_.received.size() == 100; });
+  EXPECT_EQ(taken, (std::vector{true, true, false}));
+}
+
+TEST_P(Handles, LimitsThatAreLoweredDropNothingThatWasTaken) {
+  right_log_.use = [&](Bytes bytes) {
+    EXPECT_TRUE(right_.set_rate_limits({.read = {}, .write = {.bytes_per_second = 1'000'000}}));
+    EXPECT_TRUE(right_.write(std::string(1'000, 'x')));
+    EXPECT_TRUE(right_.set_limits({.low = 0, .high = 10, .most = 100}));
+    return bytes.size();
+  };
+  EXPECT_TRUE(left_.write("go"));
+  run_until(loop_, [&] { return left_log_.received.size() == 1'000; });
+  EXPECT_EQ(right_log_.closed_calls, 0);
+}
+
+// ---- bytes that are somebody else's
+
+// Frees what the Stream lies in, which may be done anywhere.
+struct Session {
+  Stream stream;
+  bool* is_gone;
+  ~Session() { *is_gone = true; }
+  static void release(void* session) { delete static_cast<Session*>(session); }
+};
+
+TEST_P(Handles, MayBeDestroyedWhenTheirBytesAreReleased) {
+  bool is_gone = false;
+  auto* session = new Session{std::move(left_), &is_gone};
+  Recorder log;
+  session->stream.start(log);
+  const std::string text = pattern(300'000);
+  Buffer buffer;
+  ASSERT_TRUE(buffer.append_reference(bytes_of(text), &Session::release, session));
+  EXPECT_TRUE(session->stream.write(std::move(buffer)));
+  EXPECT_FALSE(is_gone) << "not inside a call to the Stream";
+  run_until(loop_, [&] { return right_log_.closed_calls == 1; });
+  EXPECT_TRUE(is_gone);
+  EXPECT_TRUE(right_log_.received == text);
+  EXPECT_EQ(log.log, "");
+}
+
+TEST_P(Handles, TheirBytesAreReleasedWhenTheyEndFirst) {
+  bool is_gone = false;
+  auto* session = new Session{Stream(), &is_gone};
+  right_.pause();
+  EXPECT_TRUE(left_.write(pattern(8'000'000)));
+  const std::string text = pattern(1'000);
+  Buffer buffer;
+  ASSERT_TRUE(buffer.append_reference(bytes_of(text), &Session::release, session));
+  EXPECT_TRUE(left_.write(std::move(buffer)));
+  left_.abort();
+  EXPECT_FALSE(is_gone);
+  run_until(loop_, [&] { return is_gone; });
+}
+
+TEST_P(Handles, TheirBytesAreReleasedWhenTheLoopEndsFirst) {
+  bool is_gone = false;
+  auto* session = new Session{Stream(), &is_gone};
+  const std::string text = pattern(1'000);
+  Buffer buffer;
+  ASSERT_TRUE(buffer.append_reference(bytes_of(text), &Session::release, session));
+  EXPECT_TRUE(left_.write(std::move(buffer)));
+  owned_.reset();
+  left_ = Stream();
+  EXPECT_TRUE(is_gone);
+}
+
+// ---- options
+
+TEST_P(Handles, OptionsTellWhatHasNoSocketFromWhatIsClosed) {
+  if (!is_in_memory()) GTEST_SKIP() << "has a socket";
+  EXPECT_EQ(left_.set_no_delay(true), system_error(ENOTSOCK));
+  EXPECT_EQ(left_.set_keep_alive(Nanos{1}, Nanos{1}, 1), system_error(ENOTSOCK));
+  EXPECT_EQ(left_.set_kernel_buffers(1, 1), system_error(ENOTSOCK));
+  left_.abort();
+  EXPECT_EQ(left_.set_no_delay(true), system_error(EBADF));
+  EXPECT_EQ(left_.set_kernel_buffers(1, 1), system_error(EBADF));
+}
+
+// ---- in memory
+
+TEST(MemoryStream, ClosedWithInputUnreadResetsThePeer) {
+  auto loop = std::move(*Loop::create());
+  auto pair = std::move(*Stream::memory_pair(*loop));
+  Recorder log;
+  pair.second.start(log);
+  EXPECT_TRUE(pair.second.write("never read"));
+  pair.first.abort();
+  run_until(*loop, [&] { return log.closed_calls == 1; });
+  EXPECT_EQ(log.error, std::errc::connection_reset);
+}
+
+}  // namespace
+}  // namespace spate::testing

@@ -1,0 +1,184 @@
+// What on_data() leaves: when it comes again, to whom, and that nothing is told before it.
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+
+#include <string>
+
+#include "streams/harness.h"
+
+namespace spate::testing {
+namespace {
+
+using Unread = StreamTest;
+INSTANTIATE_TEST_SUITE_P(Kinds, Unread, ::testing::Values(Kind::memory, Kind::local, Kind::tcp),
+                         name_of);
+
+TEST_P(Unread, AHandlerThatHandsOverInItsOwnCallbackLeavesTheRestToTheNext) {
+  Recorder next;
+  right_log_.use = [&](Bytes bytes) -> std::size_t {
+    const std::size_t end = text_of(bytes).find('\n');
+    if (end == std::string_view::npos) return 0;
+    right_.start(next);
+    return end + 1;
+  };
+  EXPECT_TRUE(left_.write("HELLO\nbody"));
+  run_until(loop_, [&] { return next.received == "body"; });
+  EXPECT_EQ(right_log_.received, "HELLO\n");
+}
+
+TEST_P(Unread, AHandlerThatHandsOverAtTheEndLeavesTheRestToTheNextFirst) {
+  Recorder next;
+  right_log_.use = [&](Bytes) -> std::size_t {
+    if (right_log_.data_calls == 1) {
+      left_.end();
+      run_turns(loop_, 3);
+      right_.start(next);
+    }
+    return 0;
+  };
+  EXPECT_TRUE(left_.write("unseen"));
+  run_until(loop_, [&] { return next.closed_calls == 1; });
+  EXPECT_EQ(next.received, "unseen");
+  EXPECT_EQ(next.log, "end closed ");
+  EXPECT_EQ(right_log_.log, "");
+}
+
+TEST_P(Unread, AHandlerThatPausesAndResumesInItsOwnCallbackIsShownTheRestAgain) {
+  right_log_.use = [&](Bytes bytes) -> std::size_t {
+    if (right_log_.data_calls > 1) return bytes.size();
+    right_.pause();
+    right_.resume();
+    return 3;
+  };
+  EXPECT_TRUE(left_.write("onetwo"));
+  run_until(loop_, [&] { return right_log_.received == "onetwo"; });
+}
+
+// ---- a handler that stops while its queue is full
+
+constexpr std::size_t kAnswer = 100'000;
+constexpr int kRequests = 300;
+
+// Answers each byte; stops when the queue is full and leaves the rest.
+class Answering : public StreamTest {
+ protected:
+  enum class GoesOn { by_itself, by_start, by_resume, by_pausing };
+
+  void serve(GoesOn how, bool pause_reading) {
+    ASSERT_TRUE(right_.set_limits({.pause_reading = pause_reading}));
+    right_log_.use = [this, how](Bytes bytes) {
+      std::size_t used = 0;
+      for (; used < bytes.size() && !right_.is_full(); ++used)
+        EXPECT_TRUE(right_.write(std::string(kAnswer, 'a')));
+      most_queued_ = std::max(most_queued_, right_.queued());
+      answered_ += static_cast<int>(used);
+      if (how == GoesOn::by_pausing && used < bytes.size()) right_.pause();
+      return used;
+    };
+    right_log_.when_drained = [this, how] {
+      if (how == GoesOn::by_start) right_.start(right_log_);
+      if (how != GoesOn::by_itself) right_.resume();
+    };
+  }
+  void expect_all_answers() {
+    run_until(loop_, [&] { return left_log_.received.size() == kRequests * kAnswer; });
+    EXPECT_EQ(answered_, kRequests);
+    EXPECT_LE(most_queued_, QueueLimits{}.high + kAnswer);
+  }
+
+  int answered_ = 0;
+  std::size_t most_queued_ = 0;
+};
+
+INSTANTIATE_TEST_SUITE_P(Kinds, Answering, ::testing::Values(Kind::memory, Kind::local, Kind::tcp),
+                         name_of);
+
+TEST_P(Answering, GoesOnByItselfWhenTheQueueHasDrained) {
+  serve(GoesOn::by_itself, false);
+  EXPECT_TRUE(left_.write(std::string(kRequests, 'r')));
+  expect_all_answers();
+}
+
+TEST_P(Answering, GoesOnByItselfWhenItIsNotReadMeanwhile) {
+  serve(GoesOn::by_itself, true);
+  EXPECT_TRUE(left_.write(std::string(kRequests, 'r')));
+  expect_all_answers();
+}
+
+TEST_P(Answering, GoesOnByStart) {
+  serve(GoesOn::by_start, false);
+  EXPECT_TRUE(left_.write(std::string(kRequests, 'r')));
+  expect_all_answers();
+}
+
+TEST_P(Answering, GoesOnByStartWhenItIsNotReadMeanwhile) {
+  serve(GoesOn::by_start, true);
+  EXPECT_TRUE(left_.write(std::string(kRequests, 'r')));
+  expect_all_answers();
+}
+
+TEST_P(Answering, GoesOnByResume) {
+  serve(GoesOn::by_resume, false);
+  EXPECT_TRUE(left_.write(std::string(kRequests, 'r')));
+  expect_all_answers();
+}
+
+TEST_P(Answering, GoesOnAfterAPause) {
+  serve(GoesOn::by_pausing, false);
+  EXPECT_TRUE(left_.write(std::string(kRequests, 'r')));
+  expect_all_answers();
+}
+
+TEST_P(Answering, IsToldOfThePeersEndAfterTheLastOfThem) {
+  for (const bool pause_reading : {false, true}) {
+    serve(GoesOn::by_itself, pause_reading);
+    right_log_.when_ended = [this] { EXPECT_EQ(answered_, kRequests); };
+    EXPECT_TRUE(left_.write(std::string(kRequests, 'r')));
+    if (pause_reading) left_.end();
+    expect_all_answers();
+    if (!pause_reading) std::exchange(answered_, 0), left_log_.received.clear();
+  }
+  run_until(loop_, [&] { return right_log_.closed_calls == 1; });
+  EXPECT_FALSE(right_log_.error);
+}
+
+TEST_P(Answering, IsToldOfThePeersEndAfterTheLastOfThemWhenItReadsOn) {
+  serve(GoesOn::by_itself, false);
+  right_log_.when_ended = [this] { EXPECT_EQ(answered_, kRequests); };
+  EXPECT_TRUE(left_.write(std::string(kRequests, 'r')));
+  left_.end();
+  expect_all_answers();
+  run_until(loop_, [&] { return right_log_.closed_calls == 1; });
+  EXPECT_FALSE(right_log_.error);
+}
+
+// ---- limits that change
+
+TEST_P(Unread, ReadingGoesOnWhenItIsNoLongerPausedByAFullQueue) {
+  left_.pause();
+  ASSERT_TRUE(right_.set_limits({.low = 0, .high = 10, .pause_reading = true}));
+  EXPECT_TRUE(right_.write(pattern(8'000'000)));
+  ASSERT_TRUE(right_.is_full());
+  EXPECT_TRUE(left_.write("hello"));
+  run_turns(loop_, 5);
+  EXPECT_EQ(right_log_.received, "");
+  ASSERT_TRUE(right_.set_limits({.low = 0, .high = 10}));
+  run_until(loop_, [&] { return right_log_.received == "hello"; });
+  EXPECT_TRUE(right_.is_full());
+}
+
+TEST_P(Unread, IsDrainedByHigherLimits) {
+  left_.pause();
+  ASSERT_TRUE(right_.set_limits({.low = 0, .high = 10}));
+  EXPECT_TRUE(right_.write(pattern(8'000'000)));
+  ASSERT_TRUE(right_.is_full());
+  const std::size_t queued = right_.queued();
+  ASSERT_TRUE(right_.set_limits({.low = queued, .high = queued}));
+  run_until(loop_, [&] { return right_log_.log == "drained "; });
+  EXPECT_FALSE(right_.is_full());
+  ASSERT_TRUE(right_.set_limits({.low = 0, .high = 10}));
+  EXPECT_TRUE(right_.is_full());
+}
+
+}  // namespace
+}  // namespace spate::testing
