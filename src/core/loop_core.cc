@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "core/user_code.h"
 #include "sys/process.h"
 
 namespace spate {
@@ -86,7 +87,7 @@ void LoopCore::leave(bool all) {
   if (depth_ > 0 && from < leave_from_) leave_from_ = from;
 }
 
-std::error_code LoopCore::turn(bool may_block) {
+std::error_code LoopCore::turn(bool may_block) noexcept {
   if (is_foreign()) return Error::loop_forked;
   ++metrics_.turns;
   if (fork_hooks_due_) fork_hooks_due_ = !call_hooks(Hook::fork, Events::fork);
@@ -137,7 +138,7 @@ bool LoopCore::is_kept_alive() const { return active_count() > 0; }
 bool LoopCore::is_alive() const { return is_kept_alive() || has_something_queued(); }
 
 // How long nothing of the loop's own can become due.
-Nanos LoopCore::wait_time() {
+Nanos LoopCore::wait_time() noexcept {
   if (has_something_queued() || !hooks(Hook::idle).empty() || fds_.has_always_ready() ||
       fds_.has_changes() || paths_.has_unreported()) {
     return Nanos{0};
@@ -151,7 +152,7 @@ Nanos LoopCore::wait_time() {
 }
 
 // A wait that ends only because timers have to be sorted more finely goes on: nobody is to see it.
-std::error_code LoopCore::wait(bool may_block) {
+std::error_code LoopCore::wait(bool may_block) noexcept {
   if (!may_block || !is_kept_alive()) return wait_once(Nanos{0});
   for (;;) {
     update_now();  // The callbacks may have taken their time.
@@ -167,7 +168,7 @@ std::error_code LoopCore::wait(bool may_block) {
   }
 }
 
-std::error_code LoopCore::spin_and_sleep(Nanos timeout) {
+std::error_code LoopCore::spin_and_sleep(Nanos timeout) noexcept {
   const Nanos began = now_;
   const Nanos window = std::min(busy_poll_, timeout);
   while (now_ - began < window) {
@@ -178,7 +179,7 @@ std::error_code LoopCore::spin_and_sleep(Nanos timeout) {
   return left > Nanos{0} ? sleep(left) : std::error_code();
 }
 
-std::error_code LoopCore::sleep(Nanos timeout) {
+std::error_code LoopCore::sleep(Nanos timeout) noexcept {
   wakeup_.announce_sleep();
   const Nanos began = now_;
   metrics_.busy += began - std::min(woke_up_, began);
@@ -189,7 +190,7 @@ std::error_code LoopCore::sleep(Nanos timeout) {
   return error;
 }
 
-std::error_code LoopCore::wait_once(Nanos timeout) {
+std::error_code LoopCore::wait_once(Nanos timeout) noexcept {
   if (dispatcher_ != nullptr) dispatcher_->before_wait(*this);
   ready_.clear();
   const std::error_code error = backend_->wait(timeout, ready_);
@@ -301,7 +302,7 @@ void LoopCore::default_expiry(TimerNode& node) {
 
 // ---- calling
 
-void LoopCore::call_pending() {
+void LoopCore::call_pending() noexcept {
   if (pending_.empty()) return;
   pending_.begin_turn(budget_);
   if (dispatcher_ != nullptr) {
@@ -329,7 +330,7 @@ void LoopCore::default_dispatch() {
 
 void LoopCore::call(const Due& due) {
   ++metrics_.events;
-  due.node->callback(due.node->context, *due.node, due.events);
+  call_user(due.events, [&due] { due.node->callback(due.node->context, *due.node, due.events); });
 }
 
 void LoopCore::call_measured(const Due& due) {

@@ -183,23 +183,23 @@ class LoopCore final : public Loop {
   [[gnu::noinline]] void park_queued(TimerNode& node);
   bool move_timer(TimerNode& node, std::int64_t deadline);
   bool start_fd_beyond(FdNode& node);
-  std::error_code turn(bool may_block);
+  std::error_code turn(bool may_block) noexcept;
   std::error_code rebuild_backend();
   void reconcile();
   static Events refusal_of(const FdNode& node) {
     return Events::error | (static_cast<Events>(node.events) & kIoEvents);
   }
   bool is_leaving() const { return leave_from_ <= depth_; }
-  Nanos wait_time();
-  std::error_code wait(bool may_block);
-  std::error_code spin_and_sleep(Nanos timeout);
-  std::error_code sleep(Nanos timeout);
-  std::error_code wait_once(Nanos timeout);
+  Nanos wait_time() noexcept;
+  std::error_code wait(bool may_block) noexcept;
+  std::error_code spin_and_sleep(Nanos timeout) noexcept;
+  std::error_code sleep(Nanos timeout) noexcept;
+  std::error_code wait_once(Nanos timeout) noexcept;
   void queue_ready();
   void queue_timers();
   void queue_asyncs();
   void queue_idle();
-  void call_pending();
+  void call_pending() noexcept;
   bool call_hooks(Hook hook, Events events);
   void call(const Due& due);
   void call_measured(const Due& due);

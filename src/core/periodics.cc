@@ -3,6 +3,7 @@
 #include <cerrno>
 
 #include "core/loop_core.h"
+#include "core/user_code.h"
 
 namespace spate {
 
@@ -74,9 +75,8 @@ void Periodics::stop_all() {
 // The first time after `now`. For one that is not repeated, its only time.
 std::int64_t Periodics::next_time(const PeriodicNode& node, std::int64_t now) {
   if (node.reschedule != nullptr) {
-    return node.reschedule(node.reschedule_context, WallTime{Nanos{now}})
-        .time_since_epoch()
-        .count();
+    const auto ask = [&] { return node.reschedule(node.reschedule_context, WallTime{Nanos{now}}); };
+    return call_user(Events::periodic, ask).time_since_epoch().count();
   }
   if (node.interval == 0) return node.offset;
   std::int64_t since = phase(now, node.interval) - phase(node.offset, node.interval);

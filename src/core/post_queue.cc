@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/user_code.h"
 #include "sys/memory.h"
 #include "sys/process.h"
 
@@ -69,7 +70,7 @@ class PostQueue::Lane {
     while (taken_ < available && count < limit) {
       Task* task = next_task(nested);
       ++count;
-      (*task)();
+      call_user("post()", *task);
       task->~Task();
       // What this very thread posts meanwhile costs nothing to look for. Another's count would be
       // pulled back and forth between two caches, and is left to the next turn.

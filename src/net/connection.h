@@ -12,6 +12,7 @@
 #include <span>
 #include <system_error>
 
+#include "core/user_code.h"
 #include "net/deadlines.h"
 #include "net/send_queue.h"
 #include "net/throttle.h"
@@ -145,7 +146,7 @@ class Connection {
   bool call(Bytes arrived, Function function) {
     if (handler() == nullptr) return is_open();
     Connection* outer = begin_call(arrived);
-    function(*handler());
+    call_user("StreamHandler", [&] { function(*handler()); });
     return end_call(outer);
   }
   Connection* begin_call(Bytes arrived);
