@@ -46,6 +46,7 @@ class Delegate {
     std::memcpy(storage, &context, sizeof(context));
     F& callable = *std::launder(reinterpret_cast<F*>(storage));
     W& watcher = W::from(node);
+    if constexpr (requires { watcher.before_call(events); }) watcher.before_call(events);
     if constexpr (std::is_invocable_v<F&, W&, Events>) {
       std::invoke(callable, watcher, events);
     } else if constexpr (std::is_invocable_v<F&, W&>) {

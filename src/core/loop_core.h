@@ -49,8 +49,9 @@ class LoopCore final : public Loop {
   void update_now() { now_ = loop_time(); }
   // The monotonic clock, less the time for which the loop was suspended.
   Nanos loop_time() const {
-    return (suspended_at_ < Nanos{0} ? clock_.monotonic() : suspended_at_) - suspended_;
+    return (is_suspended() ? suspended_at_ : clock_.monotonic()) - suspended_;
   }
+  bool is_suspended() const { return suspended_at_ >= Nanos{0}; }
   WallTime wall_now() { return clock_.wall(); }
 
   bool start_fd(FdNode& node) {
@@ -185,6 +186,8 @@ class LoopCore final : public Loop {
   bool start_fd_beyond(FdNode& node);
   std::error_code turn(bool may_block) noexcept;
   std::error_code rebuild_backend();
+  std::error_code open_again();
+  void resend_asyncs();
   void reconcile();
   static Events refusal_of(const FdNode& node) {
     return Events::error | (static_cast<Events>(node.events) & kIoEvents);
