@@ -48,6 +48,8 @@ endfunction()
 function(spate_configure target)
   spate_interface(${target})
   spate_own_code(${target})
+  # src/core/user_code.h ends the program when a callback throws: for that alone.
+  target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-fexceptions>)
   target_compile_options(${target} PRIVATE -fvisibility=hidden -fvisibility-inlines-hidden)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     target_compile_options(${target} PRIVATE -fno-semantic-interposition)

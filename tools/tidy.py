@@ -35,6 +35,8 @@ PRINTS = re.compile(
 ABORTS = re.compile(
     r"\bstd::(?:abort|exit|terminate)\s*\(|(?<![\w>])::(?:abort|exit)\s*\("
     r"|(?:^|[;{})?&|!])\s*(?:abort|exit)\s*\(")
+EXCEPTIONS = re.compile(r"\b(?:try\s*\{|catch\s*\(|throw\b)")
+USER_CODE = "src/core/user_code."  # Ends the program when a callback throws.
 DEAD_CALL = re.compile(r"^(?:[\w:<>*&]+ ){0,2}[\w:.<>*~\[\]-]+\(.*\)(?: \w+)*;$")
 DEAD_ASSIGNMENT = re.compile(r"^[\w:<>,.*&\[\]() -]+ [-+*/|&^]?= .*;$")
 DEAD_WORD = re.compile(
@@ -122,8 +124,10 @@ def check_code(name, code_lines):
             continue
         if PRINTS.search(line):
             yield number, "the library never prints"
-        if ABORTS.search(line):
+        if ABORTS.search(line) and not name.startswith(USER_CODE):
             yield number, "the library never ends the program"
+        if EXCEPTIONS.search(line) and is_library(name) and not name.startswith(USER_CODE):
+            yield number, "the library knows no exceptions, but for src/core/user_code.h"
 
 
 def check_dead_code(lines):

@@ -13,7 +13,11 @@ namespace spate {
 
 struct AsyncNode {
   Node head;
-  AsyncNode* next;  // core: the next one sent and not yet collected.
+  // core: not, or sent and not yet collected; or the latter, and a call came meanwhile which has
+  // served it.
+  enum Sent : std::uint32_t { kUnsent, kSent, kServed };
+
+  AsyncNode* next;  // core: the next one to be collected.
   std::atomic<std::uint32_t> sent;
 };
 
@@ -21,7 +25,7 @@ class Async : public Watcher<Async, AsyncNode> {
  public:
   Async(Loop& loop, Delegate<Async> callback) : Watcher(loop, callback) {}
   ~Async() {
-    if (is_known() || node_.sent.load() != 0) loop_->stop(node_);
+    if (is_known() || node_.sent.load() != AsyncNode::kUnsent) loop_->stop(node_);
   }
 
   // False when memory runs out.
@@ -32,6 +36,16 @@ class Async : public Watcher<Async, AsyncNode> {
   // Has the callback called in the loop's next turn. Enters the kernel only if the loop sleeps.
   // Async-signal-safe.
   void send() noexcept { loop_->send(node_); }
+
+ private:
+  friend class Delegate<Async>;
+
+  // What was sent between the collecting and this call is served by it.
+  void before_call(Events& events) {
+    if (node_.sent.load(std::memory_order_relaxed) == AsyncNode::kUnsent) return;
+    node_.sent.exchange(AsyncNode::kServed);
+    events |= Events::async;
+  }
 };
 
 }  // namespace spate

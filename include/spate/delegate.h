@@ -3,11 +3,13 @@
 //
 // Made from any callable that is trivially copyable and no larger than a pointer:
 //   Timer timer{loop, [](Timer& t) { ... }};               a captureless lambda or a function
-//   Timer timer{loop, [this] { on_tick(); }};              a lambda with one pointer or reference
-//   captured Timer timer{loop, bind<&Session::on_tick>(this)};      a method
+//   Timer timer{loop, [this] { on_tick(); }};              a lambda with one captured pointer
+//   Timer timer{loop, bind<&Session::on_tick>(this)};      a method
 // The callable may take (Watcher&, Events), (Watcher&), (Events) or nothing. Whatever it points to
-// must outlive the watcher. It must not throw: between it and the caller of Loop::run() there are
-// frames that cannot unwind.
+// must outlive the watcher.
+//
+// It must not throw, and nor must any other code that the library calls: in every build that ends
+// the program by std::terminate(), after a line on stderr that says whose callback it was.
 #pragma once
 
 #include <cstring>
@@ -44,6 +46,7 @@ class Delegate {
     std::memcpy(storage, &context, sizeof(context));
     F& callable = *std::launder(reinterpret_cast<F*>(storage));
     W& watcher = W::from(node);
+    if constexpr (requires { watcher.before_call(events); }) watcher.before_call(events);
     if constexpr (std::is_invocable_v<F&, W&, Events>) {
       std::invoke(callable, watcher, events);
     } else if constexpr (std::is_invocable_v<F&, W&>) {

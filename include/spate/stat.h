@@ -55,7 +55,7 @@ class Stat : public Watcher<Stat, StatNode> {
 
   // Starts, anew if active, and looks at the path at once (blocking as lstat() does). `interval`
   // zero: the default; less than kMinInterval: that. Errors: EINVAL for an empty path or one with a
-  // NUL byte, ENAMETOOLONG, ENOMEM.
+  // NUL byte, ENAMETOOLONG, ENOMEM, Error::loop_forked.
   std::error_code start(std::string_view path, Nanos interval = Nanos{0}) {
     stop();
     node_.path = path;

@@ -105,7 +105,7 @@ void Children::look_at(int pid, bool trace) {
   const long result = sys::see_child_change(pid, trace, status);
   if (result == 0) return;
   if (result != -EINTR && report(pid, result < 0, status)) {
-    sys::take_child_change(pid, trace);
+    sys::take_child_change(pid, status);
   } else {
     loop_.signals().raise(SIGCHLD);
   }

@@ -45,6 +45,12 @@ class HookList {
       if (PendingQueue::priority_of(*node) == highest) pending.feed(*node, events);
     }
   }
+  template <class F>
+  void each(const F& show) const {
+    for (Node* node : nodes_) {
+      if (node != nullptr) show(*node);
+    }
+  }
   void remove_all() {
     for (Node* node : nodes_) {
       if (node != nullptr) node->active = 0;

@@ -106,7 +106,10 @@ std::error_code Loop::once(int fd, Events events, Nanos timeout, OnceCallback ca
   return own(*this).onces_.add(fd, events, timeout, std::move(callback));
 }
 
-std::expected<int, std::error_code> Loop::poll_fd() { return own(*this).backend_->poll_fd(); }
+std::expected<int, std::error_code> Loop::poll_fd() {
+  if (own(*this).is_foreign()) return std::unexpected(make_error_code(Error::loop_forked));
+  return own(*this).backend_->poll_fd();
+}
 
 Nanos Loop::prepare_to_wait() { return own(*this).prepare_to_wait(); }
 std::error_code Loop::after_fork() { return own(*this).after_fork(); }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "core/user_code.h"
 #include "sys/process.h"
 
 namespace spate {
@@ -91,7 +92,7 @@ void LoopCore::leave(bool all) {
   if (depth_ > 0 && from < leave_from_) leave_from_ = from;
 }
 
-std::error_code LoopCore::turn(bool may_block) {
+std::error_code LoopCore::turn(bool may_block) noexcept {
   if (is_foreign()) return Error::loop_forked;
   ++metrics_.turns;
   if (fork_hooks_due_) fork_hooks_due_ = !call_hooks(Hook::fork, Events::fork);
@@ -142,7 +143,7 @@ bool LoopCore::is_kept_alive() const { return active_count() > 0; }
 bool LoopCore::is_alive() const { return is_kept_alive() || has_something_queued(); }
 
 // How long nothing of the loop's own can become due.
-Nanos LoopCore::wait_time() {
+Nanos LoopCore::wait_time() noexcept {
   if (has_something_queued() || !hooks(Hook::idle).empty() || fds_.has_always_ready() ||
       fds_.has_changes() || paths_.has_unreported()) {
     return Nanos{0};
@@ -151,20 +152,22 @@ Nanos LoopCore::wait_time() {
   const Nanos longest = std::min(periodics_.longest_wait(), is_deaf ? kDeafSleep : kForever);
   timers_.advance(now_.count());  // So that it is a deadline that comes next, if it is near.
   const std::int64_t deadline = timers_.next_deadline();
-  if (deadline == INT64_MAX) return longest;
-  return deadline <= now_.count() ? Nanos{0} : std::min(Nanos{deadline} - now_, longest);
+  if (deadline <= now_.count()) return Nanos{0};
+  if (deadline == INT64_MAX || is_suspended()) return longest;
+  return std::min(Nanos{deadline} - now_, longest);
 }
 
 // A wait that ends only because timers have to be sorted more finely goes on: nobody is to see it.
-std::error_code LoopCore::wait(bool may_block) {
+std::error_code LoopCore::wait(bool may_block) noexcept {
   if (!may_block || !is_kept_alive()) return wait_once(Nanos{0});
   for (;;) {
     update_now();  // The callbacks may have taken their time.
     const Nanos began = now_;
     const Nanos timeout = wait_time();
-    const std::error_code error = timeout <= Nanos{0}     ? wait_once(timeout)
-                                  : busy_poll_ > Nanos{0} ? spin_and_sleep(timeout)
-                                                          : sleep(timeout);
+    const bool spins = busy_poll_ > Nanos{0} && !is_suspended();  // For which time has to pass.
+    const std::error_code error = timeout <= Nanos{0} ? wait_once(timeout)
+                                  : spins             ? spin_and_sleep(timeout)
+                                                      : sleep(timeout);
     const bool timed_out = timeout > Nanos{0} && now_ - began >= timeout;
     if (error || !timed_out || !ready_.empty() || has_messages()) return error;
     timers_.advance(now_.count());
@@ -172,7 +175,7 @@ std::error_code LoopCore::wait(bool may_block) {
   }
 }
 
-std::error_code LoopCore::spin_and_sleep(Nanos timeout) {
+std::error_code LoopCore::spin_and_sleep(Nanos timeout) noexcept {
   const Nanos began = now_;
   const Nanos window = std::min(busy_poll_, timeout);
   while (now_ - began < window) {
@@ -183,7 +186,7 @@ std::error_code LoopCore::spin_and_sleep(Nanos timeout) {
   return left > Nanos{0} ? sleep(left) : std::error_code();
 }
 
-std::error_code LoopCore::sleep(Nanos timeout) {
+std::error_code LoopCore::sleep(Nanos timeout) noexcept {
   wakeup_.announce_sleep();
   const Nanos began = now_;
   metrics_.busy += began - std::min(woke_up_, began);
@@ -194,7 +197,7 @@ std::error_code LoopCore::sleep(Nanos timeout) {
   return error;
 }
 
-std::error_code LoopCore::wait_once(Nanos timeout) {
+std::error_code LoopCore::wait_once(Nanos timeout) noexcept {
   if (dispatcher_ != nullptr) dispatcher_->before_wait(*this);
   ready_.clear();
   const std::error_code error = backend_->wait(timeout, ready_);
@@ -235,8 +238,9 @@ void LoopCore::queue_asyncs() {
   if (sent_.load(std::memory_order_relaxed) == nullptr) return;
   for (AsyncNode* node = sent_.exchange(nullptr, std::memory_order_acquire); node != nullptr;) {
     AsyncNode* next = node->next;
-    node->sent.store(0);  // From here on it can be sent anew, and its `next` belongs to the sender.
-    if (node->head.active != 0 && !deliver(node->head, Events::async)) send(*node);
+    // From here on it can be sent anew, and its `next` belongs to the sender.
+    const bool is_owed = node->sent.exchange(AsyncNode::kUnsent) == AsyncNode::kSent;
+    if (is_owed && node->head.active != 0 && !deliver(node->head, Events::async)) send(*node);
     node = next;
   }
 }
@@ -306,7 +310,7 @@ void LoopCore::default_expiry(TimerNode& node) {
 
 // ---- calling
 
-void LoopCore::call_pending() {
+void LoopCore::call_pending() noexcept {
   if (pending_.empty()) return;
   pending_.begin_turn(budget_);
   if (dispatcher_ != nullptr) {
@@ -334,7 +338,7 @@ void LoopCore::default_dispatch() {
 
 void LoopCore::call(const Due& due) {
   ++metrics_.events;
-  due.node->callback(due.node->context, *due.node, due.events);
+  call_user(due.events, [&due] { due.node->callback(due.node->context, *due.node, due.events); });
 }
 
 void LoopCore::call_measured(const Due& due) {
@@ -443,11 +447,11 @@ void LoopCore::stop_async(AsyncNode& node) {
     asyncs_.remove(node.head);
     unref();
   }
-  if (node.sent.load() != 0) queue_asyncs();
+  if (node.sent.load() != AsyncNode::kUnsent) queue_asyncs();
 }
 
 void LoopCore::send(AsyncNode& node) noexcept {
-  if (node.sent.exchange(1) != 0) return;
+  if (node.sent.exchange(AsyncNode::kSent) != AsyncNode::kUnsent) return;
   node.next = sent_.load(std::memory_order_relaxed);
   while (!sent_.compare_exchange_weak(node.next, &node)) {
   }
@@ -457,27 +461,50 @@ void LoopCore::send(AsyncNode& node) noexcept {
 // ---- time, fork, embedding, looking in
 
 void LoopCore::suspend() {
-  if (suspended_at_ < Nanos{0}) suspended_at_ = clock_.monotonic();
+  if (!is_suspended()) suspended_at_ = clock_.monotonic();
 }
 
 void LoopCore::resume() {
-  if (suspended_at_ >= Nanos{0}) suspended_ += clock_.monotonic() - suspended_at_;
+  if (is_suspended()) suspended_ += clock_.monotonic() - suspended_at_;
   suspended_at_ = Nanos{-1};
   update_now();
 }
 
+// Until all is there, the loop is the parent's.
 std::error_code LoopCore::after_fork() {
-  if (const std::error_code error = backend_->reopen()) return error;
-  fork_generation_ = sys::fork_generation();
-  fds_.register_all_again();
-  if (wakeup_node_.head.active != 0) fds_.stop(wakeup_node_);
-  if (const std::error_code error = open()) return error;
-  signals_.after_fork();
+  const std::uint32_t before = std::exchange(fork_generation_, sys::fork_generation());
+  const std::error_code error = open_again();
+  if (error) {
+    fork_generation_ = before;
+    return error;
+  }
+  resend_asyncs();
   children_.stop_all();
   paths_.after_fork();
   periodics_.after_fork();
   fork_hooks_due_ = true;
   return {};
+}
+
+std::error_code LoopCore::open_again() {
+  if (const std::error_code error = backend_->reopen()) return error;
+  fds_.register_all_again();
+  if (wakeup_node_.head.active != 0) fds_.stop(wakeup_node_);
+  return open();
+}
+
+// A thread that was about to put its node on the stack does not exist here: what is marked as sent
+// has been sent, and goes there now.
+void LoopCore::resend_asyncs() {
+  for (AsyncNode* node = sent_.exchange(nullptr); node != nullptr;) {
+    AsyncNode* next = node->next;
+    if (node->head.active == 0) node->sent.store(AsyncNode::kUnsent);
+    node = next;
+  }
+  asyncs_.each([this](Node& head) {
+    auto& node = *reinterpret_cast<AsyncNode*>(&head);
+    if (node.sent.exchange(AsyncNode::kUnsent) == AsyncNode::kSent) send(node);
+  });
 }
 
 Nanos LoopCore::prepare_to_wait() {

@@ -49,8 +49,9 @@ class LoopCore final : public Loop {
   void update_now() { now_ = loop_time(); }
   // The monotonic clock, less the time for which the loop was suspended.
   Nanos loop_time() const {
-    return (suspended_at_ < Nanos{0} ? clock_.monotonic() : suspended_at_) - suspended_;
+    return (is_suspended() ? suspended_at_ : clock_.monotonic()) - suspended_;
   }
+  bool is_suspended() const { return suspended_at_ >= Nanos{0}; }
   WallTime wall_now() { return clock_.wall(); }
 
   bool start_fd(FdNode& node) {
@@ -184,23 +185,25 @@ class LoopCore final : public Loop {
   bool move_timer(TimerNode& node, std::int64_t deadline);
   bool start_fd_beyond(FdNode& node);
   void announce_nested_run();
-  std::error_code turn(bool may_block);
+  std::error_code turn(bool may_block) noexcept;
   std::error_code rebuild_backend();
+  std::error_code open_again();
+  void resend_asyncs();
   void reconcile();
   static Events refusal_of(const FdNode& node) {
     return Events::error | (static_cast<Events>(node.events) & kIoEvents);
   }
   bool is_leaving() const { return leave_from_ <= depth_; }
-  Nanos wait_time();
-  std::error_code wait(bool may_block);
-  std::error_code spin_and_sleep(Nanos timeout);
-  std::error_code sleep(Nanos timeout);
-  std::error_code wait_once(Nanos timeout);
+  Nanos wait_time() noexcept;
+  std::error_code wait(bool may_block) noexcept;
+  std::error_code spin_and_sleep(Nanos timeout) noexcept;
+  std::error_code sleep(Nanos timeout) noexcept;
+  std::error_code wait_once(Nanos timeout) noexcept;
   void queue_ready();
   void queue_timers();
   void queue_asyncs();
   void queue_idle();
-  void call_pending();
+  void call_pending() noexcept;
   bool call_hooks(Hook hook, Events events);
   void call(const Due& due);
   void call_measured(const Due& due);

@@ -4,6 +4,7 @@
 #include <new>
 
 #include "core/loop_core.h"
+#include "core/user_code.h"
 
 namespace spate {
 
@@ -41,7 +42,7 @@ class OnceList::Entry final : public Internal {
   void on_event(Events events) override {
     OnceCallback callback = std::move(callback_);
     delete this;
-    callback(events);
+    call_user("once()", [&] { callback(events); });
   }
 
  private:

@@ -41,6 +41,21 @@ std::string parent_of(const std::string& path) {
   return slash == 0 ? "/" : path.substr(0, slash);
 }
 
+bool is_root(const std::string& path) { return path == "/" || path == "."; }
+
+bool is_missing(long error) { return error == -ENOENT || error == -ENOTDIR; }
+
+// Also of what is not there yet.
+bool is_remote(std::string path) {
+  long result = sys::is_remote(path.c_str());
+  for (; result < 0 && !is_root(path); result = sys::is_remote(path.c_str()))
+    path = parent_of(path);
+  return result > 0;
+}
+
+// How often what is looked for may come into being while it is looked for.
+constexpr int kAttempts = 8;
+
 }  // namespace
 
 PathWatch::PathWatch(LoopCore& loop) : loop_(loop) {
@@ -56,6 +71,7 @@ std::error_code PathWatch::start(StatNode& node) {
   if (node.path.empty() || node.path.find('\0') != std::string::npos)
     return {EINVAL, std::system_category()};
   if (node.path.size() >= PATH_MAX) return {ENAMETOOLONG, std::system_category()};
+  if (loop_.is_foreign()) return Error::loop_forked;  // The inotify may be the parent's.
   node.poll = {};
   node.poll.head.priority = kDirect;
   node.poll.head.context = this;
@@ -124,33 +140,44 @@ bool PathWatch::open_inotify() {
   return true;
 }
 
+// What comes and goes as fast as it is looked for, and what hides behind a link to nowhere, is
+// polled.
 void PathWatch::add_watch(StatNode& node) {
   if (!open_inotify()) return;
-  if (!watch_path(node, node.path.c_str()) &&
-      (errno == ENOENT || errno == EACCES || errno == ENOTDIR)) {
-    watch_nearest_parent(node);
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    const long error = watch_file(node, node.path.c_str(), sys::Follow::no);
+    if (error == -EACCES) watch_file(node, parent_of(node.path).c_str(), sys::Follow::yes);
+    if (!is_missing(error) || watch_nearest_parent(node)) return;
   }
 }
 
-bool PathWatch::watch_path(StatNode& node, const char* path) {
-  const long watch = sys::inotify_add(inotify_.get(), path);
+// Zero, or a negated errno.
+long PathWatch::watch_file(StatNode& node, const char* path, sys::Follow follow) {
+  const long watch = sys::inotify_add(inotify_.get(), path, follow);
   node.watch = watch < 0 ? -1 : static_cast<int>(watch);
-  if (watch < 0) errno = static_cast<int>(-watch);
-  return watch >= 0;
+  return watch < 0 ? watch : 0;
 }
 
-// What is missing today comes into being below the nearest directory that exists.
-void PathWatch::watch_nearest_parent(StatNode& node) {
-  std::string directory = parent_of(node.path);
-  while (!watch_path(node, directory.c_str()) && directory != "/" && directory != ".")
-    directory = parent_of(directory);
+// What is missing today comes into being below the nearest directory that exists. False if it has
+// come already, before the directory was watched.
+bool PathWatch::watch_nearest_parent(StatNode& node) {
+  std::string missing = node.path;
+  long error = -ENOENT;
+  while (is_missing(error) && !is_root(missing)) {
+    std::string directory = parent_of(missing);
+    error = watch_file(node, directory.c_str(), sys::Follow::yes);
+    if (is_missing(error)) missing = std::move(directory);
+  }
+  if (error < 0 || !look(missing).exists()) return true;
+  drop_watch(node);
+  return false;
 }
 
 // The kernel counts one watch for all nodes of one file.
 void PathWatch::drop_watch(StatNode& node) {
   const int watch = node.watch;
   node.watch = -1;
-  if (watch < 0) return;
+  if (watch < 0 || loop_.is_foreign()) return;
   for (const StatNode* other = first_; other != nullptr; other = other->next) {
     if (other != &node && other->watch == watch) return;
   }
@@ -160,7 +187,7 @@ void PathWatch::drop_watch(StatNode& node) {
 // Keeps the polling timer going exactly while inotify does not see everything. False when memory
 // runs out.
 bool PathWatch::poll_too(StatNode& node) {
-  const bool needed = node.watch < 0 || sys::is_remote(node.path.c_str());
+  const bool needed = node.watch < 0 || is_remote(node.path);
   if (needed == (node.poll.head.active != 0)) return true;
   const Nanos next = deadline_after(loop_.now(), Nanos{node.interval});
   if (needed) return loop_.restart_timer(node.poll, next.count());

@@ -7,6 +7,7 @@
 
 #include "spate/stat.h"
 #include "sys/descriptor.h"
+#include "sys/inotify.h"
 
 namespace spate {
 
@@ -32,8 +33,8 @@ class PathWatch {
   bool open_inotify();
   void add_watch(StatNode& node);
   void drop_watch(StatNode& node);
-  bool watch_path(StatNode& node, const char* path);
-  void watch_nearest_parent(StatNode& node);
+  long watch_file(StatNode& node, const char* path, sys::Follow follow);
+  bool watch_nearest_parent(StatNode& node);
   bool poll_too(StatNode& node);
 
   void look_at(StatNode& node);

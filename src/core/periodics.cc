@@ -3,6 +3,7 @@
 #include <cerrno>
 
 #include "core/loop_core.h"
+#include "core/user_code.h"
 
 namespace spate {
 
@@ -10,6 +11,8 @@ namespace {
 
 // More than the clock is slewed between two looks, less than anybody sets it by.
 constexpr Nanos kJump{50'000'000};
+// How often it is looked for where nothing tells of it.
+constexpr Nanos kLookAgain{60'000'000'000};
 
 // How far `time` is past the last multiple of `interval`.
 std::int64_t phase(std::int64_t time, std::int64_t interval) {
@@ -74,9 +77,8 @@ void Periodics::stop_all() {
 // The first time after `now`. For one that is not repeated, its only time.
 std::int64_t Periodics::next_time(const PeriodicNode& node, std::int64_t now) {
   if (node.reschedule != nullptr) {
-    return node.reschedule(node.reschedule_context, WallTime{Nanos{now}})
-        .time_since_epoch()
-        .count();
+    const auto ask = [&] { return node.reschedule(node.reschedule_context, WallTime{Nanos{now}}); };
+    return call_user(Events::periodic, ask).time_since_epoch().count();
   }
   if (node.interval == 0) return node.offset;
   std::int64_t since = phase(now, node.interval) - phase(node.offset, node.interval);
@@ -100,6 +102,12 @@ void Periodics::on_timer(PeriodicNode& node) {
   node.at = next_time(node, wall);
   if (node.at > wall) return schedule(node, wall);
   loop_.retire(node);
+}
+
+Nanos Periodics::longest_wait() const {
+  if (nodes_.empty()) return kForever;
+  if (loop_.is_suspended()) return kJump;
+  return change_timer_.is_open() ? kForever : kLookAgain;
 }
 
 void Periodics::check_clock() {

@@ -28,10 +28,9 @@ class Periodics {
   bool empty() const { return nodes_.empty(); }
   // Once a turn: has the wall clock jumped?
   void check_clock();
-  // The longest a wait may last, when nothing would interrupt it at a jump.
-  Nanos longest_wait() const {
-    return change_timer_.is_open() || nodes_.empty() ? kForever : Nanos{60'000'000'000};
-  }
+  // The longest a wait may last, when nothing would interrupt it at a jump. While loop time stands
+  // still the wall clock runs ahead of it, which shows as one jump after the other.
+  Nanos longest_wait() const;
 
  private:
   static PeriodicNode& owner_of(Node& timer_head);

@@ -4,8 +4,10 @@
 #include <utility>
 #include <vector>
 
+#include "core/user_code.h"
 #include "sys/memory.h"
 #include "sys/process.h"
+#include "sys/thread.h"
 
 namespace spate {
 
@@ -69,7 +71,7 @@ class PostQueue::Lane {
     while (taken_ < available && count < limit) {
       Task* task = next_task(nested);
       ++count;
-      (*task)();
+      call_user("post()", *task);
       task->~Task();
       // What this very thread posts meanwhile costs nothing to look for. Another's count would be
       // pulled back and forth between two caches, and is left to the next turn.
@@ -136,21 +138,21 @@ class PostQueue::Lane {
   std::uint64_t taken_ = 0;
 };
 
-// The lanes that the calling thread has, whatever loops they lead to.
-class PostQueue::LanesOfThread {
+// The lanes that the calling thread has, whatever loops they lead to. They are there until the
+// thread can post no more, so that the destructors of its thread_locals may, and those of statics.
+class PostQueue::LanesOfThread final : public sys::ThreadEnd {
  public:
-  ~LanesOfThread() {
-    for (const Entry& entry : entries_) entry.lane->abandon();
-  }
-
-  static LanesOfThread& get() {
-    static thread_local LanesOfThread lanes;
-    return lanes;
+  // Null when memory runs out.
+  static LanesOfThread* get() {
+    if (current_ != nullptr) return current_;
+    current_ = new (std::nothrow) LanesOfThread;
+    if (current_ != nullptr) current_->attach();
+    return current_;
   }
 
   Lane* find(std::uint64_t queue) const {
     for (const Entry& entry : entries_) {
-      if (entry.queue == queue) return entry.lane;
+      if (entry.queue == queue) return (recent_ = entry).lane;
     }
     return nullptr;
   }
@@ -160,16 +162,30 @@ class PostQueue::LanesOfThread {
       entry.lane->release();
       return true;
     });
-    entries_.push_back({queue, lane});
+    recent_ = entries_.emplace_back(queue, lane);
   }
 
- private:
+  // Most threads post to one loop most of the time.
   struct Entry {
     std::uint64_t queue;
     Lane* lane;
   };
+  static thread_local constinit Entry recent_;
+
+ private:
+  void end() override {
+    for (const Entry& entry : entries_) entry.lane->abandon();
+    recent_ = {};
+    current_ = nullptr;
+    delete this;
+  }
+
+  static thread_local constinit LanesOfThread* current_;
   std::vector<Entry> entries_;
 };
+
+thread_local constinit PostQueue::LanesOfThread::Entry PostQueue::LanesOfThread::recent_{};
+thread_local constinit PostQueue::LanesOfThread* PostQueue::LanesOfThread::current_ = nullptr;
 
 PostQueue::PostQueue() : id_(next_id.fetch_add(1, std::memory_order_relaxed)) {}
 
@@ -182,13 +198,14 @@ PostQueue::~PostQueue() {
   }
 }
 
-PostQueue::Lane* PostQueue::new_lane() {
-  LanesOfThread& lanes = LanesOfThread::get();
-  Lane* lane = lanes.find(id_);
+PostQueue::Lane* PostQueue::find_or_make_lane() {
+  LanesOfThread* lanes = LanesOfThread::get();
+  if (lanes == nullptr) return nullptr;
+  Lane* lane = lanes->find(id_);
   if (lane != nullptr) return lane;
   lane = Lane::make();
   if (lane == nullptr) return nullptr;
-  lanes.add(id_, lane);
+  lanes->add(id_, lane);
   lane->next = lanes_.load(std::memory_order_relaxed);
   while (!lanes_.compare_exchange_weak(lane->next, lane, std::memory_order_release,
                                        std::memory_order_relaxed)) {
@@ -197,16 +214,8 @@ PostQueue::Lane* PostQueue::new_lane() {
 }
 
 PostQueue::Lane* PostQueue::lane_of_this_thread() {
-  // Most threads post to one loop most of the time.
-  static thread_local std::uint64_t recent_queue = 0;
-  static thread_local Lane* recent_lane = nullptr;
-  if (recent_queue != id_) {
-    Lane* lane = new_lane();
-    if (lane == nullptr) return nullptr;
-    recent_queue = id_;
-    recent_lane = lane;
-  }
-  return recent_lane;
+  const LanesOfThread::Entry& recent = LanesOfThread::recent_;
+  return recent.queue == id_ ? recent.lane : find_or_make_lane();
 }
 
 Task* PostQueue::place_in(Lane& lane) { return lane.place(); }

@@ -39,7 +39,7 @@ class PostQueue {
   struct Segment;
   class LanesOfThread;
 
-  Lane* new_lane();
+  Lane* find_or_make_lane();
   void remove_abandoned();
 
   const std::uint64_t id_;  // No other queue of this process, dead or alive, has it.

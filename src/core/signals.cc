@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "core/loop_core.h"
+#include "sys/process.h"
 #include "sys/signal.h"
 
 namespace spate {
@@ -80,6 +81,22 @@ void remove_loop(Signals* signals, int signum) {
   }
 }
 
+// A thread that was inside the handler does not exist in the child; what was raised and not yet
+// reported is the parent's.
+void settle_in_child() {
+  handlers_running.store(0);
+  for (Disposition& disposition : dispositions) {
+    for (std::atomic<Signals*>& entry : disposition.loops) {
+      if (Signals* signals = entry.load()) signals->forget_raised();
+    }
+  }
+  guard.unlock();
+}
+
+// Whoever forks holds the guard, so that the child finds the table whole, and the guard free.
+[[maybe_unused]] const bool registered =
+    sys::at_fork([] { guard.lock(); }, [] { guard.unlock(); }, settle_in_child);
+
 }  // namespace
 
 std::error_code Signals::start(SignalNode& node) {
@@ -112,12 +129,6 @@ void Signals::stop_all() {
       first = next;
     }
   }
-}
-
-// A thread that was inside the handler does not exist here.
-void Signals::after_fork() {
-  handlers_running.store(0);
-  raised_.store(0);
 }
 
 void Signals::raise(int signum) noexcept {

@@ -22,7 +22,8 @@ class Signals {
   std::error_code start(SignalNode& node);
   void stop(SignalNode& node);
   void stop_all();
-  void after_fork();
+  // In the child of a fork.
+  void forget_raised() { raised_.store(0); }
 
   // Whether collect() has anything to do.
   bool has_raised() const { return raised_.load() != 0; }

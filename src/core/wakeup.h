@@ -11,6 +11,7 @@
 #include <system_error>
 
 #include "sys/descriptor.h"
+#include "sys/process.h"
 
 namespace spate {
 
@@ -21,6 +22,7 @@ class Wakeup {
     const long fd = sys::create_eventfd();
     if (fd < 0) return sys::error_code(fd);
     eventfd_ = sys::Descriptor(fd);
+    fork_generation_ = sys::fork_generation();
     state_.store(kAwake);
     return {};
   }
@@ -41,6 +43,7 @@ class Wakeup {
   // Any thread, any signal handler.
   void wake() noexcept {
     if (state_.load() != kSleeping || state_.exchange(kWoken) != kSleeping) return;
+    if (fork_generation_ != sys::fork_generation()) return;  // It is the parent that sleeps.
     writes_.fetch_add(1, std::memory_order_relaxed);
     const std::uint64_t one = 1;
     while (sys::write(eventfd_.get(), &one, sizeof(one)) == -EINTR) {
@@ -54,6 +57,7 @@ class Wakeup {
   sys::Descriptor eventfd_;
   std::atomic<int> state_{kAwake};
   std::atomic<std::uint64_t> writes_{0};
+  std::uint32_t fork_generation_ = 0;
 };
 
 }  // namespace spate

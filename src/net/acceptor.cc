@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <new>
 
+#include "core/user_code.h"
 #include "net/connection.h"
 #include "net/net.h"
 #include "sys/socket.h"
@@ -125,7 +126,7 @@ bool Acceptor::hand_over(sys::Descriptor socket, const Address& peer) {
   socket.release();
   accepted_ones_->enter();
   ++accepted_;
-  on_accept_(Connection::stream_of(connection), peer);
+  call_user("Listener", [&] { on_accept_(Connection::stream_of(connection), peer); });
   if (abandoned_ || paused_ || !net_.is_alive()) return false;
   if (is_full()) return update(), false;
   return true;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "core/user_code.h"
 #include "net/address_order.h"
 #include "net/connection.h"
 #include "net/net.h"
@@ -177,7 +178,7 @@ void ConnectRace::end(std::expected<Stream, std::error_code> result) {
   patience_.stop();
   limit_.stop();
   OnConnected callback = std::move(callback_);
-  callback(std::move(result));
+  call_user("connect()", [&] { callback(std::move(result)); });
 }
 
 }  // namespace spate

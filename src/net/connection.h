@@ -13,6 +13,7 @@
 #include <span>
 #include <system_error>
 
+#include "core/user_code.h"
 #include "net/deadlines.h"
 #include "net/send_queue.h"
 #include "net/throttle.h"
@@ -152,7 +153,7 @@ class Connection {
   bool call(Bytes arrived, Function function) {
     if (handler() == nullptr) return is_open();
     begin_call(arrived);
-    function(*handler());
+    call_user("StreamHandler", [&] { function(*handler()); });
     return end_call();
   }
   void begin_call(Bytes arrived);

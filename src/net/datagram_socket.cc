@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <new>
 
+#include "core/user_code.h"
 #include "net/net.h"
 #include "sys/descriptor.h"
 
@@ -106,7 +107,7 @@ template <class Function>
 bool DatagramSocket::call(Function function) {
   if (handler_ == nullptr) return true;
   in_callback_ = true;
-  function(*handler_);
+  call_user("DatagramHandler", [&] { function(*handler_); });
   in_callback_ = false;
   if (!abandoned_) return true;
   delete this;

@@ -1,5 +1,7 @@
 #include "net/named_connect.h"
 
+#include "core/user_code.h"
+
 namespace spate {
 
 NamedConnect::NamedConnect(Loop& loop, std::string_view host, std::uint16_t port,
@@ -33,7 +35,7 @@ void NamedConnect::on_end(std::expected<Stream, std::error_code> result) {
   stop_asking();
   delay_.stop();
   OnConnected callback = std::move(callback_);
-  callback(std::move(result));
+  call_user("connect()", [&] { callback(std::move(result)); });
 }
 
 }  // namespace spate

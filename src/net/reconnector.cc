@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <new>
 
+#include "core/user_code.h"
 #include "net/connection.h"
 #include "net/net.h"
 #include "spate/assert.h"
@@ -102,7 +103,7 @@ void Reconnector::on_result(std::expected<Stream, std::error_code> result) {
   last_error_ = result ? std::error_code() : result.error();
   if (!result) fail();
   const bool was_in_callback = std::exchange(in_callback_, true);
-  callback_(std::move(result));
+  call_user("Client", [&] { callback_(std::move(result)); });
   in_callback_ = was_in_callback;
   if (abandoned_ && !in_callback_) delete this;
 }

@@ -1,4 +1,5 @@
 // resolve() and configure_resolver(), over the loop's Resolver.
+#include "core/user_code.h"
 #include "net/net.h"
 #include "net/resolver.h"
 #include "spate/assert.h"
@@ -39,7 +40,7 @@ class NameLookup final : public ResolveAttempt, private Question {
     limit_.stop();
     stop_asking();
     OnResolved callback = std::move(callback_);
-    callback(std::move(result));
+    call_user("resolve()", [&] { callback(std::move(result)); });
   }
 
   OnResolved callback_;

@@ -37,6 +37,11 @@ FaultPlan& FaultPlan::shorten_share(Call call, double share, std::size_t most, s
   return *this;
 }
 
+FaultPlan& FaultPlan::before_nth(Call call, std::uint64_t nth, std::function<void()> what) {
+  moments_.push_back({call, nth, std::move(what)});
+  return *this;
+}
+
 bool FaultPlan::falls_on(const Rule& rule, std::uint64_t number) {
   const bool by_number = number >= rule.first && number <= rule.last;
   return by_number || mix(rule.seed ^ mix(number)) < rule.threshold;
@@ -44,6 +49,9 @@ bool FaultPlan::falls_on(const Rule& rule, std::uint64_t number) {
 
 int FaultPlan::decide(Call call) {
   const std::uint64_t number = ++calls_[index(call)];
+  for (const Moment& moment : moments_) {
+    if (moment.call == call && moment.number == number) moment.what();
+  }
   for (const Rule& rule : rules_) {
     if (rule.call != call || rule.most != 0 || !falls_on(rule, number)) continue;
     ++failures_[index(call)];

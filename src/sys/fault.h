@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 namespace spate::sys {
@@ -57,6 +58,9 @@ class FaultPlan {
   // Each call that moves bytes is given at most `most` of them with probability `share`.
   FaultPlan& shorten_share(Call call, double share, std::size_t most, std::uint64_t seed);
 
+  // `what` happens just before the call number `nth`: the one moment at which a race is lost.
+  FaultPlan& before_nth(Call call, std::uint64_t nth, std::function<void()> what);
+
   // How often the call was made, and how often it was made to fail, since the plan was installed.
   std::uint64_t calls(Call call) const { return calls_[index(call)].load(); }
   std::uint64_t failures(Call call) const { return failures_[index(call)].load(); }
@@ -77,7 +81,14 @@ class FaultPlan {
   static bool falls_on(const Rule& rule, std::uint64_t number);
   static std::size_t index(Call call) { return static_cast<std::size_t>(call); }
 
+  struct Moment {
+    Call call;
+    std::uint64_t number;
+    std::function<void()> what;
+  };
+
   std::vector<Rule> rules_;
+  std::vector<Moment> moments_;
   std::atomic<std::uint64_t> calls_[kCalls] = {};
   std::atomic<std::uint64_t> failures_[kCalls] = {};
 };

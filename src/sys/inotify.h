@@ -14,12 +14,15 @@ inline long inotify_create() {
   return result_of(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
 }
 
-inline long inotify_add(int inotify, const char* path) {
+// Whether a symbolic link stands for what it names, or for itself.
+enum class Follow : bool { no, yes };
+
+inline long inotify_add(int inotify, const char* path, Follow follow) {
   if (const int error = injected(Call::inotify_add_watch)) return -error;
   constexpr std::uint32_t kChanges = IN_ATTRIB | IN_MODIFY | IN_CREATE | IN_DELETE | IN_MOVED_FROM |
-                                     IN_MOVED_TO | IN_DELETE_SELF | IN_MOVE_SELF | IN_DONT_FOLLOW |
-                                     IN_MASK_ADD;
-  return result_of(::inotify_add_watch(inotify, path, kChanges));
+                                     IN_MOVED_TO | IN_DELETE_SELF | IN_MOVE_SELF | IN_MASK_ADD;
+  const std::uint32_t link = follow == Follow::no ? IN_DONT_FOLLOW : 0;
+  return result_of(::inotify_add_watch(inotify, path, kChanges | link));
 }
 
 inline void inotify_remove(int inotify, int watch) { ::inotify_rm_watch(inotify, watch); }
@@ -29,16 +32,18 @@ inline long lstat(const char* path, struct stat& status) {
   return result_of(::lstat(path, &status));
 }
 
-// Whether changes to this path can come from other machines, which inotify does not see.
-inline bool is_remote(const char* path) {
+// 1 if changes to this path can come from other machines, which inotify does not see; 0 if not; a
+// negated errno if nothing is there.
+inline long is_remote(const char* path) {
+  // As statfs(2) lists them: NFS, SMB, CIFS, SMB2, 9P, FUSE, Ceph, AFS.
   constexpr long kRemote[] = {0x6969,     0x517b,     0xff534d42, 0xfe534d42,
                               0x01021997, 0x65735546, 0x00c36400, 0x5346414f};
   struct statfs fs{};
-  if (::statfs(path, &fs) < 0) return false;
+  if (::statfs(path, &fs) < 0) return -errno;
   for (const long magic : kRemote) {
-    if (static_cast<long>(fs.f_type) == magic) return true;
+    if (static_cast<long>(fs.f_type) == magic) return 1;
   }
-  return false;
+  return 0;
 }
 
 }  // namespace spate::sys

@@ -30,6 +30,10 @@ int status_of(const siginfo_t& info) {
 
 }  // namespace
 
+bool at_fork(void (*prepare)(), void (*parent)(), void (*child)()) {
+  return ::pthread_atfork(prepare, parent, child) == 0;
+}
+
 long see_child_change(int pid, bool trace, int& status) {
   if (const int error = injected(Call::waitid)) return -error;
   siginfo_t info{};
@@ -40,9 +44,11 @@ long see_child_change(int pid, bool trace, int& status) {
   return 1;
 }
 
-void take_child_change(int pid, bool trace) {
+void take_child_change(int pid, int status) {
+  static_cast<void>(injected(Call::waitid));  // It has nothing to fail at.
   siginfo_t info{};
-  ::waitid(P_PID, static_cast<id_t>(pid), &info, changes(trace) | WNOHANG);
+  const int seen = WIFSTOPPED(status) ? WSTOPPED : WIFCONTINUED(status) ? WCONTINUED : WEXITED;
+  ::waitid(P_PID, static_cast<id_t>(pid), &info, seen | WNOHANG);
 }
 
 long check_child(int pid) {

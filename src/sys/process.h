@@ -15,6 +15,10 @@ namespace spate::sys {
 extern std::uint32_t forks;
 inline std::uint32_t fork_generation() { return forks; }
 
+// Has these called around each fork() from now on: before it, and after it in the parent and in the
+// child.
+bool at_fork(void (*prepare)(), void (*parent)(), void (*child)());
+
 // A number for the calling thread that no other living thread has.
 inline std::uintptr_t thread_identity() {
   static thread_local char here;
@@ -29,9 +33,9 @@ inline long pidfd_open(int pid) {
 
 // One change of exactly this child's state, without blocking and without taking it: 1 with
 // waitpid()'s status in `status`, 0 if there is nothing to report, -ECHILD if there is no such
-// child. take_child_change() takes it.
+// child. take_child_change() takes it, and nothing that has come after it.
 long see_child_change(int pid, bool trace, int& status);
-void take_child_change(int pid, bool trace);
+void take_child_change(int pid, int status);
 
 // 0 if this is a child of ours that can be waited for, -ECHILD if not; takes nothing.
 long check_child(int pid);

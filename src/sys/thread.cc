@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <new>
+#include <utility>
 
 namespace spate::sys {
 
@@ -19,6 +20,15 @@ void* run(void* start) {
   const std::unique_ptr<Start> owned(static_cast<Start*>(start));
   owned->body(owned->context);
   return nullptr;
+}
+
+pthread_key_t end_key;
+bool has_end_key = false;
+pthread_once_t end_key_once = PTHREAD_ONCE_INIT;
+
+// A library that is unloaded takes its functions with it.
+[[gnu::destructor]] void delete_end_key() {
+  if (std::exchange(has_end_key, false)) ::pthread_key_delete(end_key);
 }
 
 cpu_set_t allowed() {
@@ -61,6 +71,19 @@ void Thread::pin(unsigned index) {
     ::pthread_setaffinity_np(id_, sizeof(one), &one);
     return;
   }
+}
+
+bool ThreadEnd::attach() {
+  ::pthread_once(&end_key_once, [] { has_end_key = ::pthread_key_create(&end_key, on_end) == 0; });
+  return has_end_key && ::pthread_setspecific(end_key, this) == 0;
+}
+
+// Comes after the thread_locals, among the functions of other keys, which are all called before any
+// is called a second time.
+void ThreadEnd::on_end(void* self) {
+  auto* ending = static_cast<ThreadEnd*>(self);
+  if (!std::exchange(ending->was_asked_, true) && ending->attach()) return;
+  ending->end();
 }
 
 unsigned processors() {

@@ -35,6 +35,25 @@ class Thread {
   bool runs_ = false;
 };
 
+// Something of a thread's that goes with it, after all that the destructors of its thread_locals
+// may still do. One a thread and program; the thread that ends the process with exit() keeps its
+// own.
+class ThreadEnd {
+ public:
+  // False when the system has no room for it: it is then kept for ever.
+  bool attach();
+
+ protected:
+  ~ThreadEnd() = default;
+
+ private:
+  static void on_end(void* self);
+  // The thread is about to end.
+  virtual void end() = 0;
+
+  bool was_asked_ = false;
+};
+
 // How many processors this process may use; at least 1.
 unsigned processors();
 

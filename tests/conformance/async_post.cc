@@ -14,15 +14,6 @@ SPATE_ON_EVERY_BACKEND(AsyncTest);
 SPATE_ON_EVERY_BACKEND(PostTest);
 SPATE_ON_EVERY_BACKEND(WakeTest);
 
-// Does something in another thread, a little later.
-template <class Action>
-std::thread later(Action action) {
-  return std::thread([action] {
-    std::this_thread::sleep_for(5ms);
-    action();
-  });
-}
-
 TEST_P(AsyncTest, ASendIsACall) {
   Probe<Async> async{*loop_};
   EXPECT_TRUE(async->start());
@@ -44,6 +35,66 @@ TEST_P(AsyncTest, SendsAreMergedUntilTheCallbackRuns) {
   EXPECT_EQ(async.calls, 1);
 }
 
+TEST_P(AsyncTest, ASendBetweenTheCollectingAndTheCallIsServedByTheCall) {
+  Probe<Async> first{*loop_};
+  Probe<Async> async{*loop_};
+  first->set_priority(1);
+  first.then = [&] { async->send(); };
+  EXPECT_TRUE(first->start());
+  EXPECT_TRUE(async->start());
+  first->send();
+  async->send();
+  turn(3);
+  EXPECT_EQ(async.calls, 1);
+  async->send();
+  turn(2);
+  EXPECT_EQ(async.calls, 2);
+}
+
+TEST_P(AsyncTest, ACallForAnotherReasonServesWhatWasSent) {
+  Probe<Async> async{*loop_};
+  EXPECT_TRUE(async->start());
+  Probe<Timer> timer{*loop_};
+  timer.then = [&] {
+    async->feed();
+    async->send();
+  };
+  timer->start(0ns);
+  turn(3);
+  EXPECT_EQ(async.calls, 1);
+  EXPECT_EQ(async.events, Events::custom | Events::async);
+}
+
+TEST_P(AsyncTest, SentAgainInTheCallThatServesTheFirstItIsCalledOnceMore) {
+  Probe<Async> first{*loop_};
+  Probe<Async> async{*loop_};
+  first->set_priority(1);
+  first.then = [&] { async->send(); };
+  async.then = [&] {
+    if (async.calls == 1) async->send();
+  };
+  EXPECT_TRUE(first->start());
+  EXPECT_TRUE(async->start());
+  first->send();
+  async->send();
+  turn(4);
+  EXPECT_EQ(async.calls, 2);
+}
+
+TEST_P(AsyncTest, StoppedAfterASendThatWasServedItLeavesNothingBehind) {
+  Probe<Async> first{*loop_};
+  auto async = std::make_unique<Probe<Async>>(*loop_);
+  first->set_priority(1);
+  first.then = [&] { async->watcher.send(); };
+  async->then = [&] { async.reset(); };
+  EXPECT_TRUE(first->start());
+  EXPECT_TRUE(async->watcher.start());
+  first->send();
+  async->watcher.send();
+  turn(3);
+  EXPECT_EQ(async, nullptr);
+}
+
 TEST_P(AsyncTest, SentInItsOwnCallbackItIsCalledOnceMore) {
   Probe<Async> async{*loop_};
   async.then = [&] {
@@ -60,7 +111,7 @@ TEST_P(AsyncTest, WakesASleepingLoop) {
   Probe<Async> async{*loop_};
   async.then = [&] { async->stop(); };
   EXPECT_TRUE(async->start());
-  std::thread thread = later([&] { async->send(); });
+  std::thread thread = when_asleep([&] { async->send(); });
   EXPECT_EQ(loop_->run(), false);
   thread.join();
   EXPECT_EQ(async.calls, 1);
@@ -101,7 +152,10 @@ TEST_P(AsyncTest, MayBeSentFromASignalHandler) {
   action.sa_handler = [](int) { target->send(); };
   ASSERT_EQ(::sigaction(SIGUSR1, &action, &before), 0);
   const int parent = ::getpid();
-  const int pid = fork_child([&] { return ::usleep(5'000) + ::kill(parent, SIGUSR1); });
+  const int pid = fork_child([&] {
+    await_sleep(parent);
+    return ::kill(parent, SIGUSR1);
+  });
   EXPECT_EQ(loop_->run(), false);
   EXPECT_EQ(async.calls, 1);
   EXPECT_EQ(wait_for(pid), 0);
@@ -211,7 +265,7 @@ TEST_P(PostTest, EachThreadsTasksKeepTheirOrder) {
 
 TEST_P(PostTest, WakesASleepingLoop) {
   loop_->ref();
-  std::thread thread = later([&] { EXPECT_TRUE(loop_->post([&] { loop_->unref(); })); });
+  std::thread thread = when_asleep([&] { EXPECT_TRUE(loop_->post([&] { loop_->unref(); })); });
   EXPECT_EQ(loop_->run(), false);
   thread.join();
   EXPECT_EQ(loop_->metrics().kernel_calls.wake_write, 1u);
@@ -283,7 +337,7 @@ TEST_P(PostTest, TasksOfALoopThatIsNotRunWaitForIt) {
 TEST_P(WakeTest, MakesASleepingLoopTurn) {
   Probe<Timer> far{*loop_};
   EXPECT_TRUE(far->start(1h));
-  std::thread thread = later([&] { loop_->wake(); });
+  std::thread thread = when_asleep([&] { loop_->wake(); });
   EXPECT_EQ(loop_->run(Run::once), true);
   thread.join();
   EXPECT_EQ(far.calls, 0);

@@ -60,6 +60,21 @@ TEST_P(BusyPollTest, APostIsSeenWithoutAWakeUp) {
   EXPECT_EQ(loop->metrics().kernel_calls.wake_write, 0u);
 }
 
+TEST_P(BusyPollTest, ASuspendedLoopSleeps) {
+  const auto loop = create(50us);
+  Probe<Timer> timer{*loop};
+  ASSERT_TRUE(timer->start(1ms));
+  loop->suspend();
+  std::thread poster([&] {
+    std::this_thread::sleep_for(20ms);  // In which it could look thousands of times.
+    loop->post([&] { loop->stop(); });
+  });
+  ASSERT_TRUE(loop->run());
+  poster.join();
+  EXPECT_EQ(timer.calls, 0);
+  EXPECT_LE(loop->metrics().kernel_calls.wait, 3u);
+}
+
 TEST(BusyPollClockTest, AClockOfTheCallersIsNotWaitedForByLookingAtIt) {
   ScriptedLoop scripted({.busy_poll = 1h});
   Probe<Timer> timer{*scripted.loop};

@@ -4,6 +4,7 @@
 #include <csignal>
 #include <thread>
 
+#include "sys/fault.h"
 #include "tests/conformance/harness.h"
 
 namespace spate::testing {
@@ -64,6 +65,28 @@ TEST_P(ChildTest, TellsTheSignalThatKilledIt) {
   EXPECT_FALSE(child->exited());
   EXPECT_EQ(child->term_signal(), SIGTERM);
   EXPECT_TRUE(WIFSIGNALED(child->status()));
+}
+
+TEST_P(ChildTest, OneThatIsKilledWhileItsStopIsReportedEndsInEarnest) {
+  Probe<Child> child{*loop_};
+  const int pid = fork_sleeper();
+  EXPECT_FALSE(child->start(pid, Child::Report::exit_stop_continue));
+  child.then = [&] {
+    if (child.calls == 1) EXPECT_TRUE(child->stopped());
+  };
+  turn();
+  sys::FaultPlan plan;  // Calls to waitid: the look, and the taking of what was seen.
+  plan.before_nth(sys::Call::waitid, 2, [pid] {
+    ::kill(pid, SIGKILL);
+    await_end(pid);
+  });
+  const sys::FaultScope scope(plan);
+  ::kill(pid, SIGSTOP);
+  run();
+  EXPECT_EQ(child.calls, 2);
+  EXPECT_EQ(child.events, Events::child);
+  EXPECT_TRUE(child->signaled());
+  EXPECT_EQ(child->term_signal(), SIGKILL);
 }
 
 TEST_P(ChildTest, OneThatHasEndedAlreadyIsReportedInTheNextTurn) {

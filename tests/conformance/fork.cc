@@ -5,6 +5,7 @@
 
 #include "core/ownership.h"
 #include "spate/error.h"
+#include "sys/fault.h"
 #include "tests/conformance/harness.h"
 
 namespace spate::testing {
@@ -129,6 +130,112 @@ TEST_P(ForkTest, AChildThatDestroysTheLoopUntoldDoesNotAffectTheParent) {
   EXPECT_EQ(io.calls, 1);
   dir.append("file");
   EXPECT_TRUE(run_until(*loop_, [&] { return stat.calls == 1; }));
+}
+
+TEST_P(ForkTest, AChildThatStopsPathsUntoldLeavesTheParentsWatches) {
+  const TempDir dir;
+  dir.append("file");
+  Probe<Stat> file{*loop_};
+  Probe<Stat> missing{*loop_};
+  EXPECT_FALSE(file->start(dir.file("file"), 1h));
+  EXPECT_FALSE(missing->start(dir.file("missing"), 1h));
+  turn();
+  const int pid = fork_child([&] {
+    file->stop();
+    CHILD_EXPECT(file->start(dir.file("other")) == Error::loop_forked);
+    CHILD_EXPECT(!file->is_active());
+    missing->stop();
+    return 0;
+  });
+  EXPECT_EQ(wait_for(pid), 0);
+  dir.append("file");
+  dir.append("missing");
+  EXPECT_TRUE(run_until(*loop_, [&] { return file.calls == 1 && missing.calls == 1; }));
+}
+
+TEST_P(ForkTest, AChildThatPostsUntoldDoesNotWakeTheParent) {
+  Probe<Async> async{*loop_};
+  Probe<Signal> signal{*loop_};
+  EXPECT_TRUE(async->start());
+  EXPECT_FALSE(signal->start(SIGUSR1));
+  turn();
+  EXPECT_EQ(loop_->prepare_to_wait(), kForever);
+  const int pid = fork_child([&] {
+    CHILD_EXPECT(loop_->post([] {}));
+    async->send();
+    ::raise(SIGUSR1);
+    loop_->wake();
+    CHILD_EXPECT(!loop_->poll_fd());
+    CHILD_EXPECT(loop_->prepare_to_wait() == 0ns);
+    return 0;
+  });
+  EXPECT_EQ(wait_for(pid), 0);
+  turn();
+  EXPECT_EQ(loop_->metrics().wakeups, 0u);
+}
+
+TEST_P(ForkTest, WhatWasRaisedBeforeIsTheParentsAndWhatIsRaisedAfterTheChilds) {
+  Probe<Signal> signal{*loop_};
+  Probe<Signal> other{*loop_};
+  EXPECT_FALSE(signal->start(SIGUSR1));
+  EXPECT_FALSE(other->start(SIGUSR2));
+  turn();
+  ::raise(SIGUSR1);
+  const int pid = fork_child([&] {
+    ::raise(SIGUSR2);
+    CHILD_EXPECT(!loop_->after_fork());
+    CHILD_EXPECT(loop_->run(Run::no_wait));
+    CHILD_EXPECT(signal.calls == 0);
+    CHILD_EXPECT(other.calls == 1);
+    return 0;
+  });
+  EXPECT_EQ(wait_for(pid), 0);
+  turn();
+  EXPECT_EQ(signal.calls, 1);
+  EXPECT_EQ(other.calls, 0);
+}
+
+TEST_P(ForkTest, WhatWasSentBeforeIsCalledInBoth) {
+  Probe<Async> async{*loop_};
+  Probe<Async> inactive{*loop_};
+  EXPECT_TRUE(async->start());
+  async->send();
+  inactive->send();
+  const int pid = fork_child([&] {
+    CHILD_EXPECT(!loop_->after_fork());
+    CHILD_EXPECT(loop_->run(Run::no_wait));
+    CHILD_EXPECT(async.calls == 1);
+    async->send();
+    CHILD_EXPECT(inactive->start());
+    inactive->send();
+    CHILD_EXPECT(loop_->run(Run::no_wait));
+    CHILD_EXPECT(async.calls == 2);
+    CHILD_EXPECT(inactive.calls == 1);
+    return 0;
+  });
+  EXPECT_EQ(wait_for(pid), 0);
+  turn();
+  EXPECT_EQ(async.calls, 1);
+}
+
+TEST_P(ForkTest, AChildThatCannotBeMadeReadyIsStillToldSo) {
+  for (const sys::Call call : {sys::Call::epoll_create, sys::Call::eventfd}) {
+    if (call == sys::Call::epoll_create && !is_epoll()) continue;
+    const int pid = fork_child([&] {
+      sys::FaultPlan plan;
+      plan.fail_nth(call, 1, EMFILE);
+      const sys::FaultScope scope(plan);
+      CHILD_EXPECT(loop_->after_fork().value() == EMFILE);
+      CHILD_EXPECT(is_foreign(*loop_));
+      const auto result = loop_->run(Run::no_wait);
+      CHILD_EXPECT(!result && result.error() == Error::loop_forked);
+      CHILD_EXPECT(!loop_->after_fork());
+      CHILD_EXPECT(!is_foreign(*loop_));
+      CHILD_EXPECT(loop_->run(Run::no_wait));
+      return 0;
+    });
+    EXPECT_EQ(wait_for(pid), 0);
+  }
 }
 
 TEST_P(ForkTest, AChildThatStopsWatchersUntoldDoesNotAffectTheParent) {

@@ -15,10 +15,13 @@
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <functional>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 
 #include "spate/async.h"
@@ -236,6 +239,29 @@ inline int wait_for(int pid) {
   int status = 0;
   if (::waitpid(pid, &status, 0) != pid) return -1000;
   return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
+// Until a thread of any process, by its number, sleeps in the kernel and has no signal to heed.
+inline void await_sleep(int thread) {
+  const std::string process = "/proc/" + std::to_string(thread) + "/status";
+  for (;;) {
+    std::ifstream file(process);
+    const std::string status((std::istreambuf_iterator<char>(file)), {});
+    if (status.empty() || (status.find("State:\tS") != std::string::npos &&
+                           status.find("ShdPnd:\t0000000000000000") != std::string::npos)) {
+      return;
+    }
+    std::this_thread::yield();
+  }
+}
+
+// Does something in another thread as soon as the calling one sleeps.
+template <class Action>
+std::thread when_asleep(Action action) {
+  return std::thread([action, sleeper = ::gettid()] {
+    await_sleep(sleeper);
+    action();
+  });
 }
 
 // Until the child has ended, without taking its status.

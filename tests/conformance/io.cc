@@ -62,7 +62,10 @@ TEST_P(IoTest, WakesASleepingLoop) {
   Probe<Io> io{*loop_, pipe.in(), Events::read};
   io.then = [&] { io->stop(); };
   EXPECT_TRUE(io->start());
-  const int pid = fork_child([&] { return ::usleep(10'000) + (::write(pipe.out(), "x", 1) != 1); });
+  const int pid = fork_child([&, parent = ::getpid()] {
+    await_sleep(parent);
+    return static_cast<int>(::write(pipe.out(), "x", 1) != 1);
+  });
   EXPECT_EQ(loop_->run(), false);
   EXPECT_EQ(io.calls, 1);
   EXPECT_EQ(wait_for(pid), 0);

@@ -39,7 +39,10 @@ TEST_P(SignalTest, WakesASleepingLoop) {
   signal.then = [&] { signal->stop(); };
   EXPECT_FALSE(signal->start(SIGUSR1));
   const int parent = ::getpid();
-  const int pid = fork_child([&] { return ::usleep(10'000) + ::kill(parent, SIGUSR1); });
+  const int pid = fork_child([&] {
+    await_sleep(parent);
+    return ::kill(parent, SIGUSR1);
+  });
   EXPECT_EQ(loop_->run(), false);
   EXPECT_EQ(signal.calls, 1);
   EXPECT_EQ(wait_for(pid), 0);
@@ -238,9 +241,9 @@ TEST_P(SignalTest, AnInterruptedSystemCallOfTheUsersIsRestarted) {
   EXPECT_FALSE(signal->start(SIGUSR1));
   const int parent = ::getpid();
   const int pid = fork_child([&] {
-    ::usleep(5'000);
+    await_sleep(parent);
     ::kill(parent, SIGUSR1);
-    ::usleep(5'000);
+    await_sleep(parent);
     return static_cast<int>(::write(pipe.out(), "x", 1));
   });
   char byte = 0;

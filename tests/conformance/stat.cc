@@ -3,6 +3,7 @@
 
 #include <filesystem>
 
+#include "sys/fault.h"
 #include "tests/conformance/harness.h"
 
 namespace spate::testing {
@@ -152,6 +153,73 @@ TEST_P(StatTest, WatchesBelowADirectoryThatDoesNotExistYet) {
   dir_.append("a/b/file");
   EXPECT_TRUE(called(stat, 1));
   EXPECT_TRUE(stat->current().exists());
+}
+
+TEST_P(StatTest, WatchesBelowALinkToADirectory) {
+  std::filesystem::create_directory(dir_.file("real"));
+  std::filesystem::create_symlink("real", dir_.file("link"));
+  Probe<Stat> stat{*loop_};
+  EXPECT_FALSE(stat->start(dir_.file("link/file"), 1h));
+  quiet_turns();
+  dir_.append("real/file");
+  EXPECT_TRUE(called(stat, 1));
+  EXPECT_TRUE(stat->current().exists());
+}
+
+TEST_P(StatTest, LooksNowAndThenBehindALinkToNowhere) {
+  std::filesystem::create_symlink("real", dir_.file("link"));
+  Probe<Stat> stat{*loop_};
+  EXPECT_FALSE(stat->start(dir_.file("link/file"), Stat::kMinInterval));
+  quiet_turns();
+  std::filesystem::create_directory(dir_.file("real"));
+  dir_.append("real/file");
+  EXPECT_TRUE(called(stat, 1));
+  EXPECT_TRUE(stat->current().exists());
+  EXPECT_EQ(loop_->metrics().active_timers, 0u) << "inotify serves now";
+}
+
+// Between the failing look for a directory and the watch on its parent.
+TEST_P(StatTest, NoticesWhatComesIntoBeingWhileItIsLookedFor) {
+  for (const std::uint64_t nth : {2, 3}) {
+    std::filesystem::remove_all(dir_.file("a"));
+    Probe<Stat> stat{*loop_};
+    sys::FaultPlan plan;
+    plan.before_nth(sys::Call::inotify_add_watch, nth, [this] {
+      std::filesystem::create_directory(dir_.file("a"));
+      dir_.append("a/file");
+    });
+    {
+      const sys::FaultScope scope(plan);
+      EXPECT_FALSE(stat->start(dir_.file("a/file"), 1h));
+    }
+    EXPECT_TRUE(stat->current().exists());
+    dir_.append("a/file");
+    EXPECT_TRUE(called(stat, 1));
+    EXPECT_EQ(stat->current().size, 2);
+  }
+}
+
+TEST_P(StatTest, WatchesTheDirectoryOfAFileThatItMayNotRead) {
+  dir_.append("file");
+  Probe<Stat> stat{*loop_};
+  sys::FaultPlan plan;
+  plan.fail_nth(sys::Call::inotify_add_watch, 1, EACCES);
+  {
+    const sys::FaultScope scope(plan);
+    EXPECT_FALSE(stat->start(dir_.file("file"), 1h));
+  }
+  EXPECT_EQ(loop_->metrics().active_timers, 0u);
+  dir_.append("file");
+  EXPECT_TRUE(called(stat, 1));
+}
+
+TEST_P(StatTest, LooksNowAndThenInADirectoryThatItMayNotRead) {
+  Probe<Stat> stat{*loop_};
+  sys::FaultPlan plan;
+  plan.fail_nth(sys::Call::inotify_add_watch, 2, EACCES);
+  const sys::FaultScope scope(plan);
+  EXPECT_FALSE(stat->start(dir_.file("file")));
+  EXPECT_EQ(loop_->metrics().active_timers, 1u);
 }
 
 TEST_P(StatTest, WatchesADirectoryToo) {

@@ -121,6 +121,34 @@ TEST_F(TimeTest, WhileSuspendedTimeStandsStill) {
   EXPECT_EQ(timer->remaining(), 10s);
 }
 
+TEST_F(TimeTest, WhileSuspendedTheLoopWaitsForNoTimer) {
+  Probe<Timer> timer{loop_};
+  EXPECT_TRUE(timer->start(1ns));
+  loop_.suspend();
+  EXPECT_EQ(loop_.prepare_to_wait(), kForever);
+  loop_.resume();
+  EXPECT_EQ(loop_.prepare_to_wait(), 1ns);
+}
+
+TEST_F(TimeTest, WhileSuspendedTimersThatAreDueAreStillCalled) {
+  Probe<Timer> timer{loop_};
+  EXPECT_TRUE(timer->start(0ns));
+  loop_.suspend();
+  EXPECT_EQ(loop_.prepare_to_wait(), 0ns);
+  turn(loop_);
+  EXPECT_EQ(timer.calls, 1);
+}
+
+TEST_F(TimeTest, WhileSuspendedTheLoopStillHeedsTheWallClock) {
+  Probe<Periodic> periodic{loop_};
+  EXPECT_TRUE(periodic->start_at(scripted_.clock.wall() + 1s));
+  turn(loop_);
+  loop_.suspend();
+  for (int i = 0; i < 30 && periodic.calls == 0; ++i) EXPECT_TRUE(loop_.run(Run::once));
+  EXPECT_EQ(periodic.calls, 1);
+  EXPECT_LE(scripted_.clock.wall() - periodic->at(), 100ms);
+}
+
 TEST_F(TimeTest, LoopTimeNeverGoesBackwards) {
   Nanos last = loop_.now();
   for (int i = 0; i < 5; ++i) {

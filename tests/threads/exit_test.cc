@@ -1,6 +1,7 @@
 // A process may end while other threads are in their loops: nothing that they use goes before them.
 // (It did: memcached on the drop-in crashed in one of thirty exits, reading a destroyed clock.)
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cstdlib>
@@ -26,6 +27,32 @@ using namespace std::chrono_literals;
   }
   while (busy < 10) std::this_thread::yield();
   std::exit(0);
+}
+
+// Goes after main()'s thread_locals, and before the loops.
+struct PostsAtExit {
+  ~PostsAtExit() {
+    if (loop == nullptr) return;
+    loop->post([] {});
+    (void)loop->run(Run::no_wait);
+    ::_exit(loop->metrics().posts == 2 ? 7 : 1);
+  }
+  Loop* loop = nullptr;
+};
+
+[[noreturn]] void post_at_exit() {
+  static const std::unique_ptr<Loop> a = *Loop::create();
+  static const std::unique_ptr<Loop> b = *Loop::create();
+  static PostsAtExit at_exit;
+  at_exit.loop = a.get();
+  a->post([] {});
+  b->post([] {});
+  std::exit(0);
+}
+
+TEST(ExitDeathTest, ADestructorOfAStaticMayPost) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(post_at_exit(), ::testing::ExitedWithCode(7), "");
 }
 
 TEST(ExitDeathTest, ProcessEndsWhileThreadsAreInTheirLoops) {

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <string>
 #include <thread>
@@ -75,6 +76,42 @@ TEST_P(Post, WakesALoopThatSleepsEachTime) {
   EXPECT_TRUE(loop->run());
   asker.join();
   EXPECT_EQ(answered.load(), kRounds);
+}
+
+// A thread_local that posts when it goes: it was made before the thread's first post, so it goes
+// after all that the post has made.
+struct PostsWhenItGoes {
+  std::function<void()> post;
+  ~PostsWhenItGoes() {
+    if (post) post();
+  }
+};
+thread_local PostsWhenItGoes last_words;
+
+TEST_P(Post, FromTheDestructorOfAThreadLocalIsCalledInOrder) {
+  constexpr int kThreads = 50;
+  const auto loop = make_loop(GetParam());
+  const auto other = make_loop(GetParam());
+  Account account(kThreads);
+  loop->ref();
+  std::thread ending([&] {
+    for (std::size_t t = 0; t < kThreads; ++t) {
+      std::thread([&, t] {
+        last_words.post = [&, t] {
+          EXPECT_TRUE(other->post([] {}));
+          for (int i = 100; i < 200; ++i) loop->post([&account, t, i] { account.note(t, i); });
+        };
+        for (int i = 0; i < 100; ++i) loop->post([&account, t, i] { account.note(t, i); });
+      }).join();
+    }
+    loop->post([&loop] { loop->stop(); });
+  });
+  EXPECT_TRUE(loop->run());
+  ending.join();
+  EXPECT_EQ(account.total, kThreads * 200);
+  EXPECT_TRUE(account.in_order);
+  ASSERT_TRUE(other->run(Run::no_wait));
+  EXPECT_EQ(other->metrics().posts, static_cast<std::uint64_t>(kThreads));
 }
 
 TEST_P(Post, DoesNotEnterTheKernelWhileTheLoopIsBusy) {

@@ -1,0 +1,245 @@
+// Every kind of callback throws, each in a process of its own: that ends by std::terminate(), and
+// says whose callback it was and, in the standard handler's words, what was thrown.
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <stdexcept>
+#include <string>
+
+#include "spate/async.h"
+#include "spate/hooks.h"
+#include "spate/io.h"
+#include "spate/loop.h"
+#include "spate/net/client.h"
+#include "spate/net/connect.h"
+#include "spate/net/datagram.h"
+#include "spate/net/listener.h"
+#include "spate/net/resolver.h"
+#include "spate/net/stream.h"
+#include "spate/periodic.h"
+#include "spate/signal.h"
+#include "spate/timer.h"
+
+namespace {
+
+using namespace spate;
+
+[[noreturn]] void fail() { throw std::runtime_error("thrown by the test"); }
+
+struct ThrowingData final : StreamHandler {
+  std::size_t on_data(Bytes) override { fail(); }
+  void on_closed(std::error_code) override {}
+  Stream stream;
+};
+
+struct ThrowingEnd final : StreamHandler {
+  std::size_t on_data(Bytes bytes) override { return bytes.size(); }
+  void on_closed(std::error_code) override { fail(); }
+  Stream stream;
+};
+
+struct ThrowingPackets final : DatagramHandler {
+  void on_packets(std::span<const Packet>) override { fail(); }
+};
+
+void run(Loop& loop) { (void)loop.run(); }
+
+void timer(Loop& loop) {
+  Timer timer(loop, [] { fail(); });
+  timer.start(Nanos{1});
+  run(loop);
+}
+
+void measured(Loop& loop) {
+  loop.measure_callbacks(true);
+  timer(loop);
+}
+
+void nested(Loop& loop) {
+  Async outer(loop, [&loop] { timer(loop); });
+  outer.start();
+  outer.send();
+  run(loop);
+}
+
+void io(Loop& loop) {
+  Io io(loop, STDERR_FILENO, Events::write, [] { fail(); });
+  io.start();
+  run(loop);
+}
+
+void async(Loop& loop) {
+  Async async(loop, [] { fail(); });
+  async.start();
+  async.send();
+  run(loop);
+}
+
+void signal(Loop& loop) {
+  Signal signal(loop, [] { fail(); });
+  (void)signal.start(SIGUSR1);
+  (void)::raise(SIGUSR1);
+  run(loop);
+}
+
+void periodic(Loop& loop) {
+  Periodic periodic(loop, [] { fail(); });
+  periodic.start_at(WallTime{});
+  run(loop);
+}
+
+void periodic_function(Loop& loop) {
+  Periodic periodic(loop, [] {});
+  periodic.reschedule_with([](void*, WallTime) -> WallTime { fail(); });
+}
+
+void prepare(Loop& loop) {
+  Prepare prepare(loop, [] { fail(); });
+  prepare.start();
+  run(loop);
+}
+
+void fed(Loop& loop) {
+  Timer timer(loop, [] { fail(); });
+  timer.feed();
+  run(loop);
+}
+
+void post(Loop& loop) {
+  loop.post([] { fail(); });
+  run(loop);
+}
+
+void once(Loop& loop) {
+  (void)loop.once(-1, Events::none, Nanos{1}, [](Events) { fail(); });
+  run(loop);
+}
+
+template <class Handler>
+void stream(Loop& loop) {
+  Stream::Pair pair = Stream::socket_pair(loop);
+  Handler handler;
+  handler.stream = std::move(pair->first);
+  handler.stream.start(handler);
+  pair->second.write("x");
+  pair->second.end();
+  handler.stream.end();
+  run(loop);
+}
+
+void datagram(Loop& loop) {
+  Datagram datagram = Datagram::open(loop, Address::loopback_ipv4(0)).value();
+  ThrowingPackets handler;
+  datagram.start(handler);
+  const char byte = 'x';
+  (void)datagram.send(std::as_bytes(std::span(&byte, 1)), datagram.local_address());
+  run(loop);
+}
+
+void accept(Loop& loop) {
+  const auto refuse = [](Stream, const Address&) { fail(); };
+  Listener listener = Listener::listen(loop, Address::loopback_ipv4(0), refuse).value();
+  const auto connecting = connect(loop, listener.address(), [](Stream::Made) {});
+  run(loop);
+}
+
+void connected(Loop& loop) {
+  const auto connecting = connect(loop, Address::loopback_ipv4(1), [](Stream::Made) { fail(); });
+  run(loop);
+}
+
+void connected_by_name(Loop& loop) {
+  const auto connecting = connect(loop, "127.0.0.1", 1, [](Stream::Made) { fail(); });
+  run(loop);
+}
+
+void client(Loop& loop) {
+  Client client =
+      Client::make(loop, Address::loopback_ipv4(1), [](Stream::Made) { fail(); }).value();
+  client.connect();
+  run(loop);
+}
+
+void resolved(Loop& loop) {
+  const auto resolving = resolve(loop, "127.0.0.1", 1, [](auto) { fail(); });
+  run(loop);
+}
+
+struct Case {
+  const char* whose;
+  void (*throws)(Loop& loop);
+};
+
+constexpr Case kCases[] = {
+    {"Timer", timer},
+    {"Timer", measured},
+    {"Timer", nested},
+    {"Io", io},
+    {"Async", async},
+    {"Signal", signal},
+    {"Periodic", periodic},
+    {"Periodic", periodic_function},
+    {"Prepare", prepare},
+    {"feed()", fed},
+    {"post()", post},
+    {"once()", once},
+    {"StreamHandler", stream<ThrowingData>},
+    {"StreamHandler", stream<ThrowingEnd>},
+    {"DatagramHandler", datagram},
+    {"Listener", accept},
+    {"connect()", connected},
+    {"connect()", connected_by_name},
+    {"Client", client},
+    {"resolve()", resolved},
+};
+
+// In a process of its own. What reaches the end was caught here: the loop let it through.
+[[noreturn]] void throw_in_callback(const Case& what, int errors) {
+  const rlimit no_core{};
+  ::setrlimit(RLIMIT_CORE, &no_core);
+  ::dup2(errors, STDERR_FILENO);
+  const auto loop = Loop::create().value();
+  try {
+    what.throws(*loop);
+  } catch (...) {
+    ::_exit(2);
+  }
+  ::_exit(1);
+}
+
+std::string read_all(int fd) {
+  std::string all;
+  char bytes[512];
+  for (ssize_t size; (size = ::read(fd, bytes, sizeof(bytes))) > 0;)
+    all.append(bytes, static_cast<std::size_t>(size));
+  return all;
+}
+
+bool ends_as_it_should(const Case& what) {
+  int ends[2];
+  if (::pipe(ends) != 0) return false;
+  const int pid = ::fork();
+  if (pid == 0) throw_in_callback(what, ends[1]);
+  ::close(ends[1]);
+  const std::string said = read_all(ends[0]);
+  ::close(ends[0]);
+  int status = 0;
+  ::waitpid(pid, &status, 0);
+  const std::string line = std::string("spate: an exception left a callback: ") + what.whose + "\n";
+  const bool is_right = WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT &&
+                        said.starts_with(line) &&
+                        said.find("thrown by the test") != std::string::npos;
+  if (!is_right)
+    std::printf("%s: ended with status %x, and said:\n%s\n", what.whose, status, said.c_str());
+  return is_right;
+}
+
+}  // namespace
+
+int main() {
+  int wrong = 0;
+  for (const Case& each : kCases) wrong += !ends_as_it_should(each);
+  return wrong == 0 ? 0 : 1;
+}
