@@ -33,15 +33,33 @@ Client::Made Client::make(Loop& loop, std::string_view host, std::uint16_t port,
   return Client(*made);
 }
 
-void Client::connect() { reconnector_->connect(); }
-void Client::disconnect() { reconnector_->disconnect(); }
-void Client::stop() { reconnector_->stop(); }
+void Client::connect() {
+  if (reconnector_ != nullptr) reconnector_->connect();
+}
+void Client::disconnect() {
+  if (reconnector_ != nullptr) reconnector_->disconnect();
+}
+void Client::stop() {
+  if (reconnector_ != nullptr) reconnector_->stop();
+}
 
-Client::State Client::state() const { return reconnector_->state(); }
-std::uint64_t Client::attempts() const { return reconnector_->attempts(); }
-std::uint64_t Client::connections() const { return reconnector_->connections(); }
-std::uint32_t Client::failures() const { return reconnector_->failures(); }
-std::error_code Client::last_error() const { return reconnector_->last_error(); }
-Nanos Client::retry_in() const { return reconnector_->retry_in(); }
+Client::State Client::state() const {
+  return reconnector_ == nullptr ? State::idle : reconnector_->state();
+}
+std::uint64_t Client::attempts() const {
+  return reconnector_ == nullptr ? 0 : reconnector_->attempts();
+}
+std::uint64_t Client::connections() const {
+  return reconnector_ == nullptr ? 0 : reconnector_->connections();
+}
+std::uint32_t Client::failures() const {
+  return reconnector_ == nullptr ? 0 : reconnector_->failures();
+}
+std::error_code Client::last_error() const {
+  return reconnector_ == nullptr ? std::error_code() : reconnector_->last_error();
+}
+Nanos Client::retry_in() const {
+  return reconnector_ == nullptr ? Nanos{0} : reconnector_->retry_in();
+}
 
 }  // namespace spate

@@ -58,7 +58,7 @@ ConnectRace::ConnectRace(Loop& loop, OnConnected callback, const ConnectOptions&
       options_(options),
       patience_(loop, bind<&ConnectRace::try_next>(this)),
       limit_(loop, [this] { give_up(Error::connect_timeout); }) {
-  options_.attempt_delay = std::max(options_.attempt_delay, kLeastAttemptDelay);
+  options_.attempt_delay = std::clamp(options_.attempt_delay, kLeastAttemptDelay, kForever);
   if (options_.timeout > Nanos{0}) limit_.start(options_.timeout);
 }
 

@@ -55,12 +55,30 @@ std::vector<int> Listener::inherited() {
   return fds;
 }
 
-void Listener::pause() { acceptor_->pause(); }
-void Listener::resume() { acceptor_->resume(); }
-int Listener::fd() const { return acceptor_->fd(); }
-std::uint64_t Listener::accepted() const { return acceptor_->accepted(); }
-std::size_t Listener::connections() const { return acceptor_->connections(); }
-std::error_code Listener::last_error() const { return acceptor_->last_error(); }
+void Listener::pause() {
+  if (acceptor_ != nullptr) acceptor_->pause();
+}
+void Listener::resume() {
+  if (acceptor_ != nullptr) acceptor_->resume();
+}
+void Listener::close() {
+  if (acceptor_ != nullptr) acceptor_->close();
+}
+std::expected<int, std::error_code> Listener::release() {
+  if (!is_open()) return failed(-EBADF);
+  return std::exchange(acceptor_, nullptr)->release();
+}
+
+int Listener::fd() const { return acceptor_ == nullptr ? -1 : acceptor_->fd(); }
+std::uint64_t Listener::accepted() const {
+  return acceptor_ == nullptr ? 0 : acceptor_->accepted();
+}
+std::size_t Listener::connections() const {
+  return acceptor_ == nullptr ? 0 : acceptor_->connections();
+}
+std::error_code Listener::last_error() const {
+  return acceptor_ == nullptr ? std::error_code() : acceptor_->last_error();
+}
 
 Address Listener::address() const {
   sys::SystemAddress system;

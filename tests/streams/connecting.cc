@@ -131,6 +131,15 @@ TEST_F(ConnectingTest, SaysWhyThereIsNoAddress) {
   EXPECT_EQ(connect_to("empty.test", 80), text_of(NameError::no_address));
 }
 
+TEST_F(ConnectingTest, DoesNotTakeAFailureForNoAddress) {
+  for (const Nanos delay : {0ms, 10ms}) {  // Whichever answer comes first.
+    server_.names["four.fails"] = {.ipv4_code = 2, .ipv6_delay = 10ms - delay, .ipv4_delay = delay};
+    server_.names["six.fails"] = {.ipv6_code = 2, .ipv6_delay = 10ms - delay, .ipv4_delay = delay};
+    EXPECT_EQ(connect_to("four.fails", 80), text_of(NameError::server_failure));
+    EXPECT_EQ(connect_to("six.fails", 80), text_of(NameError::server_failure));
+  }
+}
+
 TEST_F(ConnectingTest, SaysWhatTheLastAddressSaid) {
   Address nobody;
   {
@@ -202,6 +211,38 @@ TEST_F(ConnectingTest, MayBeDestroyedInsideItsCallback) {
     run_until(loop_, [&] { return calls == 1; });
     EXPECT_FALSE(connecting.has_value());
   }
+}
+
+TEST_F(ConnectingTest, HasOneResultThoughItsCallbackRunsTheLoop) {
+  Listener listener = listen(Address::any_ipv6(0));
+  for (const bool is_destroyed : {false, true}) {
+    for (const std::string_view name : {"both.test", "::1", "nobody.test", "silent.test", ""}) {
+      std::optional<Connecting> connecting;
+      int calls = 0;
+      bool is_over = false;
+      connecting.emplace(connect(loop_, name, listener.address().port(),
+                                 [&](std::expected<Stream, std::error_code>) {
+                                   ++calls;
+                                   if (is_destroyed) connecting.reset();
+                                   run_turns(loop_, 5);
+                                   connecting.reset();
+                                   run_turns(loop_, 5);
+                                   is_over = true;
+                                 },
+                                 {.timeout = 100ms}));
+      run_until(loop_, [&] { return is_over; });
+      EXPECT_EQ(calls, 1) << name;
+    }
+  }
+}
+
+TEST_F(ConnectingTest, MayBeGivenAnyDuration) {
+  Listener listener = listen(Address::loopback_ipv4(0));
+  const std::uint16_t port = listener.address().port();
+  const ConnectOptions options{
+      .timeout = Nanos::max(), .attempt_delay = Nanos::max(), .resolution_delay = Nanos::max()};
+  EXPECT_EQ(connect_to("both.test", port, options), "127.0.0.1");
+  EXPECT_EQ(connect_to("127.0.0.1", port, options), "127.0.0.1");
 }
 
 TEST_F(ConnectingTest, StopsAskingWhenItIsConnected) {
