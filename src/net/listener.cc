@@ -9,14 +9,6 @@
 
 namespace spate {
 
-namespace {
-
-std::unexpected<std::error_code> failed(long result) {
-  return std::unexpected(sys::error_code(result));
-}
-
-}  // namespace
-
 Listener::~Listener() {
   if (acceptor_ != nullptr) acceptor_->abandon();
 }
@@ -32,11 +24,7 @@ Listener::Made Listener::listen(Loop& loop, const Address& address, OnAccept on_
 
 Listener::Made Listener::adopt(Loop& loop, int fd, OnAccept on_accept,
                                const ListenOptions& options) {
-  int listens = 0;
-  if (const long result = sys::get_option(fd, SOL_SOCKET, SO_ACCEPTCONN, listens); result < 0)
-    return failed(result);
-  if (listens == 0) return failed(-EINVAL);
-  if (const long result = sys::set_nonblocking(fd); result < 0) return failed(result);
+  if (const std::error_code error = prepare_listening_socket(fd)) return std::unexpected(error);
   sys::Descriptor socket(fd);
   const auto made = Acceptor::make(loop, socket, std::move(on_accept), options);
   if (made) return Listener(*made);
@@ -65,7 +53,7 @@ void Listener::close() {
   if (acceptor_ != nullptr) acceptor_->close();
 }
 std::expected<int, std::error_code> Listener::release() {
-  if (!is_open()) return failed(-EBADF);
+  if (!is_open()) return std::unexpected(sys::error_code(-EBADF));
   return std::exchange(acceptor_, nullptr)->release();
 }
 

@@ -66,4 +66,11 @@ std::expected<sys::Descriptor, std::error_code> open_listening_socket(
   return socket;
 }
 
+std::error_code prepare_listening_socket(int fd) {
+  int listens = 0;
+  if (const long result = sys::get_option(fd, SOL_SOCKET, SO_ACCEPTCONN, listens); result < 0)
+    return sys::error_code(result);
+  return sys::error_code(listens == 0 ? -EINVAL : sys::set_nonblocking(fd));
+}
+
 }  // namespace spate

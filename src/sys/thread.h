@@ -6,6 +6,8 @@
 #include <cerrno>
 #include <string_view>
 
+#include "sys/clock.h"
+
 namespace spate::sys {
 
 class Thread {
@@ -34,6 +36,12 @@ class Thread {
   pthread_t id_{};
   bool runs_ = false;
 };
+
+// Has this thread sleep: where there is nothing that could be waited for.
+inline void sleep(Nanos span) {
+  const timespec spec = to_timespec(span);
+  ::nanosleep(&spec, nullptr);
+}
 
 // How many processors this process may use; at least 1.
 unsigned processors();

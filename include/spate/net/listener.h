@@ -63,7 +63,7 @@ class SPATE_EXPORT Listener {
   static Made listen(Loop& loop, const Address& address, OnAccept on_accept,
                      const ListenOptions& options = {});
   // Takes over a socket that listens already, and leaves its options as they are. Errors: ENOTSOCK,
-  // EBADF, ENOMEM; `fd` is still the caller's then.
+  // EBADF, EINVAL if it does not listen, ENOMEM; `fd` is still the caller's then.
   static Made adopt(Loop& loop, int fd, OnAccept on_accept, const ListenOptions& options = {});
   // The listening sockets that a service manager has passed to this process (systemd's socket
   // activation: LISTEN_PID, LISTEN_FDS); close-on-exec from here on. Once.
