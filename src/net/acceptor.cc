@@ -5,6 +5,7 @@
 #include <new>
 #include <utility>
 
+#include "core/ownership.h"
 #include "net/connection.h"
 #include "net/net.h"
 #include "sys/socket.h"
@@ -91,6 +92,8 @@ void Acceptor::stop_listening() {
   resting_.stop();
   socket_ = sys::Descriptor();
 }
+
+bool Acceptor::may_be_touched() const { return !net_.is_alive() || may_touch(net_.loop()); }
 
 void Acceptor::pause() {
   paused_ = true;

@@ -25,6 +25,7 @@ class Acceptor final : private AcceptedTransport::Watcher, private Abandonable<A
   // The same, but for the socket, which is the caller's.
   int release();
 
+  bool may_be_touched() const;
   void pause();
   void resume();
   // What finish() does, in the next turn.

@@ -58,7 +58,7 @@ ConnectRace::ConnectRace(Loop& loop, OnConnected callback, const ConnectOptions&
       options_(options),
       patience_(loop, bind<&ConnectRace::try_next>(this)),
       limit_(loop, [this] { give_up(Error::connect_timeout); }) {
-  options_.attempt_delay = std::clamp(options_.attempt_delay, kLeastAttemptDelay, kForever);
+  options_.attempt_delay = std::max(options_.attempt_delay, kLeastAttemptDelay);
   if (options_.timeout > Nanos{0}) limit_.start(options_.timeout);
 }
 
@@ -91,7 +91,7 @@ void ConnectRace::close(std::error_code none) {
 void ConnectRace::wake() {
   const bool has_nothing_to_do = next_ == addresses_.size() && !runners_.empty();
   if (!has_begun_ || has_nothing_to_do || patience_.is_active()) return;
-  const Nanos due = last_attempt_ + options_.attempt_delay;
+  const Nanos due = deadline_after(last_attempt_, options_.attempt_delay);
   try_soon(runners_.empty() || due < loop_.now() ? Nanos{0} : due - loop_.now());
 }
 

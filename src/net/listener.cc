@@ -5,12 +5,13 @@
 
 #include "net/acceptor.h"
 #include "net/listening_socket.h"
+#include "spate/assert.h"
 #include "sys/socket.h"
 
 namespace spate {
 
 Listener::~Listener() {
-  if (acceptor_ != nullptr) acceptor_->abandon();
+  if (Acceptor* acceptor = own()) acceptor->abandon();
 }
 
 Listener::Made Listener::listen(Loop& loop, const Address& address, OnAccept on_accept,
@@ -43,29 +44,41 @@ std::vector<int> Listener::inherited() {
   return fds;
 }
 
+// For all that is done with one: from another thread, it is found here.
+Acceptor* Listener::own() const {
+  SPATE_ASSERT(acceptor_ == nullptr || acceptor_->may_be_touched());
+  return acceptor_;
+}
+
 void Listener::pause() {
-  if (acceptor_ != nullptr) acceptor_->pause();
+  if (Acceptor* acceptor = own()) acceptor->pause();
 }
 void Listener::resume() {
-  if (acceptor_ != nullptr) acceptor_->resume();
+  if (Acceptor* acceptor = own()) acceptor->resume();
 }
 void Listener::close() {
-  if (acceptor_ != nullptr) acceptor_->close();
+  if (Acceptor* acceptor = own()) acceptor->close();
 }
 std::expected<int, std::error_code> Listener::release() {
   if (!is_open()) return std::unexpected(sys::error_code(-EBADF));
   return std::exchange(acceptor_, nullptr)->release();
 }
 
-int Listener::fd() const { return acceptor_ == nullptr ? -1 : acceptor_->fd(); }
+int Listener::fd() const {
+  const Acceptor* acceptor = own();
+  return acceptor == nullptr ? -1 : acceptor->fd();
+}
 std::uint64_t Listener::accepted() const {
-  return acceptor_ == nullptr ? 0 : acceptor_->accepted();
+  const Acceptor* acceptor = own();
+  return acceptor == nullptr ? 0 : acceptor->accepted();
 }
 std::size_t Listener::connections() const {
-  return acceptor_ == nullptr ? 0 : acceptor_->connections();
+  const Acceptor* acceptor = own();
+  return acceptor == nullptr ? 0 : acceptor->connections();
 }
 std::error_code Listener::last_error() const {
-  return acceptor_ == nullptr ? std::error_code() : acceptor_->last_error();
+  const Acceptor* acceptor = own();
+  return acceptor == nullptr ? std::error_code() : acceptor->last_error();
 }
 
 Address Listener::address() const {

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <new>
 
+#include "core/ownership.h"
 #include "net/connection.h"
 #include "net/net.h"
 #include "spate/assert.h"
@@ -50,6 +51,8 @@ void Reconnector::abandon() {
 }
 
 // ---- the owner's calls
+
+bool Reconnector::may_be_touched() const { return !net_.is_alive() || may_touch(net_.loop()); }
 
 void Reconnector::connect() {
   if (!net_.is_alive()) return;

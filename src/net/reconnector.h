@@ -26,6 +26,7 @@ class Reconnector final : private AcceptedTransport::Watcher, private Abandonabl
   // The Client is being destroyed.
   void abandon();
 
+  bool may_be_touched() const;
   void connect();
   void disconnect();
   void stop();

@@ -151,17 +151,14 @@ class Session final : public StreamHandler {
   // The last thing that is done: it may be gone.
   void misbehave() {
     current = &stream_.loop();
-    switch (random().below(6)) {
+    switch (random().below(5)) {
       case 0:
-        stream_.abort();
         return forget(*this);
       case 1:
-        return forget(*this);
-      case 2:
         return stream_.end();
-      case 3:
+      case 2:
         return stream_.close();
-      case 4:
+      case 3:
         if (own().front().get() != this) own().pop_front();
         return;
       default:

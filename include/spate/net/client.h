@@ -93,6 +93,7 @@ class SPATE_EXPORT Client {
 
  private:
   explicit Client(Reconnector* reconnector) : reconnector_(reconnector) {}
+  Reconnector* own() const;
 
   Reconnector* reconnector_ = nullptr;
 };

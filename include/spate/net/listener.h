@@ -94,6 +94,7 @@ class SPATE_EXPORT Listener {
 
  private:
   explicit Listener(Acceptor* acceptor) : acceptor_(acceptor) {}
+  Acceptor* own() const;
 
   Acceptor* acceptor_ = nullptr;
 };
