@@ -72,6 +72,11 @@ class Io : public Watcher<Io, FdNode> {
     if (is_known()) loop_->stop_closing(node_);
   }
 
+  // Stops, and tells the kernel at once: for a descriptor that goes to another loop or process.
+  void stop_now() {
+    if (is_known()) loop_->stop_now(node_);
+  }
+
   // After Events::error: the kernel's reason.
   std::error_code error() const {
     return {static_cast<int>(node_.head.extra), std::system_category()};

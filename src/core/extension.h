@@ -18,4 +18,8 @@ class Extension {
 // The loop's extension; empty until somebody puts one there. There is one layer above: net.
 std::unique_ptr<Extension>& extension_of(Loop& loop);
 
+// Does to a loop that will not run again what destroying it does, but leaves it where it is: other
+// threads may still post() to it and wake it. Calls nothing but cleanup hooks.
+void end_loop(Loop& loop);
+
 }  // namespace spate

@@ -55,6 +55,8 @@ std::unique_ptr<Extension>& extension_of(Loop& loop) { return core(loop).extensi
 bool may_touch(const Loop& loop) { return core(loop).may_touch(); }
 bool is_foreign(const Loop& loop) { return core(loop).is_foreign(); }
 
+void end_loop(Loop& loop) { core(loop).end(); }
+
 Loop::Created Loop::create(const LoopOptions& options) {
   std::expected<OpenedBackend, std::error_code> backend = open_backend(options.backend);
   if (!backend) return std::unexpected(backend.error());

@@ -38,7 +38,9 @@ std::error_code LoopCore::open() {
   return start_fd_now(wakeup_node_);
 }
 
-LoopCore::~LoopCore() {
+LoopCore::~LoopCore() { end(); }
+
+void LoopCore::end() {
   SPATE_ASSERT(depth_ == 0);
   pending_.clear();
   call_hooks(Hook::cleanup, Events::cleanup);

@@ -36,6 +36,8 @@ class LoopCore final : public Loop {
 
   // The second half of construction, which can fail.
   std::error_code open();
+  // The first half of destruction.
+  void end();
 
   // What Loop's functions of the same name do.
   std::expected<bool, std::error_code> run(Run mode);

@@ -1,8 +1,11 @@
 #include "net/acceptor.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <new>
+#include <utility>
 
+#include "core/ownership.h"
 #include "core/user_code.h"
 #include "net/connection.h"
 #include "net/net.h"
@@ -43,12 +46,12 @@ std::expected<Acceptor*, std::error_code> Acceptor::make(Loop& loop, sys::Descri
   if (net == nullptr) return no_memory;
   auto* acceptor =
       new (std::nothrow) Acceptor(*net, std::move(socket), std::move(on_accept), options);
-  if (acceptor == nullptr || acceptor->accepted_ones_ == nullptr || !acceptor->io_.start()) {
-    if (acceptor != nullptr) socket = std::move(acceptor->socket_);
-    delete acceptor;
-    return no_memory;
-  }
-  return acceptor;
+  if (acceptor == nullptr) return no_memory;
+  if (acceptor->accepted_ones_ != nullptr && (acceptor->is_full() || acceptor->io_.start()))
+    return acceptor;
+  socket = std::move(acceptor->socket_);
+  delete acceptor;
+  return no_memory;
 }
 
 Acceptor::Acceptor(Net& net, sys::Descriptor socket, Listener::OnAccept on_accept,
@@ -58,23 +61,40 @@ Acceptor::Acceptor(Net& net, sys::Descriptor socket, Listener::OnAccept on_accep
       on_accept_(std::move(on_accept)),
       options_(options),
       io_(net.loop(), socket_.get(), Events::read, bind<&Acceptor::accept_some>(this)),
-      resting_(net.loop(), bind<&Acceptor::update>(this)),
+      resting_(net.loop(), bind<&Acceptor::on_rested>(this)),
       accepted_ones_(new(std::nothrow) AcceptedTransport(net, *this)),
       sets_no_delay_(options.no_delay && sys::is_tcp(socket_.get()) &&
                      !sys::has_no_delay(socket_.get())) {
+  options_.accepts_per_turn = std::max(options_.accepts_per_turn, 1);
   net_.enter();
 }
 
 Acceptor::~Acceptor() {
-  io_.stop_closing();
   if (accepted_ones_ != nullptr) accepted_ones_->abandon();
   net_.leave();
 }
 
+// In the middle of a callback we live on, and must not listen meanwhile.
 void Acceptor::abandon() {
-  abandoned_ = true;
-  if (!in_callback_) delete this;
+  stop_listening();
+  std::exchange(accepted_ones_, nullptr)->abandon();
+  Abandonable::abandon();
 }
+
+int Acceptor::release() {
+  io_.stop_now();
+  const int fd = socket_.release();
+  abandon();
+  return fd;
+}
+
+void Acceptor::stop_listening() {
+  io_.stop_closing();
+  resting_.stop();
+  socket_ = sys::Descriptor();
+}
+
+bool Acceptor::may_be_touched() const { return !net_.is_alive() || may_touch(net_.loop()); }
 
 void Acceptor::pause() {
   paused_ = true;
@@ -86,13 +106,30 @@ void Acceptor::resume() {
   update();
 }
 
+void Acceptor::close() {
+  if (is_closing_ || !net_.is_alive()) return;
+  is_closing_ = true;
+  io_.stop();
+  if (!resting_.start(Nanos{0})) resting_.feed();
+}
+
+void Acceptor::finish() {
+  is_closing_ = true;
+  io_.stop();
+  call([this] {
+    for (int i = 0; i < options_.backlog && !is_full() && accept_one(); ++i) {
+    }
+    if (!is_done()) stop_listening();
+  });
+}
+
 void Acceptor::on_left() {
   if (!is_full()) update();
 }
 
 // Listens if there is nothing against it.
 void Acceptor::update() {
-  if (!net_.is_alive()) return;
+  if (!net_.is_alive() || is_closing_) return;
   if (paused_ || is_full() || resting_.is_active()) {
     io_.stop();
   } else if (!io_.start()) {
@@ -100,13 +137,17 @@ void Acceptor::update() {
   }
 }
 
+void Acceptor::on_rested() {
+  if (is_closing_) return finish();
+  update();
+}
+
 void Acceptor::accept_some() {
   if (!io_.is_active()) return rest(io_.error().value());  // The kernel refuses to watch.
-  in_callback_ = true;
-  for (int i = 0; i < options_.accepts_per_turn && accept_one(); ++i) {
-  }
-  in_callback_ = false;
-  if (abandoned_) delete this;
+  call([this] {
+    for (int i = 0; i < options_.accepts_per_turn && accept_one(); ++i) {
+    }
+  });
 }
 
 // False if there is nobody else, or nobody else is wanted.
@@ -127,15 +168,15 @@ bool Acceptor::hand_over(sys::Descriptor socket, const Address& peer) {
   accepted_ones_->enter();
   ++accepted_;
   call_user("Listener", [&] { on_accept_(Connection::stream_of(connection), peer); });
-  if (abandoned_ || paused_ || !net_.is_alive()) return false;
+  if (is_done() || !net_.is_alive()) return false;
   if (is_full()) return update(), false;
-  return true;
+  return is_closing_ || !paused_;
 }
 
 void Acceptor::rest(long error) {
   last_error_ = std::error_code(static_cast<int>(error), std::system_category());
-  if (!resting_.start(kRest)) return;
-  update();
+  if (resting_.start(kRest)) return update();
+  resting_.feed();  // Without memory for a rest, a turn has to do.
 }
 
 }  // namespace spate

@@ -2,6 +2,7 @@
 #include "spate/net/client.h"
 
 #include "net/reconnector.h"
+#include "spate/assert.h"
 #include "sys/descriptor.h"
 
 namespace spate {
@@ -13,7 +14,7 @@ std::unexpected<std::error_code> invalid() { return std::unexpected(sys::error_c
 }  // namespace
 
 Client::~Client() {
-  if (reconnector_ != nullptr) reconnector_->abandon();
+  if (Reconnector* reconnector = own()) reconnector->abandon();
 }
 
 Client::Made Client::make(Loop& loop, const Address& address, OnConnected callback,
@@ -33,15 +34,45 @@ Client::Made Client::make(Loop& loop, std::string_view host, std::uint16_t port,
   return Client(*made);
 }
 
-void Client::connect() { reconnector_->connect(); }
-void Client::disconnect() { reconnector_->disconnect(); }
-void Client::stop() { reconnector_->stop(); }
+// For all that is done with one: from another thread, it is found here.
+Reconnector* Client::own() const {
+  SPATE_ASSERT(reconnector_ == nullptr || reconnector_->may_be_touched());
+  return reconnector_;
+}
 
-Client::State Client::state() const { return reconnector_->state(); }
-std::uint64_t Client::attempts() const { return reconnector_->attempts(); }
-std::uint64_t Client::connections() const { return reconnector_->connections(); }
-std::uint32_t Client::failures() const { return reconnector_->failures(); }
-std::error_code Client::last_error() const { return reconnector_->last_error(); }
-Nanos Client::retry_in() const { return reconnector_->retry_in(); }
+void Client::connect() {
+  if (Reconnector* reconnector = own()) reconnector->connect();
+}
+void Client::disconnect() {
+  if (Reconnector* reconnector = own()) reconnector->disconnect();
+}
+void Client::stop() {
+  if (Reconnector* reconnector = own()) reconnector->stop();
+}
+
+Client::State Client::state() const {
+  const Reconnector* reconnector = own();
+  return reconnector == nullptr ? State::idle : reconnector->state();
+}
+std::uint64_t Client::attempts() const {
+  const Reconnector* reconnector = own();
+  return reconnector == nullptr ? 0 : reconnector->attempts();
+}
+std::uint64_t Client::connections() const {
+  const Reconnector* reconnector = own();
+  return reconnector == nullptr ? 0 : reconnector->connections();
+}
+std::uint32_t Client::failures() const {
+  const Reconnector* reconnector = own();
+  return reconnector == nullptr ? 0 : reconnector->failures();
+}
+std::error_code Client::last_error() const {
+  const Reconnector* reconnector = own();
+  return reconnector == nullptr ? std::error_code() : reconnector->last_error();
+}
+Nanos Client::retry_in() const {
+  const Reconnector* reconnector = own();
+  return reconnector == nullptr ? Nanos{0} : reconnector->retry_in();
+}
 
 }  // namespace spate

@@ -92,7 +92,7 @@ void ConnectRace::close(std::error_code none) {
 void ConnectRace::wake() {
   const bool has_nothing_to_do = next_ == addresses_.size() && !runners_.empty();
   if (!has_begun_ || has_nothing_to_do || patience_.is_active()) return;
-  const Nanos due = last_attempt_ + options_.attempt_delay;
+  const Nanos due = deadline_after(last_attempt_, options_.attempt_delay);
   try_soon(runners_.empty() || due < loop_.now() ? Nanos{0} : due - loop_.now());
 }
 

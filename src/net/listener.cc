@@ -5,20 +5,13 @@
 
 #include "net/acceptor.h"
 #include "net/listening_socket.h"
+#include "spate/assert.h"
 #include "sys/socket.h"
 
 namespace spate {
 
-namespace {
-
-std::unexpected<std::error_code> failed(long result) {
-  return std::unexpected(sys::error_code(result));
-}
-
-}  // namespace
-
 Listener::~Listener() {
-  if (acceptor_ != nullptr) acceptor_->abandon();
+  if (Acceptor* acceptor = own()) acceptor->abandon();
 }
 
 Listener::Made Listener::listen(Loop& loop, const Address& address, OnAccept on_accept,
@@ -32,11 +25,7 @@ Listener::Made Listener::listen(Loop& loop, const Address& address, OnAccept on_
 
 Listener::Made Listener::adopt(Loop& loop, int fd, OnAccept on_accept,
                                const ListenOptions& options) {
-  int listens = 0;
-  if (const long result = sys::get_option(fd, SOL_SOCKET, SO_ACCEPTCONN, listens); result < 0)
-    return failed(result);
-  if (listens == 0) return failed(-EINVAL);
-  if (const long result = sys::set_nonblocking(fd); result < 0) return failed(result);
+  if (const std::error_code error = prepare_listening_socket(fd)) return std::unexpected(error);
   sys::Descriptor socket(fd);
   const auto made = Acceptor::make(loop, socket, std::move(on_accept), options);
   if (made) return Listener(*made);
@@ -55,12 +44,42 @@ std::vector<int> Listener::inherited() {
   return fds;
 }
 
-void Listener::pause() { acceptor_->pause(); }
-void Listener::resume() { acceptor_->resume(); }
-int Listener::fd() const { return acceptor_->fd(); }
-std::uint64_t Listener::accepted() const { return acceptor_->accepted(); }
-std::size_t Listener::connections() const { return acceptor_->connections(); }
-std::error_code Listener::last_error() const { return acceptor_->last_error(); }
+// For all that is done with one: from another thread, it is found here.
+Acceptor* Listener::own() const {
+  SPATE_ASSERT(acceptor_ == nullptr || acceptor_->may_be_touched());
+  return acceptor_;
+}
+
+void Listener::pause() {
+  if (Acceptor* acceptor = own()) acceptor->pause();
+}
+void Listener::resume() {
+  if (Acceptor* acceptor = own()) acceptor->resume();
+}
+void Listener::close() {
+  if (Acceptor* acceptor = own()) acceptor->close();
+}
+std::expected<int, std::error_code> Listener::release() {
+  if (!is_open()) return std::unexpected(sys::error_code(-EBADF));
+  return std::exchange(acceptor_, nullptr)->release();
+}
+
+int Listener::fd() const {
+  const Acceptor* acceptor = own();
+  return acceptor == nullptr ? -1 : acceptor->fd();
+}
+std::uint64_t Listener::accepted() const {
+  const Acceptor* acceptor = own();
+  return acceptor == nullptr ? 0 : acceptor->accepted();
+}
+std::size_t Listener::connections() const {
+  const Acceptor* acceptor = own();
+  return acceptor == nullptr ? 0 : acceptor->connections();
+}
+std::error_code Listener::last_error() const {
+  const Acceptor* acceptor = own();
+  return acceptor == nullptr ? std::error_code() : acceptor->last_error();
+}
 
 Address Listener::address() const {
   sys::SystemAddress system;

@@ -1,6 +1,8 @@
 #include "net/listening_socket.h"
 
+#include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <string>
 
 #include "sys/socket.h"
@@ -22,14 +24,16 @@ long prepare(int fd, const Address& address, const ListenOptions& options) {
 // What TCP may do without: an older kernel's refusal is no reason not to listen.
 void tune(int fd, const ListenOptions& options) {
   if (!sys::is_tcp(fd)) return;
-  const auto seconds =
-      static_cast<int>((options.defer_accept.count() + 999'999'999) / 1'000'000'000);
+  const auto seconds = static_cast<int>(std::min<std::int64_t>(
+      std::chrono::ceil<std::chrono::seconds>(std::min(options.defer_accept, kForever)).count(),
+      INT_MAX));
   if (options.no_delay) sys::set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
   if (seconds > 0) sys::set_option(fd, IPPROTO_TCP, TCP_DEFER_ACCEPT, seconds);
   if (options.fast_open > 0) sys::set_option(fd, IPPROTO_TCP, TCP_FASTOPEN, options.fast_open);
 }
 
-// A socket file stays behind when its process ends. It is in nobody's use if nobody answers there.
+// A socket file stays behind when its process ends. Nobody listens at one that refuses (a server
+// that is busy lets us wait, EAGAIN); what is no socket refuses, too, and is left alone.
 bool remove_stale(const Address& address) {
   if (address.family() != Address::Family::local || address.is_abstract()) return false;
   sys::Descriptor probe(sys::open_socket(AF_UNIX, SOCK_STREAM));
@@ -60,6 +64,13 @@ std::expected<sys::Descriptor, std::error_code> open_listening_socket(
   }
   if (result < 0) return std::unexpected(sys::error_code(result));
   return socket;
+}
+
+std::error_code prepare_listening_socket(int fd) {
+  int listens = 0;
+  if (const long result = sys::get_option(fd, SOL_SOCKET, SO_ACCEPTCONN, listens); result < 0)
+    return sys::error_code(result);
+  return sys::error_code(listens == 0 ? -EINVAL : sys::set_nonblocking(fd));
 }
 
 }  // namespace spate

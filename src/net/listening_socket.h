@@ -13,4 +13,7 @@ namespace spate {
 std::expected<sys::Descriptor, std::error_code> open_listening_socket(const Address& address,
                                                                       const ListenOptions& options);
 
+// Makes a socket that listens already fit for a loop. Errors: Listener::adopt()'s.
+std::error_code prepare_listening_socket(int fd);
+
 }  // namespace spate

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <new>
 
+#include "core/ownership.h"
 #include "core/user_code.h"
 #include "net/connection.h"
 #include "net/net.h"
@@ -46,11 +47,13 @@ Reconnector::~Reconnector() {
 
 void Reconnector::abandon() {
   stop();
-  abandoned_ = true;
-  if (!in_callback_) delete this;
+  std::exchange(transport_, nullptr)->abandon();
+  Abandonable::abandon();
 }
 
 // ---- the owner's calls
+
+bool Reconnector::may_be_touched() const { return !net_.is_alive() || may_touch(net_.loop()); }
 
 void Reconnector::connect() {
   if (!net_.is_alive()) return;
@@ -96,16 +99,12 @@ void Reconnector::attempt() {
                                                       std::move(callback), options_.connect);
 }
 
-// A callback may run the loop, and so come here once more.
 void Reconnector::on_result(std::expected<Stream, std::error_code> result) {
   is_connecting_ = false;
   if (result) result = take(std::move(*result));
   last_error_ = result ? std::error_code() : result.error();
   if (!result) fail();
-  const bool was_in_callback = std::exchange(in_callback_, true);
-  call_user("Client", [&] { callback_(std::move(result)); });
-  in_callback_ = was_in_callback;
-  if (abandoned_ && !in_callback_) delete this;
+  call([&] { call_user("Client", [&] { callback_(std::move(result)); }); });
 }
 
 // Makes the connection one of ours, so that we are told when it ends.
@@ -130,7 +129,7 @@ void Reconnector::on_left() {
   const bool was_steady = net_.loop().now() - connected_at_ >= options_.steady_after;
   if (was_asked_for || was_steady) failures_ = 0;
   if (was_asked_for) {
-    if (wanted_) waiting_.start(Nanos{0});
+    if (wanted_) wake_in(Nanos{0});
   } else if (was_steady) {
     wait();
   } else {
@@ -145,11 +144,16 @@ void Reconnector::fail() {
 }
 
 void Reconnector::wait() {
-  if (wanted_) waiting_.start(delay());
+  if (wanted_) wake_in(delay());
+}
+
+// Without memory to wait, in the next turn.
+void Reconnector::wake_in(Nanos delay) {
+  if (!waiting_.start(delay)) waiting_.feed();
 }
 
 Nanos Reconnector::delay() {
-  const Nanos most = options_.most_delay;
+  const Nanos most = std::min(options_.most_delay, kForever);
   const std::uint32_t failures = std::min(failures_, 64u);  // Zero is never doubled to the most.
   Nanos span = std::min(options_.first_delay, most);
   for (std::uint32_t i = 1; i < failures && span < most; ++i) span += std::min(span, most - span);

@@ -4,13 +4,14 @@
 #include <cstdint>
 #include <string>
 
+#include "net/abandonable.h"
 #include "net/accepted_transport.h"
 #include "spate/net/client.h"
 #include "spate/timer.h"
 
 namespace spate {
 
-class Reconnector final : private AcceptedTransport::Watcher {
+class Reconnector final : private AcceptedTransport::Watcher, private Abandonable<Reconnector> {
  public:
   // Where to: an address, or else a host by its name.
   struct Target {
@@ -25,6 +26,7 @@ class Reconnector final : private AcceptedTransport::Watcher {
   // The Client is being destroyed.
   void abandon();
 
+  bool may_be_touched() const;
   void connect();
   void disconnect();
   void stop();
@@ -37,6 +39,8 @@ class Reconnector final : private AcceptedTransport::Watcher {
   Nanos retry_in() const { return waiting_.remaining(); }
 
  private:
+  friend class Abandonable<Reconnector>;
+
   Reconnector(Net& net, Target target, OnConnected callback, const ClientOptions& options);
   ~Reconnector();
 
@@ -46,6 +50,7 @@ class Reconnector final : private AcceptedTransport::Watcher {
   void on_left() override;
   void fail();
   void wait();
+  void wake_in(Nanos delay);
   Nanos delay();
   double chance();
 
@@ -53,7 +58,7 @@ class Reconnector final : private AcceptedTransport::Watcher {
   Target target_;
   OnConnected callback_;
   ClientOptions options_;
-  AcceptedTransport* transport_;
+  AcceptedTransport* transport_;  // nullptr once it is abandoned.
   Connecting connecting_;
   Timer waiting_;
   Connection* connection_ = nullptr;  // While it is open.
@@ -66,8 +71,6 @@ class Reconnector final : private AcceptedTransport::Watcher {
   bool wanted_ = false;
   bool is_connecting_ = false;
   bool is_closing_ = false;  // disconnect() has closed the connection.
-  bool in_callback_ = false;
-  bool abandoned_ = false;
 };
 
 }  // namespace spate

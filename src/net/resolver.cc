@@ -109,7 +109,7 @@ void Question::answer(Families families, std::vector<Address> addresses, std::er
     if (!found_ && resolver_->look_further(*this)) return;
     --resolver_->waiting_;
   }
-  news_.start(Nanos{0});
+  if (!news_.start(Nanos{0})) news_.feed();  // Somebody waits for it.
 }
 
 void Question::deliver() {

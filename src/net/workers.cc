@@ -10,10 +10,14 @@
 #include <thread>
 #include <vector>
 
+#include "core/extension.h"
 #include "net/accepted_transport.h"
+#include "net/acceptor.h"
 #include "net/connection.h"
 #include "net/listening_socket.h"
 #include "net/net.h"
+#include "net/shared_limit.h"
+#include "spate/assert.h"
 #include "spate/timer.h"
 #include "sys/socket.h"
 #include "sys/thread.h"
@@ -34,24 +38,22 @@ Address sys_address(const sys::Descriptor& socket) {
 class Workers::Service {
  public:
   Service(Team& team, OnAccept on_accept, std::size_t most)
-      : team_(team), on_accept_(std::move(on_accept)), most_(most) {}
+      : team_(team), on_accept_(std::move(on_accept)), limit_(most) {}
 
   const OnAccept& on_accept() const { return on_accept_; }
   // One more is on its way to a worker. True if accepting is to rest now.
-  bool enter();
+  bool enter() { return limit_.enter(); }
   void leave();
   // Whether there is still no room; if so, another leave() resumes.
-  bool is_still_full();
+  bool rests_on() { return limit_.rests_on(); }
 
  private:
   Team& team_;
   const OnAccept on_accept_;
-  const std::size_t most_;
-  std::atomic<std::size_t> open_{0};
-  std::atomic<bool> rests_{false};
+  SharedLimit limit_;
 };
 
-// One thread and its loop. All but the atomic belongs to that thread while it runs.
+// One thread and its loop. All but what is atomic belongs to that thread while it runs.
 class Workers::Worker {
  public:
   static std::expected<std::unique_ptr<Worker>, std::error_code> make(const LoopOptions& options);
@@ -60,9 +62,13 @@ class Workers::Worker {
   long start(std::string_view name, std::optional<unsigned> processor);
   Loop& loop() const { return *loop_; }
   std::size_t connections() const { return connections_.load(std::memory_order_relaxed); }
+  // Any thread. False when memory runs out, or if the thread has ended.
+  bool post(Task task) { return !has_ended_.load() && loop_->post(std::move(task)); }
+  // Whether this is the calling thread.
+  bool is_calling() const { return current_ == this; }
 
-  // Accepts, and says where each one goes.
-  std::error_code listen(Service& service, sys::Descriptor socket, const ListenOptions& options,
+  // Accepts, and says where each one goes. Takes `socket` over unless it fails.
+  std::error_code listen(Service& service, sys::Descriptor& socket, const ListenOptions& options,
                          Listener::OnAccept accept);
   void pause(Service& service);
   void resume(Service& service);
@@ -73,12 +79,15 @@ class Workers::Worker {
   // One that was expected does not come. Any thread.
   void lose_one(Service& service);
 
-  void stop_listening() { posts_.clear(); }
+  // Those who wait in the backlog are handed over first, if there is time for them.
+  void stop_listening(bool serves_backlog);
   void stop_listening(const Service& service) {
     posts_.remove_if([&](const Post& post) { return post.service == &service; });
   }
   void drain(Nanos grace, const OnLoop& on_drain);
   void join() { thread_.join(); }
+  // The thread has been joined: what is left is closed. The loop stays where it is.
+  void end();
   bool is_drained() const { return connections() == 0; }
   // Whether it was when the loop ended; what the thread's own objects closed after that is cut off.
   bool has_drained() const { return has_drained_; }
@@ -104,15 +113,23 @@ class Workers::Worker {
     Service& service_;
     AcceptedTransport* transport_;  // Outlives us if a Stream does.
   };
+  struct Abandon {
+    void operator()(Acceptor* acceptor) const { acceptor->abandon(); }
+  };
   struct Post {
     Service* service;
-    Listener listener;
+    std::unique_ptr<Acceptor, Abandon> acceptor;
   };
+
+  // How long the thread rests when waiting fails, and may fail again at once.
+  static constexpr Nanos kRest{10'000'000};
+  static inline thread_local const Worker* current_ = nullptr;
 
   Worker() = default;
   void run();
+  void finish();
   AcceptedTransport* transport_of(Service& service);
-  Listener* listener_of(const Service& service);
+  Acceptor* acceptor_of(const Service& service);
 
   std::unique_ptr<Loop> loop_;
   sys::Thread thread_;
@@ -120,7 +137,9 @@ class Workers::Worker {
   std::list<Post> posts_;
   std::optional<Timer> limit_;
   std::atomic<std::size_t> connections_{0};
+  std::atomic<bool> has_ended_{false};
   bool draining_ = false;
+  bool is_finished_ = false;
   bool has_drained_ = false;
 };
 
@@ -128,18 +147,30 @@ class Workers::Team {
  public:
   std::vector<std::unique_ptr<Worker>> workers;
 
+  ~Team() { workers.clear(); }  // Before the services, which they may still be leaving.
+
+  bool has_stopped() const { return has_stopped_; }
+  // Whether one of the workers is calling, who would wait for himself.
+  bool is_calling() const {
+    return std::ranges::any_of(workers, [](const auto& worker) { return worker->is_calling(); });
+  }
   std::expected<Address, std::error_code> listen_everywhere(const Address& address,
                                                             OnAccept on_accept,
                                                             const ListenOptions& options);
   std::expected<Address, std::error_code> listen_and_share(const Address& address,
                                                            OnAccept on_accept, Balance balance,
                                                            const ListenOptions& options);
+  // Takes `socket` over unless it fails. The first worker accepts.
+  std::error_code share(sys::Descriptor& socket, OnAccept on_accept, Balance balance,
+                        const ListenOptions& options);
+  bool stop(Nanos grace, const OnLoop& on_drain);
   // Any worker's thread.
   void resume(Service& service);
-  template <class Function>
-  bool on_each(Function function, bool insist = false);
 
  private:
+  template <class Function>
+  bool on_each(Function function, bool insist = false);
+  void stop_listening(bool serves_backlog);
   Service& serve(OnAccept on_accept, const ListenOptions& options) {
     return services_.emplace_back(*this, std::move(on_accept), options.most_connections);
   }
@@ -149,23 +180,14 @@ class Workers::Team {
 
   std::list<Service> services_;
   std::size_t next_ = 0;  // Of the first worker's thread, which accepts for all.
+  bool has_stopped_ = false;
+  bool has_drained_ = true;
 };
 
 // ---- a service
 
-bool Workers::Service::enter() {
-  if (open_.fetch_add(1) + 1 < most_) return false;
-  rests_ = true;
-  return true;
-}
-
-bool Workers::Service::is_still_full() {
-  rests_ = true;
-  return open_ >= most_;
-}
-
 void Workers::Service::leave() {
-  if (open_.fetch_sub(1) <= most_ && rests_.exchange(false)) team_.resume(*this);
+  if (limit_.leave()) team_.resume(*this);
 }
 
 // ---- a worker
@@ -180,11 +202,15 @@ std::expected<std::unique_ptr<Workers::Worker>, std::error_code> Workers::Worker
   return worker;
 }
 
-Workers::Worker::~Worker() {
+Workers::Worker::~Worker() { end(); }
+
+void Workers::Worker::end() {
   draining_ = false;
   limit_.reset();
   posts_.clear();
-  loop_.reset();
+  if (loop_ != nullptr) end_loop(*loop_);
+  guests_.clear();
+  connections_ = 0;
 }
 
 long Workers::Worker::start(std::string_view name, std::optional<unsigned> processor) {
@@ -197,36 +223,58 @@ long Workers::Worker::start(std::string_view name, std::optional<unsigned> proce
   return 0;
 }
 
-// An error of the wait's (no memory) is no reason to leave the connections alone.
+// The user's code may stop the loop, or take away the reference that keeps it running: it goes on.
+// So it does when waiting fails (no memory): what is posted is called, and the connections are not
+// left alone.
 void Workers::Worker::run() {
-  while (!loop_->run()) {
+  current_ = this;
+  while (!is_finished_) {
+    const std::expected<bool, std::error_code> runs = loop_->run();
+    if (!runs) {
+      sys::sleep(kRest);
+    } else if (!*runs) {
+      loop_->ref();
+    }
   }
   has_drained_ = is_drained();
+  has_ended_ = true;
 }
 
-std::error_code Workers::Worker::listen(Service& service, sys::Descriptor socket,
+void Workers::Worker::finish() {
+  is_finished_ = true;
+  loop_->stop_all();
+}
+
+std::error_code Workers::Worker::listen(Service& service, sys::Descriptor& socket,
                                         const ListenOptions& options, Listener::OnAccept accept) {
   ListenOptions unlimited = options;  // The service counts.
   unlimited.most_connections = SIZE_MAX;
-  Listener::Made listener = Listener::adopt(*loop_, socket.get(), std::move(accept), unlimited);
-  if (!listener) return listener.error();
-  socket.release();
-  posts_.push_back({&service, std::move(*listener)});
+  const auto acceptor = Acceptor::make(*loop_, socket, std::move(accept), unlimited);
+  if (!acceptor) return acceptor.error();
+  posts_.emplace_back(&service, std::unique_ptr<Acceptor, Abandon>(*acceptor));
+  if (service.rests_on()) (*acceptor)->pause();
   return {};
 }
 
-Listener* Workers::Worker::listener_of(const Service& service) {
+void Workers::Worker::stop_listening(bool serves_backlog) {
+  for (const Post& post : posts_) {
+    if (serves_backlog && !post.service->rests_on()) post.acceptor->finish();
+  }
+  posts_.clear();
+}
+
+Acceptor* Workers::Worker::acceptor_of(const Service& service) {
   const auto post = std::ranges::find(posts_, &service, &Post::service);
-  return post == posts_.end() ? nullptr : &post->listener;
+  return post == posts_.end() ? nullptr : post->acceptor.get();
 }
 
 void Workers::Worker::pause(Service& service) {
-  if (Listener* listener = listener_of(service)) listener->pause();
+  if (Acceptor* acceptor = acceptor_of(service)) acceptor->pause();
 }
 
 void Workers::Worker::resume(Service& service) {
-  if (service.is_still_full()) return;
-  if (Listener* listener = listener_of(service)) listener->resume();
+  if (service.rests_on()) return;
+  if (Acceptor* acceptor = acceptor_of(service)) acceptor->resume();
 }
 
 AcceptedTransport* Workers::Worker::transport_of(Service& service) {
@@ -237,7 +285,7 @@ AcceptedTransport* Workers::Worker::transport_of(Service& service) {
 }
 
 void Workers::Worker::take(Service& service, sys::Descriptor socket, const Address& peer) {
-  AcceptedTransport* transport = draining_ ? nullptr : transport_of(service);
+  AcceptedTransport* transport = transport_of(service);
   Connection* connection =
       transport == nullptr ? nullptr : Connection::make(*transport, socket.get());
   if (connection == nullptr) return leave(service);
@@ -249,7 +297,7 @@ void Workers::Worker::take(Service& service, sys::Descriptor socket, const Addre
 void Workers::Worker::leave(Service& service) {
   const bool was_last = connections_.fetch_sub(1) == 1;
   service.leave();
-  if (was_last && draining_) loop_->stop_all();
+  if (was_last && draining_) finish();
 }
 
 void Workers::Worker::lose_one(Service& service) {
@@ -260,9 +308,9 @@ void Workers::Worker::lose_one(Service& service) {
 void Workers::Worker::drain(Nanos grace, const OnLoop& on_drain) {
   draining_ = true;
   if (on_drain && grace > Nanos{0}) on_drain(*loop_);
-  if (is_drained() || grace <= Nanos{0}) return loop_->stop_all();
-  limit_.emplace(*loop_, [this] { loop_->stop_all(); });
-  limit_->start(grace);
+  if (is_drained() || grace <= Nanos{0}) return finish();
+  limit_.emplace(*loop_, [this] { finish(); });
+  if (!limit_->start(grace)) finish();
 }
 
 // ---- all of them
@@ -286,10 +334,10 @@ bool Workers::Team::on_each(Function function, bool insist) {
       function(*worker);
       done.count_down();
     };
-    bool posted = worker->loop().post(task);
+    bool posted = worker->post(task);
     while (!posted && insist) {
       std::this_thread::yield();
-      posted = worker->loop().post(task);
+      posted = worker->post(task);
     }
     if (!posted) done.count_down();
     all = all && posted;
@@ -300,7 +348,35 @@ bool Workers::Team::on_each(Function function, bool insist) {
 
 void Workers::Team::resume(Service& service) {
   for (const std::unique_ptr<Worker>& worker : workers)
-    worker->loop().post([&service, worker = worker.get()] { worker->resume(service); });
+    worker->post([&service, worker = worker.get()] { worker->resume(service); });
+}
+
+// Returns when who has been accepted is where he belongs: what the first worker posts here comes
+// behind those that it has handed over.
+void Workers::Team::stop_listening(bool serves_backlog) {
+  on_each([&](Worker& worker) { worker.stop_listening(serves_backlog); }, true);
+  std::latch arrived(static_cast<std::ptrdiff_t>(workers.size()));
+  const auto tell_all = [&](Worker& first) {
+    if (&first != workers.front().get()) return;
+    for (const std::unique_ptr<Worker>& worker : workers) {
+      while (!worker->post([&arrived] { arrived.count_down(); })) std::this_thread::yield();
+    }
+  };
+  on_each(tell_all, true);
+  arrived.wait();
+}
+
+bool Workers::Team::stop(Nanos grace, const OnLoop& on_drain) {
+  if (std::exchange(has_stopped_, true)) return has_drained_;
+  // First, so that nobody who has been drained is handed another one.
+  stop_listening(grace > Nanos{0});
+  on_each([&](Worker& worker) { worker.drain(grace, on_drain); }, true);
+  for (const std::unique_ptr<Worker>& worker : workers) {
+    worker->join();
+    has_drained_ = worker->has_drained() && has_drained_;
+  }
+  for (const std::unique_ptr<Worker>& worker : workers) worker->end();
+  return has_drained_;
 }
 
 // A listening socket for each worker; the kernel shares the connections out.
@@ -326,8 +402,7 @@ std::expected<Address, std::error_code> Workers::Team::listen_everywhere(
     };
     sys::Descriptor socket = std::move(sockets.back());
     sockets.pop_back();
-    if (const auto failure = worker.listen(service, std::move(socket), options, accept))
-      error = failure;
+    if (const auto failure = worker.listen(service, socket, options, accept)) error = failure;
   });
   if (!done && !error) error = sys::error_code(-ENOMEM);
   if (!error) return bound;
@@ -335,12 +410,18 @@ std::expected<Address, std::error_code> Workers::Team::listen_everywhere(
   return std::unexpected(error);
 }
 
-// The first worker accepts.
 std::expected<Address, std::error_code> Workers::Team::listen_and_share(
     const Address& address, OnAccept on_accept, Balance balance, const ListenOptions& options) {
   auto socket = open_listening_socket(address, options);
   if (!socket) return std::unexpected(socket.error());
   const Address bound = sys_address(*socket);
+  if (const auto error = share(*socket, std::move(on_accept), balance, options))
+    return std::unexpected(error);
+  return bound;
+}
+
+std::error_code Workers::Team::share(sys::Descriptor& socket, OnAccept on_accept, Balance balance,
+                                     const ListenOptions& options) {
   Service& service = serve(std::move(on_accept), options);
   std::error_code error = sys::error_code(-ENOMEM);
   on_each([&](Worker& worker) {
@@ -349,26 +430,29 @@ std::expected<Address, std::error_code> Workers::Team::listen_and_share(
       if (service.enter()) worker.pause(service);
       hand_over(*workers[choose(balance, peer)], service, sys::Descriptor(*stream.release()), peer);
     };
-    error = worker.listen(service, std::move(*socket), options, accept);
+    error = worker.listen(service, socket, options, accept);
   });
-  if (error) return std::unexpected(error);
-  return bound;
+  return error;
 }
 
 // Counted from here on, so that the next choice knows of it.
 void Workers::Team::hand_over(Worker& worker, Service& service, sys::Descriptor socket,
                               const Address& peer) {
   worker.expect_one();
-  const bool posted =
-      worker.loop().post([&worker, &service, socket = std::move(socket), peer]() mutable {
-        worker.take(service, std::move(socket), peer);
-      });
+  const bool posted = worker.post([&worker, &service, socket = std::move(socket), peer]() mutable {
+    worker.take(service, std::move(socket), peer);
+  });
   if (!posted) worker.lose_one(service);
 }
 
 Workers::Workers(std::unique_ptr<Team> team) : team_(std::move(team)) {}
 
 Workers::~Workers() { stop(Nanos{0}); }
+
+bool Workers::stop(Nanos grace, const OnLoop& on_drain) {
+  SPATE_ASSERT(!team_->is_calling());
+  return team_->stop(grace, on_drain);
+}
 
 Workers::Made Workers::start(const WorkersOptions& options) {
   auto team = std::make_unique<Team>();
@@ -402,16 +486,22 @@ std::size_t Workers::connections(unsigned worker) const {
   return team_->workers[worker]->connections();
 }
 
+bool Workers::post(unsigned worker, Task task) {
+  return team_->workers[worker]->post(std::move(task));
+}
+
 bool Workers::post_to_all(const OnLoop& task) {
   bool done = true;
   for (const std::unique_ptr<Worker>& worker : team_->workers)
-    done = worker->loop().post([&loop = worker->loop(), task] { task(loop); }) && done;
+    done = worker->post([&loop = worker->loop(), task] { task(loop); }) && done;
   return done;
 }
 
 std::expected<Address, std::error_code> Workers::listen(const Address& address, OnAccept on_accept,
                                                         Balance balance,
                                                         const ListenOptions& options) {
+  SPATE_ASSERT(!team_->is_calling());
+  if (team_->has_stopped()) return std::unexpected(sys::error_code(-ECANCELED));
   if (balance != Balance::reuse_port || !address.is_ip())
     return team_->listen_and_share(address, std::move(on_accept), balance, options);
   ListenOptions shared = options;
@@ -419,18 +509,18 @@ std::expected<Address, std::error_code> Workers::listen(const Address& address, 
   return team_->listen_everywhere(address, std::move(on_accept), shared);
 }
 
-bool Workers::stop(Nanos grace, const OnLoop& on_drain) {
-  if (team_->workers.empty()) return true;
-  // First, so that nobody who has been drained is handed another one.
-  team_->on_each([](Worker& worker) { worker.stop_listening(); }, true);
-  team_->on_each([&](Worker& worker) { worker.drain(grace, on_drain); }, true);
-  bool drained = true;
-  for (const std::unique_ptr<Worker>& worker : team_->workers) {
-    worker->join();
-    drained = worker->has_drained() && drained;
+std::expected<Address, std::error_code> Workers::adopt(int fd, OnAccept on_accept, Balance balance,
+                                                       const ListenOptions& options) {
+  SPATE_ASSERT(!team_->is_calling());
+  if (team_->has_stopped()) return std::unexpected(sys::error_code(-ECANCELED));
+  if (const auto error = prepare_listening_socket(fd)) return std::unexpected(error);
+  sys::Descriptor socket(fd);
+  const Address bound = sys_address(socket);
+  if (const auto error = team_->share(socket, std::move(on_accept), balance, options)) {
+    socket.release();
+    return std::unexpected(error);
   }
-  team_->workers.clear();
-  return drained;
+  return bound;
 }
 
 }  // namespace spate

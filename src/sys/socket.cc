@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <sys/sendfile.h>
+#include <sys/stat.h>
 
 #include <charconv>
 #include <cstdlib>
@@ -53,6 +54,13 @@ class PipeSignalTaken {
 };
 
 }  // namespace
+
+long remove_socket_file(const char* path) {
+  struct stat status{};
+  if (const int error = injected(Call::lstat)) return -error;
+  if (::lstat(path, &status) < 0) return result_of(-1);
+  return S_ISSOCK(status.st_mode) ? result_of(::unlink(path)) : -ENOTSOCK;
+}
 
 int take_inherited() {
   const bool for_us = environment_number("LISTEN_PID") == ::getpid();

@@ -139,7 +139,8 @@ inline bool has_no_delay(int fd) {
   return get_option(fd, IPPROTO_TCP, TCP_NODELAY, on) >= 0 && on != 0;
 }
 
-inline long remove_socket_file(const char* path) { return result_of(::unlink(path)); }
+// -ENOTSOCK for what is none, a link to one included: that stays.
+long remove_socket_file(const char* path);
 
 // The descriptors that a service manager has passed on (sd_listen_fds(3)) are numbered from here.
 inline constexpr int kFirstInherited = 3;

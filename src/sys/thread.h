@@ -6,6 +6,8 @@
 #include <cerrno>
 #include <string_view>
 
+#include "sys/clock.h"
+
 namespace spate::sys {
 
 class Thread {
@@ -53,6 +55,12 @@ class ThreadEnd {
 
   bool was_asked_ = false;
 };
+
+// Has this thread sleep: where there is nothing that could be waited for.
+inline void sleep(Nanos span) {
+  const timespec spec = to_timespec(span);
+  ::nanosleep(&spec, nullptr);
+}
 
 // How many processors this process may use; at least 1.
 unsigned processors();

@@ -232,6 +232,49 @@ TEST_F(ClientTimeTest, RefusesWhatIsNoPeer) {
   EXPECT_EQ(moved.state(), Client::State::idle);
 }
 
+TEST_F(ClientTimeTest, IsSafeWhenItIsEmpty) {
+  Client moved = make({});
+  const Client to = std::move(moved);
+  Client fresh;
+  for (Client* empty : {&fresh, &moved}) {
+    empty->connect();
+    empty->disconnect();
+    empty->stop();
+    EXPECT_EQ(empty->state(), Client::State::idle);
+    EXPECT_EQ(empty->attempts(), 0u);
+    EXPECT_EQ(empty->connections(), 0u);
+    EXPECT_EQ(empty->failures(), 0u);
+    EXPECT_FALSE(empty->last_error());
+    EXPECT_EQ(empty->retry_in(), 0s);
+  }
+}
+
+TEST_F(ClientTimeTest, EndsTheOldOneWhenAnotherIsMovedThere) {
+  Client client = make({.jitter = 0});
+  client.connect();
+  Client other = make({.jitter = 0});
+  client = std::move(other);
+  EXPECT_EQ(client.state(), Client::State::idle);
+  EXPECT_EQ(loop_.active_count(), 0);
+  client.connect();
+  Client& same = client;
+  client = std::move(same);
+  EXPECT_EQ(client.state(), Client::State::connecting);
+}
+
+TEST_F(ClientTimeTest, MayBeTimedByAnyDuration) {
+  const ClientOptions options{.connect = {.attempt_delay = Nanos::max()},
+                              .first_delay = Nanos::max(),
+                              .most_delay = Nanos::max(),
+                              .jitter = 0,
+                              .steady_after = Nanos::max()};
+  Client client = make(options);
+  connect_now(client);
+  stream_ = Stream();
+  EXPECT_EQ(client.failures(), 1u);
+  EXPECT_GT(client.retry_in(), std::chrono::years(100));
+}
+
 // ---- with real sockets
 
 class ClientTest : public ::testing::Test {
@@ -346,6 +389,28 @@ TEST_F(ClientTest, MayBeDestroyedInACallbackOfItsStreamAndInANestedRun) {
   client->connect();
   run_until(loop_, [&] { return !client.has_value(); });
   EXPECT_EQ(depth, 3);
+}
+
+TEST_F(ClientTest, IsNotCalledInANestedRunAfterItWasDestroyed) {
+  Listener listener = listen(Address::loopback_ipv4(0));
+  for (const bool is_refused : {false, true}) {
+    const Address address = listener.address();
+    if (is_refused) listener = Listener();
+    std::optional<Client> client;
+    int calls = 0;
+    client = *Client::make(loop_, address,
+                           [&](std::expected<Stream, std::error_code> result) {
+                             ++calls;
+                             client.reset();
+                             result = std::unexpected(std::error_code());
+                             run_turns(loop_, 5);
+                           },
+                           {.first_delay = 0ms});
+    client->connect();
+    run_until(loop_, [&] { return calls == 1; });
+    run_turns(loop_, 5);
+    EXPECT_EQ(calls, 1);
+  }
 }
 
 TEST_F(ClientTest, MayLoseItsLoop) {

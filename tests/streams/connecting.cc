@@ -4,6 +4,7 @@
 #include <list>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "spate/net/connect.h"
 #include "spate/net/listener.h"
@@ -131,6 +132,15 @@ TEST_F(ConnectingTest, SaysWhyThereIsNoAddress) {
   EXPECT_EQ(connect_to("empty.test", 80), text_of(NameError::no_address));
 }
 
+TEST_F(ConnectingTest, DoesNotTakeAFailureForNoAddress) {
+  for (const Nanos delay : {0ms, 10ms}) {  // Whichever answer comes first.
+    server_.names["four.fails"] = {.ipv4_code = 2, .ipv6_delay = 10ms - delay, .ipv4_delay = delay};
+    server_.names["six.fails"] = {.ipv6_code = 2, .ipv6_delay = 10ms - delay, .ipv4_delay = delay};
+    EXPECT_EQ(connect_to("four.fails", 80), text_of(NameError::server_failure));
+    EXPECT_EQ(connect_to("six.fails", 80), text_of(NameError::server_failure));
+  }
+}
+
 TEST_F(ConnectingTest, SaysWhatTheLastAddressSaid) {
   Address nobody;
   {
@@ -204,6 +214,38 @@ TEST_F(ConnectingTest, MayBeDestroyedInsideItsCallback) {
   }
 }
 
+TEST_F(ConnectingTest, HasOneResultThoughItsCallbackRunsTheLoop) {
+  Listener listener = listen(Address::any_ipv6(0));
+  for (const bool is_destroyed : {false, true}) {
+    for (const std::string_view name : {"both.test", "::1", "nobody.test", "silent.test", ""}) {
+      std::optional<Connecting> connecting;
+      int calls = 0;
+      bool is_over = false;
+      connecting.emplace(connect(loop_, name, listener.address().port(),
+                                 [&](std::expected<Stream, std::error_code>) {
+                                   ++calls;
+                                   if (is_destroyed) connecting.reset();
+                                   run_turns(loop_, 5);
+                                   connecting.reset();
+                                   run_turns(loop_, 5);
+                                   is_over = true;
+                                 },
+                                 {.timeout = 100ms}));
+      run_until(loop_, [&] { return is_over; });
+      EXPECT_EQ(calls, 1) << name;
+    }
+  }
+}
+
+TEST_F(ConnectingTest, MayBeGivenAnyDuration) {
+  Listener listener = listen(Address::loopback_ipv4(0));
+  const std::uint16_t port = listener.address().port();
+  const ConnectOptions options{
+      .timeout = Nanos::max(), .attempt_delay = Nanos::max(), .resolution_delay = Nanos::max()};
+  EXPECT_EQ(connect_to("both.test", port, options), "127.0.0.1");
+  EXPECT_EQ(connect_to("127.0.0.1", port, options), "127.0.0.1");
+}
+
 TEST_F(ConnectingTest, StopsAskingWhenItIsConnected) {
   Listener listener = listen(Address::loopback_ipv6(0));
   server_.names["half.test"] = {.ipv6 = {"::1"}, .ipv4 = {"127.0.0.1"}, .ipv4_delay = 1h};
@@ -259,6 +301,8 @@ TEST_F(ConnectingTest, SurvivesRandomConnectingAndCancelling) {
   EXPECT_GT(results_, 0);
 }
 
+// An address that is known is connected to, or the error is what the kernel said; for a name it may
+// also be that nobody could be asked. What only the questions need does not concern the address.
 TEST_F(ConnectingTest, HasOneResultWhateverBefallsItsSockets) {
   Listener listener = listen(Address::any_ipv6(0));
   const std::uint16_t port = listener.address().port();
@@ -268,10 +312,29 @@ TEST_F(ConnectingTest, HasOneResultWhateverBefallsItsSockets) {
       sys::FaultPlan plan;
       plan.fail_share(call, 0.4, error, 5);
       const sys::FaultScope scope(plan);
-      const int before = results_;
-      const Connecting one = connect(loop_, "both.test", port, keep(), {.timeout = 500ms});
-      const Connecting two = connect(loop_, "127.0.0.1", port, keep(), {.timeout = 500ms});
-      run_until(loop_, [&] { return results_ == before + 2; });
+      std::vector<Stream::Made> by_name;
+      std::vector<Stream::Made> by_address;
+      const auto note = [](std::vector<Stream::Made>& made) {
+        return [&made](Stream::Made result) { made.push_back(std::move(result)); };
+      };
+      const Connecting one = connect(loop_, "both.test", port, note(by_name), {.timeout = 500ms});
+      const Connecting two =
+          connect(loop_, "127.0.0.1", port, note(by_address), {.timeout = 500ms});
+      run_until(loop_, [&] { return by_name.size() == 1 && by_address.size() == 1; });
+      run_turns(loop_, 3);
+      ASSERT_EQ(by_name.size() + by_address.size(), 2u);
+      const bool is_pretended = call == sys::Call::connect && error == EINTR;
+      for (const Stream::Made* made : {&by_name[0], &by_address[0]}) {
+        if (*made && !is_pretended) EXPECT_EQ((*made)->peer_address().port(), port);
+      }
+      const bool is_asking_only = call == sys::Call::send || call == sys::Call::receive;
+      if (!by_address[0]) EXPECT_EQ(by_address[0].error().value(), is_asking_only ? 0 : error);
+      if (!by_name[0]) {
+        const std::error_code why = by_name[0].error();
+        EXPECT_TRUE(why.category() == name_category() || why == Error::connect_timeout ||
+                    why.value() == error)
+            << why.message();
+      }
     }
   }
 }

@@ -176,6 +176,16 @@ TEST_F(ResolvingTest, TellsFailuresApart) {
   EXPECT_STREQ(name_category().name(), "spate.names");
 }
 
+// One family has no address, and nobody knows about the other: there may be one.
+TEST_F(ResolvingTest, DoesNotTakeAFailureForNoAddress) {
+  server_.names["four.fails"] = {.ipv4_code = 2};
+  server_.names["six.fails"] = {.ipv6_code = 2};
+  for (const std::string_view name : {"four.fails", "six.fails"})
+    EXPECT_EQ(error_of(name), NameError::server_failure) << name;
+  server_.names["six.fails"] = {.ipv4 = {"192.0.2.1"}, .ipv6_code = 2};
+  EXPECT_EQ(addresses_of("six.fails"), Texts{"192.0.2.1:80"});
+}
+
 TEST_F(ResolvingTest, GivesUpWhenNoServerAnswers) {
   NameServer second(loop_);
   second.names["silent.test"] = {.is_silent = true};
@@ -362,6 +372,28 @@ TEST_F(ResolvingTest, MayBeDestroyedInsideItsCallback) {
                               {.timeout = 30ms}));
     run_until(loop_, [&] { return calls == 1; });
     EXPECT_FALSE(resolving.has_value());
+  }
+}
+
+TEST_F(ResolvingTest, HasOneResultThoughItsCallbackRunsTheLoop) {
+  for (const bool is_destroyed : {false, true}) {
+    for (const std::string_view name : {"both.test", "nobody.test", "::1", "", "silent.test"}) {
+      std::optional<Resolving> resolving;
+      int calls = 0;
+      bool is_over = false;
+      resolving.emplace(resolve(loop_, name, 80,
+                                [&](std::expected<std::vector<Address>, std::error_code>) {
+                                  ++calls;
+                                  if (is_destroyed) resolving.reset();
+                                  turn();
+                                  resolving.reset();
+                                  turn();
+                                  is_over = true;
+                                },
+                                {.timeout = 30ms}));
+      run_until(loop_, [&] { return is_over; });
+      EXPECT_EQ(calls, 1) << name;
+    }
   }
 }
 

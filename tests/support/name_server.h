@@ -26,6 +26,8 @@ struct NameEntry {
   std::vector<std::string> ipv4{};
   std::string alias{};  // The name has the addresses of this one.
   int code = 0;         // 2 for a failure, 3 for no such host, 5 for a refusal.
+  int ipv4_code = 0;    // Instead, for IPv4 alone.
+  int ipv6_code = 0;
   Nanos ipv6_delay{0};
   Nanos ipv4_delay{0};
   bool is_silent = false;
@@ -211,7 +213,9 @@ class NameServer {
     unsigned count = 0;
     const Text records = is_cut ? Text() : records_of(entry, Text("\xc0\x0c", 2), type, count);
     if (entry.is_nonsense) ++count;
-    const unsigned flags = 0x8180u | static_cast<unsigned>(entry.code) | (is_cut ? 0x200u : 0);
+    const int own_code = type == kAaaa ? entry.ipv6_code : entry.ipv4_code;
+    const auto code = static_cast<unsigned>(own_code != 0 ? own_code : entry.code);
+    const unsigned flags = 0x8180u | code | (is_cut ? 0x200u : 0);
     return Text(question.substr(0, 2)) + number(flags) + number(1) + number(count) + number(0) +
            number(0) + Text(question.substr(12)) + records;
   }

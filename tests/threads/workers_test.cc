@@ -11,81 +11,10 @@
 #include <thread>
 #include <vector>
 
-#include "spate/net/connect.h"
-#include "spate/net/workers.h"
-#include "spate/timer.h"
+#include "threads/workers_harness.h"
 
-namespace spate {
+namespace spate::testing {
 namespace {
-
-using namespace std::chrono_literals;
-
-// Echoes until the peer ends; owns itself.
-class Echo final : public StreamHandler {
- public:
-  static inline std::atomic<int> alive{0};
-
-  explicit Echo(Stream stream) : stream_(std::move(stream)) {
-    ++alive;
-    stream_.start(*this);
-  }
-  std::size_t on_data(Bytes bytes) override {
-    stream_.write(bytes);
-    return bytes.size();
-  }
-  void on_closed(std::error_code) override { delete this; }
-
- private:
-  ~Echo() { --alive; }
-  Stream stream_;
-};
-
-// Connects, sends, waits for the echo, and keeps the connection.
-class Client final : public StreamHandler {
- public:
-  Client(Loop& loop, const Address& address, int& echoed) : echoed_(echoed) {
-    connecting_ = connect(loop, address, [this](std::expected<Stream, std::error_code> made) {
-      ASSERT_TRUE(made) << made.error().message();
-      stream_ = std::move(*made);
-      stream_.start(*this);
-      stream_.write("hello");
-    });
-  }
-  std::size_t on_data(Bytes bytes) override {
-    received_ += text_of(bytes);
-    if (is_served()) ++echoed_;
-    return bytes.size();
-  }
-  bool is_served() const { return received_ == "hello"; }
-  void on_closed(std::error_code) override { ++closed; }
-  int closed = 0;
-
- private:
-  int& echoed_;
-  Connecting connecting_;
-  Stream stream_;
-  std::string received_;
-};
-
-class WorkersTest : public ::testing::TestWithParam<Balance> {
- protected:
-  void run_until(const std::function<bool()>& done) {
-    bool late = false;
-    Timer limit(*loop_, [&late] { late = true; });
-    limit.start(5s);
-    Timer look(*loop_, [] {});  // What other threads do wakes nobody here.
-    look.start(2ms, 2ms);
-    while (!done() && !late) loop_->run(Run::once);
-    EXPECT_TRUE(done());
-  }
-  std::size_t connections(const Workers& workers) {
-    std::size_t sum = 0;
-    for (unsigned i = 0; i < workers.count(); ++i) sum += workers.connections(i);
-    return sum;
-  }
-
-  std::unique_ptr<Loop> loop_ = *Loop::create();
-};
 
 INSTANTIATE_TEST_SUITE_P(Balances, WorkersTest,
                          ::testing::Values(Balance::reuse_port, Balance::round_robin,
@@ -94,9 +23,7 @@ INSTANTIATE_TEST_SUITE_P(Balances, WorkersTest,
 TEST_P(WorkersTest, ShareConnectionsOut) {
   Workers::Made workers = Workers::start({.threads = 3});
   ASSERT_TRUE(workers);
-  const auto address = (*workers)->listen(
-      Address::loopback_ipv4(0), [](Stream stream, const Address&) { new Echo(std::move(stream)); },
-      GetParam());
+  const auto address = (*workers)->listen(Address::loopback_ipv4(0), kEcho, GetParam());
   ASSERT_TRUE(address) << address.error().message();
   int echoed = 0;
   std::list<Client> clients;
@@ -119,9 +46,8 @@ TEST_P(WorkersTest, ShareConnectionsOut) {
 TEST_P(WorkersTest, HoldNoMoreConnectionsThanTheyMay) {
   Workers::Made workers = Workers::start({.threads = 2});
   ASSERT_TRUE(workers);
-  const auto address = (*workers)->listen(
-      Address::loopback_ipv4(0), [](Stream stream, const Address&) { new Echo(std::move(stream)); },
-      GetParam(), {.most_connections = 4});
+  const auto address =
+      (*workers)->listen(Address::loopback_ipv4(0), kEcho, GetParam(), {.most_connections = 4});
   ASSERT_TRUE(address);
   int echoed = 0;
   std::list<Client> clients;
@@ -296,4 +222,4 @@ TEST(Workers, SayWhyTheyCannotListen) {
 }
 
 }  // namespace
-}  // namespace spate
+}  // namespace spate::testing

@@ -54,10 +54,12 @@ class SPATE_EXPORT Client {
     waiting,     // For the next attempt.
   };
 
+  // Connects to nobody: idle, and telling it anything does nothing.
   Client() = default;
   Client(Client&& other) noexcept : reconnector_(std::exchange(other.reconnector_, nullptr)) {}
   Client& operator=(Client&& other) noexcept {
-    std::swap(reconnector_, other.reconnector_);
+    Client moved(std::move(other));
+    std::swap(reconnector_, moved.reconnector_);  // The old one goes now, not with `other`.
     return *this;
   }
   ~Client();
@@ -91,6 +93,7 @@ class SPATE_EXPORT Client {
 
  private:
   explicit Client(Reconnector* reconnector) : reconnector_(reconnector) {}
+  Reconnector* own() const;
 
   Reconnector* reconnector_ = nullptr;
 };

@@ -1,7 +1,8 @@
 // Listener: waits for connections at an address and hands each over as a Stream.
 //
-// Ownership: a handle, as Stream. Destroying it stops listening; connections that were handed over
-// stay. The loop may be destroyed first.
+// Ownership: a handle, as Stream. Destroying it stops listening at once, and resets those who wait
+// in the backlog; close() hands them over first. Connections that were handed over stay. The loop
+// may be destroyed first.
 // Threads: the loop's thread only.
 // Inside the callback: everything, destroying the Listener included. The Stream is the callback's:
 // it is closed unless it is moved somewhere.
@@ -32,7 +33,7 @@ class Acceptor;
 
 struct ListenOptions {
   int backlog = 4096;                       // Newcomers that may wait; the kernel bounds it.
-  int accepts_per_turn = 64;                // At least 1.
+  int accepts_per_turn = 64;                // Less than 1 counts as 1.
   std::size_t most_connections = SIZE_MAX;  // That many open ones of this listener, then it rests.
   bool reuse_port = false;                  // Several listeners share the port, one a worker.
   bool v6_only = false;                     // An IPv6 address takes no IPv4.
@@ -47,10 +48,12 @@ class SPATE_EXPORT Listener {
   using OnAccept = std::move_only_function<void(Stream stream, const Address& peer)>;
   using Made = std::expected<Listener, std::error_code>;
 
+  // Listens to nobody, as a closed one: telling it anything does nothing.
   Listener() = default;
   Listener(Listener&& other) noexcept : acceptor_(std::exchange(other.acceptor_, nullptr)) {}
   Listener& operator=(Listener&& other) noexcept {
-    std::swap(acceptor_, other.acceptor_);
+    Listener moved(std::move(other));
+    std::swap(acceptor_, moved.acceptor_);  // The old one goes now, not with `other`.
     return *this;
   }
   ~Listener();
@@ -60,7 +63,7 @@ class SPATE_EXPORT Listener {
   static Made listen(Loop& loop, const Address& address, OnAccept on_accept,
                      const ListenOptions& options = {});
   // Takes over a socket that listens already, and leaves its options as they are. Errors: ENOTSOCK,
-  // EBADF, ENOMEM; `fd` is still the caller's then.
+  // EBADF, EINVAL if it does not listen, ENOMEM; `fd` is still the caller's then.
   static Made adopt(Loop& loop, int fd, OnAccept on_accept, const ListenOptions& options = {});
   // The listening sockets that a service manager has passed to this process (systemd's socket
   // activation: LISTEN_PID, LISTEN_FDS); close-on-exec from here on. Once.
@@ -70,8 +73,19 @@ class SPATE_EXPORT Listener {
   void pause();
   void resume();
 
+  // Stops listening in good order: those who wait in the backlog, `backlog` of them at most, are
+  // still handed over, in the loop's next turn, paused or not; then the socket is closed, which
+  // resets who is left. Once `most_connections` are open, no more are taken. Whose first packet is
+  // under way just then may find itself reset: to lose nobody, give the socket away.
+  void close();
+  // Gives the listening socket away, with all who wait, to another loop or process that adopts it:
+  // close-on-exec and non-blocking. The Listener is empty then. Errors: EBADF if it is not open.
+  std::expected<int, std::error_code> release();
+
+  // Until close() is done.
+  bool is_open() const { return fd() >= 0; }
   Address address() const;
-  int fd() const;
+  int fd() const;  // -1 if it is not open.
   // Handed over so far, and how many of those are still open.
   std::uint64_t accepted() const;
   std::size_t connections() const;
@@ -80,6 +94,7 @@ class SPATE_EXPORT Listener {
 
  private:
   explicit Listener(Acceptor* acceptor) : acceptor_(acceptor) {}
+  Acceptor* own() const;
 
   Acceptor* acceptor_ = nullptr;
 };

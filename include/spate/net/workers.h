@@ -3,9 +3,13 @@
 //
 // Ownership: the Workers own their threads and loops; destroying them stops both, at once unless
 // stop() has been called before. What the user's callbacks have made on a worker's loop is theirs,
-// and must be gone or be closed by then: a Stream outlives its loop as a closed one.
-// Threads: the functions here are for the thread that made the Workers, post() and loop() for any.
+// and must be gone or be closed by the end of stop(): a Stream that is left is closed then.
+// Threads: listen(), adopt(), stop() and destroying are for one thread at a time that is none of
+// the workers', which is asserted: a worker would wait for itself. The other functions are for any
+// thread, after stop(), too.
 // A callback that is given to listen() is called on the workers' threads, on several at once.
+// Inside it everything is allowed that a loop allows; Loop::stop() ends nested runs, not the
+// worker.
 #pragma once
 
 #include <cstddef>
@@ -52,28 +56,41 @@ class SPATE_EXPORT Workers {
   ~Workers();
 
   unsigned count() const;
-  // `worker` is less than count(). Any thread, for what a Loop allows any thread.
+  // `worker` is less than count(). For what a Loop allows any thread; it is there until the Workers
+  // are destroyed, but calls nothing any more once stop() is done.
   Loop& loop(unsigned worker) const;
   // Which worker's loop it is: the number by which a worker's own state is found. count() if
-  // nobody's. Any thread.
+  // nobody's.
   unsigned index_of(const Loop& loop) const;
-  // Calls `task` on that worker's thread. False when memory runs out.
-  bool post(unsigned worker, Task task) { return loop(worker).post(std::move(task)); }
-  // Calls `task` on each. False when memory runs out; some may be called all the same.
+  // Calls `task` on that worker's thread. False, and the task destroyed, when memory runs out or
+  // the worker has ended. One that is posted while it ends may be destroyed uncalled, with the
+  // Workers at the latest.
+  bool post(unsigned worker, Task task);
+  // Calls `task` on each. False as above; some may be called all the same.
   bool post_to_all(const OnLoop& task);
 
   // Listens, and hands each connection to a worker. `on_accept` is called on that worker's
   // thread, and owns the Stream. `most_connections` is for all workers together; with reuse_port
   // each may take one more before it rests. Port 0 has the kernel choose one; the address says
-  // which. Errors: Listener::listen()'s.
+  // which. Errors: Listener::listen()'s; ECANCELED after stop().
   std::expected<Address, std::error_code> listen(const Address& address, OnAccept on_accept,
                                                  Balance balance = Balance::reuse_port,
                                                  const ListenOptions& options = {});
-  // Open connections that listen() has handed to a worker.
+  // The same with a socket that listens already: from a service manager, or from the process that
+  // this one follows (Listener::inherited()). The first worker accepts for all; reuse_port means
+  // round_robin here. Errors: Listener::adopt()'s, with which `fd` is still the caller's; ECANCELED
+  // after stop().
+  std::expected<Address, std::error_code> adopt(int fd, OnAccept on_accept,
+                                                Balance balance = Balance::round_robin,
+                                                const ListenOptions& options = {});
+  // Open connections that listen() has handed to a worker; none after stop().
   std::size_t connections(unsigned worker) const;
 
   // Stops listening, calls `on_drain` on each worker (to have its sessions end), and waits until
-  // all connections are closed, for `grace` at most. Then the threads end. True if all were closed.
+  // all connections are closed, for `grace` at most. Then the threads end. True if all were closed;
+  // the same again if it is called again.
+  // Who waits in the backlog is served first, as by Listener::close(), and is there when `on_drain`
+  // is called. Without grace, all are reset, and `on_drain` is not called.
   bool stop(Nanos grace, const OnLoop& on_drain = {});
 
  private:

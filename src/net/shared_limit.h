@@ -1,0 +1,56 @@
+// SharedLimit: how many connections of one service several threads may have together. Who finds it
+// reached rests, and is told to go on when somebody has left. Any thread.
+//
+// The count and the mark that somebody rests are one word. So nobody can leave between the two
+// unnoticed, and the mark is there only while there is no room.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace spate {
+
+class SharedLimit {
+ public:
+  explicit SharedLimit(std::size_t most) : most_(most) {}
+
+  // One more. True if there is no room for another: then the caller rests.
+  bool enter() {
+    std::uint64_t state = state_.load(std::memory_order_relaxed);
+    while (!become(state, marked(state + kOne))) {
+    }
+    return !has_room(state + kOne);
+  }
+  // One less. True if that has made room while somebody rested: all who rest are to be told.
+  bool leave() {
+    std::uint64_t state = state_.load(std::memory_order_relaxed);
+    while (!become(state, has_room(state - kOne) ? (state - kOne) & ~kRests : state - kOne)) {
+    }
+    return (state & kRests) != 0 && has_room(state - kOne);
+  }
+  // True if there is still no room: then the caller rests on.
+  bool rests_on() {
+    std::uint64_t state = state_.load(std::memory_order_relaxed);
+    while (!become(state, marked(state))) {
+    }
+    return !has_room(state);
+  }
+
+ private:
+  static constexpr std::uint64_t kRests = 1;
+  static constexpr std::uint64_t kOne = 2;
+
+  bool has_room(std::uint64_t state) const { return state / kOne < most_; }
+  std::uint64_t marked(std::uint64_t state) const {
+    return has_room(state) ? state : state | kRests;
+  }
+  bool become(std::uint64_t& state, std::uint64_t next) {
+    return state_.compare_exchange_weak(state, next);
+  }
+
+  const std::size_t most_;
+  std::atomic<std::uint64_t> state_{0};
+};
+
+}  // namespace spate
