@@ -10,6 +10,7 @@
 #include <span>
 
 #include "net/deadlines.h"
+#include "net/loans.h"
 #include "net/packet_batch.h"
 #include "net/slab.h"
 #include "net/socket_transport.h"
@@ -39,9 +40,8 @@ class Net {
   // arrival, of whichever connection.
   std::span<std::byte> arrivals() { return {arrivals_.get(), kArrivals}; }
   WriteGather& gather() { return gather_; }
-  // Made for the first datagram socket. False when memory runs out.
-  bool open_packets();
-  PacketBatch& packets() { return *packets_; }
+  // Opened for the first datagram socket.
+  Loans<PacketBatch>& packets() { return packets_; }
   // Made when it is first asked for. nullptr when memory runs out.
   Resolver* resolver();
 
@@ -77,7 +77,7 @@ class Net {
   FileTransport files_{*this};
   std::unique_ptr<std::byte[]> arrivals_;
   WriteGather gather_;
-  std::unique_ptr<PacketBatch> packets_;
+  Loans<PacketBatch> packets_;
   Deadlines deadlines_;
   std::unique_ptr<Resolver> resolver_;
   TimerNode timer_{};  // Direct: it only queues `due_`, in which connections are looked at.
