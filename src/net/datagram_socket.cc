@@ -4,7 +4,9 @@
 #include <cerrno>
 #include <new>
 
+#include "core/ownership.h"
 #include "net/net.h"
+#include "spate/assert.h"
 #include "sys/descriptor.h"
 
 namespace spate {
@@ -66,7 +68,16 @@ DatagramSocket::DatagramSocket(Net& net, sys::Descriptor socket, const DatagramO
 
 DatagramSocket::~DatagramSocket() { net_.leave(); }
 
+// By this thread.
+bool DatagramSocket::may_be_used() const { return !net_.is_alive() || may_touch(net_.loop()); }
+
+int DatagramSocket::fd() const {
+  SPATE_ASSERT(may_be_used());
+  return socket_.get();
+}
+
 void DatagramSocket::abandon() {
+  SPATE_ASSERT(may_be_used());
   io_.stop_closing();
   resting_.stop();
   socket_ = sys::Descriptor();
@@ -85,6 +96,7 @@ void DatagramSocket::resume() { watch(io_.events() | Events::read); }
 // ---- watching
 
 void DatagramSocket::watch(Events events) {
+  SPATE_ASSERT(may_be_used());
   if (!net_.is_alive()) return;
   if (!any(events)) io_.stop();
   io_.modify(events);
@@ -163,6 +175,7 @@ std::error_code DatagramSocket::refused(long result) {
 }
 
 std::error_code DatagramSocket::send(Bytes bytes, const Address* peer) {
+  SPATE_ASSERT(may_be_used());
   if (peer != nullptr) {
     if (const std::error_code error = wrong_with(*peer)) return error;
   }
@@ -174,6 +187,7 @@ std::error_code DatagramSocket::send(Bytes bytes, const Address* peer) {
 }
 
 std::size_t DatagramSocket::send(std::span<const Outgoing> packets, std::error_code& error) {
+  SPATE_ASSERT(may_be_used());
   error.clear();
   std::size_t sent = 0;
   while (sent < packets.size() && !error) sent += send_some(packets.subspan(sent), error);
@@ -202,6 +216,7 @@ std::size_t DatagramSocket::send_some(std::span<const Outgoing> packets, std::er
 std::expected<std::size_t, std::error_code> DatagramSocket::send_segments(Bytes bytes,
                                                                           std::size_t segment,
                                                                           const Address& peer) {
+  SPATE_ASSERT(may_be_used());
   constexpr std::size_t kLongest = 65507;    // Of a packet.
   constexpr std::size_t kMostBytes = 65000;  // Of packets that are joined; no more than kBatch.
   if (segment == 0 || segment > kLongest) return std::unexpected(sys::error_code(-EINVAL));

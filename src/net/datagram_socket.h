@@ -23,7 +23,7 @@ class DatagramSocket final : private Abandonable<DatagramSocket> {
   void start(DatagramHandler& handler);
   void pause();
   void resume();
-  int fd() const { return socket_.get(); }
+  int fd() const;
 
   std::error_code send(Bytes bytes, const Address* peer);
   std::size_t send(std::span<const Outgoing> packets, std::error_code& error);
@@ -40,6 +40,7 @@ class DatagramSocket final : private Abandonable<DatagramSocket> {
   DatagramSocket(Net& net, sys::Descriptor socket, const DatagramOptions& options);
   ~DatagramSocket();
 
+  bool may_be_used() const;
   void watch(Events events);
   void rest();
   void look_again();
