@@ -92,9 +92,13 @@ TEST_F(DatagramTest, TellsWhereAPacketWasSentToAndItsMark) {
   receiver.start(log_);
   EXPECT_FALSE(sender.set_ecn(Ecn::capable_0));
   EXPECT_FALSE(sender.send(bytes_of("x"), receiver.local_address()));
-  run_until(loop_, [&] { return log_.texts.size() == 1; });
+  const int urgent = 0xb8 | 1;  // The mark is two bits of eight.
+  ASSERT_EQ(::setsockopt(sender.fd(), IPPROTO_IP, IP_TOS, &urgent, sizeof(urgent)), 0);
+  EXPECT_FALSE(sender.send(bytes_of("x"), receiver.local_address()));
+  run_until(loop_, [&] { return log_.texts.size() == 2; });
   EXPECT_EQ(log_.all[0].local.host(), "127.0.0.1");
   EXPECT_EQ(log_.all[0].ecn, Ecn::capable_0);
+  EXPECT_EQ(log_.all[1].ecn, Ecn::capable_1);
 }
 
 TEST_F(DatagramTest, HearsOnlyItsPeerOnceConnectedAndOfItsAbsence) {
