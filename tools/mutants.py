@@ -279,12 +279,13 @@ class Tree:
 
     def find(self, mutant):
         """Which test finds it: None if none does. Raises ValueError if it does not build."""
-        source = read(self.root, mutant.file)
+        source = read(self.source, mutant.file)
         try:
             self.write(mutant.file, mutant.applied_to(source).encode())
             built = self.make()
             if not built.passed:
-                raise ValueError(built.output)
+                errors = [line for line in built.output.split("\n") if "error:" in line]
+                raise ValueError("\n".join(errors[:5]) or built.output)
             tries = [(label, mutant.filter) for label in mutant.labels if mutant.filter]
             for label, pattern in tries + [(label, None) for label in mutant.labels]:
                 done = self.test(label, SLOWER * self.seconds[label] + PATIENCE, pattern)

@@ -61,6 +61,7 @@ DatagramSocket::DatagramSocket(Net& net, sys::Descriptor socket, const DatagramO
       shape_(shape_of(options)),
       io_(net.loop(), socket_.get(), Events::none, bind<&DatagramSocket::on_ready>(this)),
       resting_(net.loop(), bind<&DatagramSocket::look_again>(this)),
+      retry_(net.loop(), bind<&DatagramSocket::tell_of_room>(this)),
       family_(sys::domain_of(socket_.get())),
       can_join_(sys::is_udp(socket_.get())) {
   net_.enter();
@@ -80,6 +81,7 @@ void DatagramSocket::abandon() {
   SPATE_ASSERT(may_be_used());
   io_.stop_closing();
   resting_.stop();
+  retry_.stop();
   socket_ = sys::Descriptor();
   handler_ = nullptr;
   Abandonable::abandon();
@@ -129,7 +131,7 @@ void DatagramSocket::on_ready(Events events) {
   if (!io_.is_active()) return on_refused(io_.error());
   if (any(events & io_.events() & Events::write)) {
     watch(io_.events() & ~Events::write);
-    if (!tell([](DatagramHandler& handler) { handler.on_writable(); })) return;
+    if (!tell_of_room()) return;
   }
   if (any(events & io_.events() & Events::read)) receive();
 }
@@ -168,10 +170,22 @@ std::error_code DatagramSocket::wrong_with(const Address& peer) const {
   return sys::error_code(-EINVAL);
 }
 
-// Notes that the kernel has no room, and has the handler told when it has.
-std::error_code DatagramSocket::refused(long result) {
-  if (is_full(result)) watch(io_.events() | Events::write);
+// What the kernel has answered; if it has no room, the handler is told when it has.
+std::error_code DatagramSocket::settle(long result) {
+  if (result >= 0) had_room_ = false;
+  if (is_full(result) && net_.is_alive()) wait_for_room();
   return sys::error_code(result);
+}
+
+// A unix socket that is not connected is always writable, and so is one whose device is busy: who
+// has been told so, and was refused again, would be told again in every turn.
+void DatagramSocket::wait_for_room() {
+  if (!had_room_ || !retry_.start(kRetry)) watch(io_.events() | Events::write);
+}
+
+bool DatagramSocket::tell_of_room() {
+  had_room_ = true;
+  return tell([](DatagramHandler& handler) { handler.on_writable(); });
 }
 
 std::error_code DatagramSocket::send(Bytes bytes, const Address* peer) {
@@ -183,7 +197,7 @@ std::error_code DatagramSocket::send(Bytes bytes, const Address* peer) {
   const msghdr message = message_of(part, peer);
   long result = -EINTR;
   while (result == -EINTR) result = sys::send_message(socket_.get(), message);
-  return result < 0 ? refused(result) : std::error_code();
+  return settle(result);
 }
 
 std::size_t DatagramSocket::send(std::span<const Outgoing> packets, std::error_code& error) {
@@ -209,8 +223,8 @@ std::size_t DatagramSocket::send_some(std::span<const Outgoing> packets, std::er
   if (count == 0) return error = wrong, 0;
   const long result = sys::send_messages(socket_.get(), {messages, count});
   if (result == -EINTR) return 0;
-  if (result < 0) return error = refused(result), 0;
-  return static_cast<std::size_t>(result);
+  error = settle(result);
+  return error ? 0 : static_cast<std::size_t>(result);
 }
 
 std::expected<std::size_t, std::error_code> DatagramSocket::send_segments(Bytes bytes,
@@ -238,10 +252,10 @@ std::size_t DatagramSocket::send_part(Bytes bytes, std::size_t segment, const Ad
   iovec part = vector_of(bytes);
   const long result =
       sys::send_joined(socket_.get(), message_of(part, &peer), static_cast<std::uint16_t>(segment));
-  if (result >= 0) return bytes.size();
   if (result == -EINTR) return 0;
   if (may_be_for_joining(result)) return send_one_by_one(bytes, segment, peer, error);
-  return error = refused(result), 0;
+  error = settle(result);
+  return error ? 0 : bytes.size();
 }
 
 std::size_t DatagramSocket::send_one_by_one(Bytes bytes, std::size_t segment, const Address& peer,

@@ -36,6 +36,8 @@ class DatagramSocket final : private Abandonable<DatagramSocket> {
   static constexpr std::size_t kBatch = 64;  // Packets that one call to the kernel takes.
   // How long watching rests when the kernel refuses it, or there is no memory for it.
   static constexpr Nanos kRest{50'000'000};
+  // How long a packet waits that was refused although the kernel had said that there is room.
+  static constexpr Nanos kRetry{1'000'000};
 
   DatagramSocket(Net& net, sys::Descriptor socket, const DatagramOptions& options);
   ~DatagramSocket();
@@ -51,7 +53,9 @@ class DatagramSocket final : private Abandonable<DatagramSocket> {
   bool tell(Function function);
 
   std::error_code wrong_with(const Address& peer) const;
-  std::error_code refused(long result);
+  std::error_code settle(long result);
+  void wait_for_room();
+  bool tell_of_room();
   std::size_t send_some(std::span<const Outgoing> packets, std::error_code& error);
   std::size_t send_part(Bytes bytes, std::size_t segment, const Address& peer,
                         std::error_code& error);
@@ -64,9 +68,11 @@ class DatagramSocket final : private Abandonable<DatagramSocket> {
   DatagramHandler* handler_ = nullptr;
   Io io_;  // Its events are those that are wanted, also while watching rests.
   Timer resting_;
+  Timer retry_;
   const int family_;
-  const bool can_join_;   // The kernel may split what send_segments() gives it.
-  bool is_told_ = false;  // The handler knows that watching is refused.
+  const bool can_join_;    // The kernel may split what send_segments() gives it.
+  bool is_told_ = false;   // The handler knows that watching is refused.
+  bool had_room_ = false;  // The handler was told that there is room, and has sent nothing since.
 };
 
 }  // namespace spate

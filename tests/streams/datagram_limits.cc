@@ -244,6 +244,34 @@ TEST_F(DatagramLimitsTest, TellsEachTimeWhenItIsWorthTryingAgain) {
   EXPECT_EQ(log_.writable, refused);
 }
 
+// Such a socket is always writable, says the kernel.
+TEST_F(DatagramLimitsTest, DoesNotSpinWhileAPeerTakesNothing) {
+  Datagram receiver = open_at(own_name("r"));
+  Datagram sender = open_at(own_name("s"));
+  const Address to = receiver.local_address();
+  bool is_waiting = true;
+  int sent = 0;
+  Collector writer;
+  writer.when_writable = [&] {
+    while (is_waiting && !sender.send(bytes_of("x"), to)) ++sent;
+  };
+  sender.start(writer);
+  while (!sender.send(bytes_of("x"), to)) ++sent;
+  const int room = sent;
+  const std::uint64_t before = loop_.iteration();
+  bool over = false;
+  Timer end(loop_, [&] { over = true; });
+  ASSERT_TRUE(end.start(std::chrono::milliseconds(100)));
+  while (!over) loop_.run(Run::once);
+  EXPECT_LT(loop_.iteration() - before, 250u);
+  EXPECT_GT(writer.writable, 1);
+  EXPECT_EQ(sent, room);
+  receiver.start(log_);
+  run_until(loop_, [&] { return sent >= 3 * room; });
+  is_waiting = false;
+  run_until(loop_, [&] { return log_.texts.size() == static_cast<std::size_t>(sent); });
+}
+
 TEST_F(DatagramLimitsTest, SendsAgainWhatWasInterrupted) {
   Datagram receiver = open();
   Datagram sender = open();

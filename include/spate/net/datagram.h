@@ -53,7 +53,8 @@ class SPATE_EXPORT DatagramHandler {
   // kernel will not watch the descriptor (ERANGE: the number is too high for the select backend).
   // The socket goes on: watching is tried again every 50 ms, and its refusal is told once.
   virtual void on_error(std::error_code) {}
-  // After a send that was refused with EAGAIN or ENOBUFS.
+  // After a send that was refused with EAGAIN or ENOBUFS. Where the kernel cannot say when there is
+  // room (unix sockets that are not connected), a millisecond after each refusal but the first.
   virtual void on_writable() {}
 
  protected:
