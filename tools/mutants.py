@@ -14,8 +14,8 @@ Each file tests/mutants/<area>-<short-name>.mutant is a bug:
     ---
     the changed lines
 
-`tests` are the labels of ctest whose tests should find it, the likeliest first. With `filter`, those
-tests of theirs are tried first, and all of the labels only if it survived them. A line
+`tests` are the labels of ctest whose tests should find it, the likeliest first. With `filter`,
+those tests of theirs are tried first, and all of the labels only if it survived them. A line
 `survives: reason` says that no test is meant to find it.
 
 The checkout is never touched: each bug is put into a copy in build/mutants, with the tests' library
@@ -174,7 +174,7 @@ def filtered(command, pattern, left_out):
 
 
 def commands_of(tests, label):
-    """From ctest's list of tests: what has to be run for a label. GoogleTest's programs once each."""
+    """From ctest's list of tests, what to run for a label: GoogleTest's programs once each."""
     programs, others = {}, []
     for test in tests:
         properties = {p["name"]: p["value"] for p in test.get("properties", [])}
@@ -204,7 +204,7 @@ class Tree:
         self.tests = []
 
     def prepare(self):
-        """Brings the copy up to date: what has not changed keeps its time, and is not built again."""
+        """Brings the copy up to date. What has not changed keeps its time: it is not built again."""
         names = set(files(self.root))
         for name in sorted(names):
             self.write(name, open(os.path.join(self.root, name), "rb").read())
@@ -263,8 +263,8 @@ class Tree:
         return done
 
     def measure(self, label):
-        """Without a bug the tests have to pass, and how long they take is noted. One that fails, and
-        passes by itself, is left out: it would find bugs where there are none."""
+        """Without a bug the tests have to pass, and how long they take is noted. One that fails,
+        and passes by itself, is left out: it would find bugs where there are none."""
         for _ in range(ATTEMPTS):
             began = time.monotonic()
             done = self.test(label, None, fail_fast=False)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The test of mutants.py: files that are right and wrong, what a run has said, and a small project."""
+"""The test of mutants.py: files right and wrong, what a run has said, and a small project."""
 
 import os
 import shutil
