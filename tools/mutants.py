@@ -204,7 +204,7 @@ class Tree:
         self.tests = []
 
     def prepare(self):
-        """Brings the copy up to date. What has not changed keeps its time: it is not built again."""
+        """Brings the copy up to date. What has not changed keeps its time: it is built once."""
         names = set(files(self.root))
         for name in sorted(names):
             self.write(name, open(os.path.join(self.root, name), "rb").read())
