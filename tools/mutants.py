@@ -15,8 +15,9 @@ Each file tests/mutants/<area>-<short-name>.mutant is a bug:
     the changed lines
 
 `tests` are the labels of ctest whose tests should find it, the likeliest first. With `filter`,
-those tests of theirs are tried first, and all of the labels only if it survived them. A line
-`survives: reason` says that no test is meant to find it.
+those tests of theirs are tried first, and all of the labels only if it survived them: a filter of
+GoogleTest, or where a label has other tests, an expression for ctest -R. A line `survives: reason`
+says that no test is meant to find it.
 
 The checkout is never touched: each bug is put into a copy in build/mutants, with the tests' library
 as a shared one, so that one file is compiled and one library linked. A run that hangs has found it.
@@ -132,8 +133,10 @@ class Run:
         return self.code == 0
 
     def failed(self):
-        """The tests of GoogleTest that have failed."""
-        return sorted(set(re.findall(r"^\[  FAILED  \] ([\w/]+\.[\w/]+)", self.output, re.M)))
+        """The tests that have failed, as GoogleTest or ctest names them."""
+        names = re.findall(r"^\[  FAILED  \] ([\w/]+\.[\w/]+)", self.output, re.M)
+        names = re.findall(r"Test +#\d+: (\S+) \.*\*\*\*", self.output) or names
+        return sorted(set(names))
 
     def finder(self):
         """The test that failed, or was running when the program came to its end."""
@@ -141,7 +144,7 @@ class Run:
             return self.failed()[0]
         began = re.findall(r"^\[ RUN      \] (\S+)", self.output, flags=re.M)
         how = "hangs" if self.code is None else "crashes" if self.code < 0 else "fails"
-        return f"{began[-1] if began else 'the program'} ({how})"
+        return f"{began[-1] if began else 'the tests'} ({how})"
 
 
 def run(command, directory, limit=None, environment=None):
@@ -163,31 +166,35 @@ def is_googletest(command):
     return any(argument.startswith("--gtest_") for argument in command)
 
 
-def filtered(command, pattern, left_out):
-    """The command for the tests that are wanted; a program that is not GoogleTest's has one."""
-    if not is_googletest(command) or not (pattern or left_out):
-        return command
-    pattern = pattern or "*"
-    if left_out:
-        pattern += (":" if "-" in pattern else "-") + ":".join(sorted(left_out))
-    return command + ["--gtest_filter=" + pattern]
+def named(names):
+    """For ctest, which knows fewer escapes than Python."""
+    return "^(" + "|".join(re.sub(r"([^\w/-])", r"\\\1", name) for name in sorted(names)) + ")$"
 
 
-def commands_of(tests, label):
-    """From ctest's list of tests, what to run for a label: GoogleTest's programs once each."""
-    programs, others = {}, []
+def commands_of(tests, label, pattern=None, left_out=(), fail_fast=True):
+    """From ctest's list of tests, what to run for a label, and where: GoogleTest's programs once
+    each, or ctest if there are others."""
+    programs, others = {}, False
     for test in tests:
         properties = {p["name"]: p["value"] for p in test.get("properties", [])}
         command = test.get("command")
         if not command or label not in properties.get("LABELS", []):
             continue
-        directory = properties.get("WORKING_DIRECTORY", ".")
         if is_googletest(command):
-            programs[command[0]] = directory
+            programs[command[0]] = properties.get("WORKING_DIRECTORY", ".")
         else:
-            others.append((command, directory))
-    return [([program, "--gtest_color=no"], directory)
-            for program, directory in programs.items()] + others
+            others = True
+    if others:
+        ctest = ["ctest", "-j", str(os.cpu_count()), "--output-on-failure", "-L", f"^{label}$"]
+        ctest += ["--stop-on-failure"] if fail_fast else []
+        ctest += ["-R", pattern] if pattern else []
+        return [(ctest + (["-E", named(left_out)] if left_out else []), ".")]
+    wanted = pattern or "*"
+    if left_out:
+        wanted += (":" if "-" in wanted else "-") + ":".join(sorted(left_out))
+    options = ["--gtest_color=no", "--gtest_filter=" + wanted]
+    options += ["--gtest_fail_fast"] if fail_fast else []
+    return [([program] + options, directory) for program, directory in programs.items()]
 
 
 class Tree:
@@ -197,7 +204,7 @@ class Tree:
         self.root = root
         self.source = os.path.join(place, "source")
         self.build = os.path.join(place, "build")
-        self.compat = compat
+        self.compat = "ON" if compat else "OFF"
         self.seconds = {}  # That the tests of a label take without a bug.
         self.unreliable = set()  # Tests that fail now and then without one: they find nothing.
         self.environment = dict(os.environ, CCACHE_BASEDIR=place, CCACHE_NOHASHDIR="1")
@@ -216,9 +223,8 @@ class Tree:
         configure = [
             "cmake", "-G", "Ninja", "-S", self.source, "-B", self.build,
             "-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_CXX_FLAGS_DEBUG=-O0",
-            "-DSPATE_TESTS_SHARED=ON", "-DSPATE_WERROR=OFF", "-DSPATE_INSTALL=OFF",
-            "-DSPATE_EXAMPLES=OFF", "-DSPATE_BENCH=OFF",
-            "-DSPATE_COMPAT=" + ("ON" if self.compat else "OFF"),
+            "-DSPATE_TESTS_SHARED=ON", "-DSPATE_WERROR=OFF", "-DSPATE_EXAMPLES=OFF",
+            "-DSPATE_BENCH=OFF", f"-DSPATE_INSTALL={self.compat}", f"-DSPATE_COMPAT={self.compat}",
             "-DCMAKE_LINK_DEPENDS_NO_SHARED=ON",
             "-DCMAKE_GTEST_DISCOVER_TESTS_DISCOVERY_MODE=PRE_TEST"]
         if shutil.which("ccache"):
@@ -249,14 +255,11 @@ class Tree:
 
     def test(self, label, limit, pattern=None, fail_fast=True):
         """The first run that fails, or the last one."""
-        commands = commands_of(self.tests, label)
+        commands = commands_of(self.tests, label, pattern, self.unreliable, fail_fast)
         if not commands:
             sys.exit(f"mutants: no test has the label {label}")
         done = None
         for command, directory in commands:
-            command = filtered(command, pattern, self.unreliable)
-            if fail_fast and is_googletest(command):
-                command = command + ["--gtest_fail_fast"]
             done = run(command, os.path.join(self.build, directory), limit, self.environment)
             if not done.passed:
                 break
@@ -271,10 +274,11 @@ class Tree:
             self.seconds[label] = time.monotonic() - began
             if done.passed:
                 return
-            alone = ":".join(done.failed())
-            self.must(self.test(label, None, alone) if alone else done)
-            print("mutants: left out, as it fails now and then: " + alone, flush=True)
-            self.unreliable.update(done.failed())
+            failed = done.failed()
+            by_name = named(failed) if "Test #" in done.output else ":".join(failed)
+            self.must(self.test(label, None, by_name) if failed else done)
+            print("mutants: left out, as they fail now and then: " + ", ".join(failed), flush=True)
+            self.unreliable.update(failed)
         self.must(done)
 
     def find(self, mutant):

@@ -94,15 +94,18 @@ class Runs(unittest.TestCase):
         self.assertEqual(mutants.Run(1, failed).finder(), "B/C.Two/0")
         self.assertEqual(mutants.Run(-11, ran).finder(), "B/C.Two/0 (crashes)")
         self.assertEqual(mutants.Run(None, ran).finder(), "B/C.Two/0 (hangs)")
-        self.assertEqual(mutants.Run(1, "").finder(), "the program (fails)")
+        self.assertEqual(mutants.Run(1, "").finder(), "the tests (fails)")
+        by_ctest = "1/2 Test #1: a.b .....   Passed\n2/2 Test #2: c.d ..***Timeout  10 sec\n"
+        self.assertEqual(mutants.Run(8, by_ctest).finder(), "c.d")
 
     def test_tests_may_be_chosen_and_left_out(self):
-        for pattern, left_out, expected in ((None, set(), None), ("A*", set(), "A*"),
+        for pattern, left_out, expected in ((None, (), "*"), ("A*", (), "A*"),
                                             (None, {"A.B", "A.C"}, "*-A.B:A.C"),
                                             ("A*-A.B", {"A.C"}, "A*-A.B:A.C")):
-            command = mutants.filtered(["t", "--gtest_color=no"], pattern, left_out)
-            self.assertEqual(command[2:], ["--gtest_filter=" + expected] if expected else [])
-        self.assertEqual(mutants.filtered(["other"], "A*", {"A.B"}), ["other"])
+            (command, _), = mutants.commands_of(self.listed("t"), "unit", pattern, left_out)
+            self.assertIn("--gtest_filter=" + expected, command)
+        (command, _), = mutants.commands_of(self.listed("o"), "unit", "a.b", {"c.d/e"})
+        self.assertEqual(command[-4:], ["-R", "a.b", "-E", "^(c\\.d/e)$"])
 
     def test_a_run_that_takes_too_long_is_ended(self):
         done = mutants.run(["sh", "-c", "echo begun; sleep 1000"], ".", 0.5)
@@ -110,15 +113,24 @@ class Runs(unittest.TestCase):
         self.assertEqual(done.output, "begun\n")
 
     def test_programs_of_googletest_are_run_once(self):
-        labels = [{"name": "LABELS", "value": ["unit"]},
-                  {"name": "WORKING_DIRECTORY", "value": "/w"}]
-        tests = [{"command": ["t", "--gtest_filter=A.B"], "properties": labels},
-                 {"command": ["t", "--gtest_filter=A.C"], "properties": labels},
-                 {"command": ["s", "x"], "properties": labels},
-                 {"command": ["other"], "properties": []}]
-        commands = mutants.commands_of(tests, "unit")
-        self.assertEqual([command[0] for command, _ in commands], ["t", "s"])
-        self.assertEqual(mutants.commands_of(tests, "none"), [])
+        commands = mutants.commands_of(self.listed("t", "t", "s"), "unit")
+        self.assertEqual([(command[0], where) for command, where in commands],
+                         [("t", "/w"), ("s", "/w")])
+        self.assertEqual(mutants.commands_of(self.listed("t"), "none"), [])
+
+    def test_others_are_run_by_ctest(self):
+        (command, where), = mutants.commands_of(self.listed("t", "o"), "unit")
+        self.assertEqual((command[0], where), ("ctest", "."))
+        self.assertIn("--stop-on-failure", command)
+
+    @staticmethod
+    def listed(*programs):
+        """As ctest lists them: all but `o` are of GoogleTest."""
+        properties = [{"name": "LABELS", "value": ["unit"]},
+                      {"name": "WORKING_DIRECTORY", "value": "/w"}]
+        options = {"o": []}
+        return [{"command": [program] + options.get(program, ["--gtest_filter=A.B"]),
+                 "properties": properties} for program in programs]
 
 
 # A project as this one is to the tool: a program of tests that is built, and has a label.
@@ -155,8 +167,8 @@ class AProject(unittest.TestCase):
             self.mutant(root, "typo", "  return x + 1;", "  retrun;")
             done = self.hunt(root)
             self.assertEqual(done.returncode, 1)
-            for line in ("edge: killed by unit the program (fails)", "lives: SURVIVED: A bug",
-                         "hang: killed by unit the program (hangs)", "typo: does not build",
+            for line in ("edge: killed by unit small", "lives: SURVIVED: A bug",
+                         "hang: killed by unit the tests (hangs)", "typo: does not build",
                          "2 of 4 mutants killed, 1 do not build"):
                 self.assertIn(line, done.stdout)
             with open(os.path.join(root, "src/a.cc"), encoding="utf-8") as file:

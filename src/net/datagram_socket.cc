@@ -69,7 +69,7 @@ DatagramSocket::DatagramSocket(Net& net, sys::Descriptor socket, const DatagramO
 
 DatagramSocket::~DatagramSocket() { net_.leave(); }
 
-// By this thread.
+// Whether this thread may.
 bool DatagramSocket::may_be_used() const { return !net_.is_alive() || may_touch(net_.loop()); }
 
 int DatagramSocket::fd() const {

@@ -244,6 +244,27 @@ TEST_F(DatagramLimitsTest, TellsEachTimeWhenItIsWorthTryingAgain) {
   EXPECT_EQ(log_.writable, refused);
 }
 
+// Only those who were told wrongly wait for a timer.
+TEST_F(DatagramLimitsTest, BelievesTheKernelAgainOnceAPacketHasGone) {
+  Datagram receiver = open();
+  Datagram sender = open();
+  sender.start(log_);
+  const Address to = receiver.local_address();
+  const Outgoing packet{.bytes = bytes_of("x"), .peer = &to};
+  const std::function<bool()> ways[] = {
+      [&] { return !sender.send(bytes_of("x"), to); },
+      [&] { return sender.send({&packet, 1}) == 1; },
+      [&] { return sender.send_segments(bytes_of("xyz"), 1, to).has_value(); },
+  };
+  int refused = 0;
+  for (const auto& send : ways) {
+    EXPECT_FALSE(with_fault(sys::Call::send, EAGAIN, send));
+    run_turns(loop_, 3);
+    EXPECT_EQ(log_.writable, ++refused);
+    EXPECT_TRUE(send());
+  }
+}
+
 // Such a socket is always writable, says the kernel.
 TEST_F(DatagramLimitsTest, DoesNotSpinWhileAPeerTakesNothing) {
   Datagram receiver = open_at(own_name("r"));
@@ -296,11 +317,11 @@ TEST_F(DatagramLimitsTest, JoinsPacketsAgainAfterSomeWereRefused) {
   std::size_t expected = 0;
   for (const int error : {EMSGSIZE, EINVAL, EIO, EOPNOTSUPP, ENOPROTOOPT}) {
     const auto send = [&] { return sender.send_segments(bytes_of("aabbc"), 2, to).value_or(0); };
-    EXPECT_EQ(with_fault(sys::Call::send, error, send), 5u);
+    ASSERT_EQ(with_fault(sys::Call::send, error, send), 5u);
     sys::FaultPlan counting;
     const sys::FaultScope scope(counting);
     EXPECT_EQ(send(), 5u);
-    EXPECT_EQ(counting.calls(sys::Call::send), 1u);
+    ASSERT_EQ(counting.calls(sys::Call::send), 1u);
     expected += 6;
     run_until(loop_, [&] { return log_.texts.size() == expected; });
   }
