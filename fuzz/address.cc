@@ -7,9 +7,10 @@
 namespace spate::fuzz {
 namespace {
 
-// A relative path that begins with @ is printed with another beginning.
-bool prints_otherwise(const Address& address) {
-  return address.name().starts_with('@') && !address.is_abstract();
+// The two that parse() refuses; address.h names them.
+bool prints_for_people_only(const Address& address) {
+  return address.family() == Address::Family::none ||
+         (!address.is_abstract() && address.name().size() > 107);
 }
 
 void use(const Address& address) {
@@ -21,9 +22,10 @@ void use(const Address& address) {
   check(address.unmapped().port() == address.port());
   const auto same = Address::from_system(address.data(), address.size());
   check(same && *same == address);
-  if (!address.is_ip()) return;
   const auto again = Address::parse(text);
+  if (prints_for_people_only(address)) return check(!again);
   check(again && *again == address);
+  if (!address.is_ip()) return;
   const auto by_parts = Address::ip(address.host(), address.port());
   check(by_parts && *by_parts == address);
 }
@@ -32,10 +34,7 @@ void parse(std::string_view text) {
   const auto parsed = Address::parse(text);
   if (!parsed) return check(static_cast<bool>(parsed.error()));
   use(*parsed);
-  check(parsed->family() != Address::Family::none);
-  const auto again = Address::parse(parsed->to_string());
-  check(again.has_value());
-  check(*again == *parsed || prints_otherwise(*parsed));
+  check(!prints_for_people_only(*parsed));
 }
 
 void take_apart(std::string_view bytes) {

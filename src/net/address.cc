@@ -19,7 +19,7 @@ std::unexpected<std::error_code> failed(std::errc error) {
   return std::unexpected(std::error_code(static_cast<int>(error), std::system_category()));
 }
 
-// One to five digits, nothing else.
+// Digits, nothing else.
 std::expected<std::uint16_t, std::error_code> parse_port(std::string_view text) {
   const auto is_digit = [](unsigned char c) { return std::isdigit(c) != 0; };
   if (text.empty() || !std::all_of(text.begin(), text.end(), is_digit))
@@ -72,10 +72,14 @@ std::string with_scope(std::string_view host, std::uint32_t scope) {
   return text + '%' + (known.empty() ? std::to_string(scope) : std::string(known));
 }
 
-// A path that begins as abstract names do in text is given another beginning.
-std::string unix_prefix(bool is_abstract, std::string_view name) {
-  if (is_abstract) return "unix:@";
-  return name.starts_with('@') ? "unix:./" : "unix:";
+constexpr std::string_view kUnix = "unix:";
+constexpr std::string_view kPath = "path:";
+
+// A path that begins as abstract names do in text is printed under the other name.
+std::string unix_text(bool is_abstract, std::string_view name) {
+  std::string text(!is_abstract && name.starts_with('@') ? kPath : kUnix);
+  if (is_abstract) text += '@';
+  return text.append(name);
 }
 
 }  // namespace
@@ -90,8 +94,8 @@ Address Address::make(const System& system, std::size_t size) {
 }
 
 Address::Parsed Address::parse(std::string_view text) {
-  constexpr std::string_view kUnix = "unix:";
   if (text.starts_with('/')) return path(text);
+  if (text.starts_with(kPath)) return path(text.substr(kPath.size()));
   if (text.starts_with(kUnix)) {
     text.remove_prefix(kUnix.size());
     return text.starts_with('@') ? abstract(text.substr(1)) : path(text);
@@ -167,13 +171,29 @@ Address::Parsed Address::from_system(const void* address, std::size_t size) {
   Address copy;
   std::memcpy(copy.bytes_, address, size);
   copy.size_ = static_cast<std::uint32_t>(size);
-  const auto family = as<sa_family_t>(copy.bytes_);
-  if (family == AF_UNIX && size <= sizeof(sockaddr_un)) return copy;
-  if (family == AF_UNSPEC) return Address();
-  if (family != AF_INET && family != AF_INET6)
-    return failed(std::errc::address_family_not_supported);
-  const bool fits = size == (family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6));
-  if (!fits) return failed(std::errc::invalid_argument);
+  switch (as<sa_family_t>(copy.bytes_)) {
+    case AF_UNSPEC:
+      return Address();
+    case AF_UNIX:
+      return copy.as_unix();
+    case AF_INET:
+      if (size != sizeof(sockaddr_in)) return failed(std::errc::invalid_argument);
+      return copy;
+    case AF_INET6:
+      if (size != sizeof(sockaddr_in6)) return failed(std::errc::invalid_argument);
+      return copy;
+    default:
+      return failed(std::errc::address_family_not_supported);
+  }
+}
+
+// An unnamed socket has no more than the family. The kernel counts a NUL behind a path that fills
+// its struct.
+Address::Parsed Address::as_unix() const {
+  if (size_ <= kPathAt) return Address();
+  if (size_ > sizeof(sockaddr_un) + 1) return failed(std::errc::invalid_argument);
+  Address copy = *this;
+  copy.size_ = std::min(size_, static_cast<std::uint32_t>(sizeof(sockaddr_un)));
   return copy;
 }
 
@@ -246,7 +266,7 @@ std::string Address::to_string() const {
     case Family::ipv6:
       return '[' + host() + "]:" + std::to_string(port());
     case Family::local:
-      return unix_prefix(is_abstract(), name()) + std::string(name());
+      return unix_text(is_abstract(), name());
     case Family::none:
       break;
   }

@@ -50,6 +50,11 @@ TEST(Address, PrintsWhatItParses) {
            "unix:s.sock",
            "unix:@name",
            "unix:@",
+           "unix:@@name",
+           "unix:./@name",
+           "unix:path:x",
+           "path:@name",
+           "path:@",
        }) {
     const Address::Parsed parsed = Address::parse(text);
     ASSERT_TRUE(parsed) << text << ": " << parsed.error().message();
@@ -64,6 +69,7 @@ TEST(Address, ParsesOtherFormsToTheSame) {
   EXPECT_EQ(Address::parse("[::ffff:c000:201]:80"), Address::parse("[::ffff:192.0.2.1]:80"));
   EXPECT_EQ(Address::parse("[fe80::1%1]:80"), Address::parse("[fe80::1%lo]:80"));
   EXPECT_EQ(Address::parse("/run/s.sock"), Address::parse("unix:/run/s.sock"));
+  EXPECT_EQ(Address::parse("path:/run/s.sock"), Address::parse("unix:/run/s.sock"));
   EXPECT_EQ(Address::parse("192.0.2.1:00080")->port(), 80);
 }
 
@@ -105,6 +111,9 @@ TEST(Address, RefusesWhatIsNoAddress) {
            "example.org:80",
            "unix:",
            "unix",
+           "path:",
+           "path",
+           "none",
            "@name",
            "[::ffff:1.2.3]:1",
        }) {
@@ -162,7 +171,8 @@ TEST(Address, HoldsAbstractNamesOfAnyBytes) {
 // A path may begin with the sign that stands for the abstract namespace.
 TEST(Address, PrintsAPathSoThatItIsNoAbstractName) {
   const Address address = *Address::path("@name");
-  EXPECT_EQ(Address::parse(address.to_string())->is_abstract(), false);
+  EXPECT_EQ(*Address::parse(address.to_string()), address);
+  EXPECT_FALSE(Address::parse(address.to_string())->is_abstract());
 }
 
 TEST(Address, ComesFromTheSystemOnlyIfItFits) {
@@ -188,13 +198,27 @@ TEST(Address, ReadsUnixNamesAsTheKernelFillsThem) {
   sockaddr_un system{};
   system.sun_family = AF_UNIX;
   const Address unnamed = *Address::from_system(&system, offsetof(sockaddr_un, sun_path));
-  EXPECT_EQ(unnamed.family(), Family::local);
-  EXPECT_EQ(unnamed.name(), "");
-  EXPECT_FALSE(unnamed.is_abstract());
+  EXPECT_EQ(unnamed, Address());
+  EXPECT_EQ(unnamed.to_string(), "none");
+  EXPECT_EQ(unnamed.size(), Address().size());
   std::memset(system.sun_path, 'p', sizeof(system.sun_path));  // Without a NUL behind.
   EXPECT_EQ(Address::from_system(&system, sizeof(system))->name(), std::string(108, 'p'));
   system.sun_path[3] = '\0';
   EXPECT_EQ(Address::from_system(&system, sizeof(system))->name(), "ppp");
+}
+
+// The kernel's copy of such a path has a NUL behind, which its size counts.
+TEST(Address, TakesThePathThatFillsTheKernelsStruct) {
+  unsigned char system[sizeof(sockaddr_un) + 2] = {};
+  const sa_family_t family = AF_UNIX;
+  std::memcpy(system, &family, sizeof(family));
+  std::memset(system + offsetof(sockaddr_un, sun_path), 'p', sizeof(sockaddr_un::sun_path));
+  const Address::Parsed address = Address::from_system(system, sizeof(sockaddr_un) + 1);
+  ASSERT_TRUE(address);
+  EXPECT_EQ(address->name(), std::string(108, 'p'));
+  EXPECT_EQ(address->size(), sizeof(sockaddr_un));
+  EXPECT_EQ(Address::parse(address->to_string()).error(), std::errc::filename_too_long);
+  EXPECT_EQ(Address::from_system(system, sizeof(system)).error(), std::errc::invalid_argument);
 }
 
 TEST(Address, TakesAnIpv4AddressOutOfIpv6sClothes) {
@@ -223,29 +247,69 @@ TEST(Address, HasItsUsualOnesAtHand) {
   EXPECT_EQ(Address::loopback_ipv6(4).to_string(), "[::1]:4");
 }
 
+// Any bytes that have no NUL among them; those that mean something in text more often.
+std::string some_path(testing::Random& random) {
+  constexpr std::string_view kSpecial = "@/:.[]% \n";
+  std::string path(1 + random.below(107), ' ');
+  for (char& c : path)
+    c = random.one_in(3) ? kSpecial[random.below(kSpecial.size())]
+                         : static_cast<char>(1 + random.below(255));
+  return path;
+}
+
+std::string some_name(testing::Random& random) {
+  std::string name(random.below(108), ' ');
+  for (char& c : name) c = random.one_in(3) ? '@' : static_cast<char>(random.next());
+  return name;
+}
+
+Address some_ipv4(testing::Random& random) {
+  sockaddr_in system{};
+  system.sin_family = AF_INET;
+  system.sin_port = static_cast<in_port_t>(random.next());
+  system.sin_addr.s_addr = static_cast<in_addr_t>(random.next());
+  return *Address::from_system(&system, sizeof(system));
+}
+
+Address some_ipv6(testing::Random& random) {
+  sockaddr_in6 system{};
+  system.sin6_family = AF_INET6;
+  system.sin6_port = static_cast<in_port_t>(random.next());
+  system.sin6_flowinfo = static_cast<std::uint32_t>(random.next());
+  for (auto& byte : system.sin6_addr.s6_addr)
+    byte = random.one_in(2) ? std::uint8_t{0} : static_cast<std::uint8_t>(random.next());
+  if (random.one_in(3))
+    system.sin6_scope_id =
+        random.one_in(2) ? std::uint32_t{1} : static_cast<std::uint32_t>(random.next());
+  return *Address::from_system(&system, sizeof(system));
+}
+
+Address some_address(testing::Random& random) {
+  switch (random.below(4)) {
+    case 0:
+      return some_ipv4(random);
+    case 1:
+      return some_ipv6(random);
+    case 2:
+      return *Address::path(some_path(random));
+    default:
+      return *Address::abstract(some_name(random));
+  }
+}
+
 TEST(Address, SurvivesEveryRoundTrip) {
   testing::Random random(1);
-  for (int i = 0; i < 5000; ++i) {
-    Address address;
-    if (random.one_in(2)) {
-      sockaddr_in system{};
-      system.sin_family = AF_INET;
-      system.sin_port = static_cast<in_port_t>(random.next());
-      system.sin_addr.s_addr = static_cast<in_addr_t>(random.next());
-      address = *Address::from_system(&system, sizeof(system));
-    } else {
-      sockaddr_in6 system{};
-      system.sin6_family = AF_INET6;
-      system.sin6_port = static_cast<in_port_t>(random.next());
-      for (auto& byte : system.sin6_addr.s6_addr)
-        byte = random.one_in(2) ? std::uint8_t{0} : static_cast<std::uint8_t>(random.next());
-      if (random.one_in(3)) system.sin6_scope_id = static_cast<std::uint32_t>(random.next());
-      address = *Address::from_system(&system, sizeof(system));
-    }
+  for (int i = 0; i < 20000; ++i) {
+    const Address address = some_address(random);
     const Address::Parsed again = Address::parse(address.to_string());
     ASSERT_TRUE(again) << address.to_string();
     ASSERT_EQ(*again, address) << address.to_string();
+    ASSERT_EQ(again->to_string(), address.to_string());
+    ASSERT_EQ(*Address::from_system(address.data(), address.size()), address);
+    if (!address.is_ip()) continue;
     ASSERT_EQ(*Address::ip(address.host(), address.port()), address);
+    ASSERT_EQ(Address::ip(address.ip_bytes(), address.port())->ip_bytes().size(),
+              address.ip_bytes().size());
   }
 }
 

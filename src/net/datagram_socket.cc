@@ -4,8 +4,10 @@
 #include <cerrno>
 #include <new>
 
+#include "core/ownership.h"
 #include "core/user_code.h"
 #include "net/net.h"
+#include "spate/assert.h"
 #include "sys/descriptor.h"
 
 namespace spate {
@@ -36,12 +38,18 @@ bool may_be_for_joining(long result) {
          result == -EMSGSIZE;
 }
 
+PacketShape shape_of(const DatagramOptions& options) {
+  return {.packet_size = options.packet_size,
+          .joined = options.coalesce,
+          .has_info = options.local_address || options.ecn || options.coalesce};
+}
+
 }  // namespace
 
 std::expected<DatagramSocket*, std::error_code> DatagramSocket::make(
     Loop& loop, sys::Descriptor& socket, const DatagramOptions& options) {
   Net* net = Net::of(loop);
-  auto* made = net == nullptr || !net->open_packets()
+  auto* made = net == nullptr || !net->packets().open()
                    ? nullptr
                    : new (std::nothrow) DatagramSocket(*net, std::move(socket), options);
   if (made == nullptr) return std::unexpected(sys::error_code(-ENOMEM));
@@ -51,20 +59,33 @@ std::expected<DatagramSocket*, std::error_code> DatagramSocket::make(
 DatagramSocket::DatagramSocket(Net& net, sys::Descriptor socket, const DatagramOptions& options)
     : net_(net),
       socket_(std::move(socket)),
-      options_(options),
-      io_(net.loop(), socket_.get(), Events::none, bind<&DatagramSocket::on_ready>(this)) {
+      shape_(shape_of(options)),
+      io_(net.loop(), socket_.get(), Events::none, bind<&DatagramSocket::on_ready>(this)),
+      resting_(net.loop(), bind<&DatagramSocket::look_again>(this)),
+      retry_(net.loop(), bind<&DatagramSocket::tell_of_room>(this)),
+      family_(sys::domain_of(socket_.get())),
+      can_join_(sys::is_udp(socket_.get())) {
   net_.enter();
 }
 
-DatagramSocket::~DatagramSocket() {
-  io_.stop_closing();
-  net_.leave();
+DatagramSocket::~DatagramSocket() { net_.leave(); }
+
+// Whether this thread may.
+bool DatagramSocket::may_be_used() const { return !net_.is_alive() || may_touch(net_.loop()); }
+
+int DatagramSocket::fd() const {
+  SPATE_ASSERT(may_be_used());
+  return socket_.get();
 }
 
 void DatagramSocket::abandon() {
-  abandoned_ = true;
+  SPATE_ASSERT(may_be_used());
+  io_.stop_closing();
+  resting_.stop();
+  retry_.stop();
+  socket_ = sys::Descriptor();
   handler_ = nullptr;
-  if (!in_callback_) delete this;
+  Abandonable::abandon();
 }
 
 void DatagramSocket::start(DatagramHandler& handler) {
@@ -72,133 +93,178 @@ void DatagramSocket::start(DatagramHandler& handler) {
   resume();
 }
 
-void DatagramSocket::pause() { io_.modify(io_.events() & ~Events::read); }
+void DatagramSocket::pause() { watch(io_.events() & ~Events::read); }
+void DatagramSocket::resume() { watch(io_.events() | Events::read); }
 
-void DatagramSocket::resume() {
-  io_.modify(io_.events() | Events::read);
-  watch();
+// ---- watching
+
+void DatagramSocket::watch(Events events) {
+  SPATE_ASSERT(may_be_used());
+  if (!net_.is_alive()) return;
+  if (!any(events)) io_.stop();
+  io_.modify(events);
+  if (any(events) && !resting_.is_active() && !io_.start()) rest();
 }
 
-// Without memory for it, it is tried again in the loop's own time.
-void DatagramSocket::watch() {
-  if (!io_.start()) io_.feed(Events::error);
+// Without memory even for the timer, the next turn looks again.
+void DatagramSocket::rest() {
+  if (!resting_.start(kRest)) io_.feed(Events::custom);
+}
+
+void DatagramSocket::look_again() {
+  if (!any(io_.events())) return;
+  const std::error_code error = io_.start_now();
+  if (error) return on_refused(error);
+  is_told_ = false;
+}
+
+// Asked at once again, the kernel would give the same answer, and so on for ever.
+void DatagramSocket::on_refused(std::error_code error) {
+  rest();
+  if (std::exchange(is_told_, true)) return;
+  tell([&](DatagramHandler& handler) { handler.on_error(error); });
 }
 
 // ---- receiving
 
 void DatagramSocket::on_ready(Events events) {
-  if (!io_.is_active()) return on_refused();
-  if (any(events & Events::write) && any(io_.events() & Events::write)) {
-    io_.modify(io_.events() & ~Events::write);
-    if (!call([](DatagramHandler& handler) { handler.on_writable(); })) return;
+  if (any(events & Events::custom)) return look_again();
+  if (!io_.is_active()) return on_refused(io_.error());
+  if (any(events & io_.events() & Events::write)) {
+    watch(io_.events() & ~Events::write);
+    if (!tell_of_room()) return;
   }
-  if (any(events & Events::read) && any(io_.events() & Events::read)) receive();
+  if (any(events & io_.events() & Events::read)) receive();
 }
 
-// The kernel refuses to watch, for lack of memory mostly: it is asked again.
-void DatagramSocket::on_refused() {
-  const std::error_code error = io_.error() ? io_.error() : sys::error_code(-ENOMEM);
-  watch();
-  call([&](DatagramHandler& handler) { handler.on_error(error); });
-}
-
-// False if the socket is gone.
+// False if the Datagram is gone, and perhaps *this.
 template <class Function>
-bool DatagramSocket::call(Function function) {
-  if (handler_ == nullptr) return true;
-  in_callback_ = true;
-  call_user("DatagramHandler", [&] { function(*handler_); });
-  in_callback_ = false;
-  if (!abandoned_) return true;
-  delete this;
-  return false;
+bool DatagramSocket::tell(Function function) {
+  return handler_ == nullptr ||
+         call([&] { call_user("DatagramHandler", [&] { function(*handler_); }); });
 }
 
 // One call to the kernel; if it brought all that there is room for, the next turn goes on.
 void DatagramSocket::receive() {
-  PacketBatch& batch = net_.packets();
-  const Loans<Arrivals>::Loan arrivals = net_.lend_arrivals();
-  if (!arrivals) return;
-  const std::span<std::byte> room = arrivals->room();
-  const std::size_t size = options_.coalesce ? room.size() : options_.packet_size;
-  const long received = batch.receive(socket_.get(), room, size);
+  const auto batch = net_.packets().borrow();
+  const long received = batch ? batch->receive(socket_.get(), shape_) : -ENOMEM;
   if (received == -EAGAIN || received == -EINTR) return;
-  call([&](DatagramHandler& handler) {
+  tell([&](DatagramHandler& handler) {
     if (received < 0) return handler.on_error(sys::error_code(received));
-    handler.on_packets(batch.packets());
+    handler.on_packets(batch->packets());
   });
 }
 
 // ---- sending
 
-// Notes that the kernel has no room, and has the handler told when it has.
-std::error_code DatagramSocket::refused(long result) {
-  if (is_full(result)) {
-    io_.modify(io_.events() | Events::write);
-    watch();
+// What the kernel answers to these depends on the socket: some are taken for no peer at all.
+std::error_code DatagramSocket::wrong_with(const Address& peer) const {
+  switch (peer.family()) {
+    case Address::Family::ipv4:
+      return sys::error_code(family_ == AF_INET || family_ == AF_INET6 ? 0 : -EAFNOSUPPORT);
+    case Address::Family::ipv6:
+      return sys::error_code(family_ == AF_INET6 ? 0 : -EAFNOSUPPORT);
+    case Address::Family::local:
+      return sys::error_code(family_ == AF_UNIX ? 0 : -EAFNOSUPPORT);
+    case Address::Family::none:
+      break;
   }
+  return sys::error_code(-EINVAL);
+}
+
+// What the kernel has answered; if it has no room, the handler is told when it has.
+std::error_code DatagramSocket::settle(long result) {
+  if (result >= 0) had_room_ = false;
+  if (is_full(result) && net_.is_alive()) wait_for_room();
   return sys::error_code(result);
 }
 
+// A unix socket that is not connected is always writable, and so is one whose device is busy: who
+// has been told so, and was refused again, would be told again in every turn.
+void DatagramSocket::wait_for_room() {
+  if (!had_room_ || !retry_.start(kRetry)) watch(io_.events() | Events::write);
+}
+
+bool DatagramSocket::tell_of_room() {
+  had_room_ = true;
+  return tell([](DatagramHandler& handler) { handler.on_writable(); });
+}
+
 std::error_code DatagramSocket::send(Bytes bytes, const Address* peer) {
+  SPATE_ASSERT(may_be_used());
+  if (peer != nullptr) {
+    if (const std::error_code error = wrong_with(*peer)) return error;
+  }
   iovec part = vector_of(bytes);
-  const long result = sys::send_message(socket_.get(), message_of(part, peer));
-  return result < 0 ? refused(result) : std::error_code();
+  const msghdr message = message_of(part, peer);
+  long result = -EINTR;
+  while (result == -EINTR) result = sys::send_message(socket_.get(), message);
+  return settle(result);
 }
 
 std::size_t DatagramSocket::send(std::span<const Outgoing> packets, std::error_code& error) {
+  SPATE_ASSERT(may_be_used());
+  error.clear();
   std::size_t sent = 0;
-  while (sent < packets.size()) {
-    mmsghdr messages[kBatch];
-    iovec parts[kBatch];
-    const std::size_t count = std::min(packets.size() - sent, kBatch);
-    for (std::size_t i = 0; i < count; ++i) {
-      parts[i] = vector_of(packets[sent + i].bytes);
-      messages[i] = {.msg_hdr = message_of(parts[i], packets[sent + i].peer), .msg_len = 0};
-    }
-    const long result = sys::send_messages(socket_.get(), {messages, count});
-    if (result == -EINTR) continue;
-    if (result < 0) return error = refused(result), sent;
-    sent += static_cast<std::size_t>(result);
-  }
+  while (sent < packets.size() && !error) sent += send_some(packets.subspan(sent), error);
   return sent;
+}
+
+// With one call to the kernel.
+std::size_t DatagramSocket::send_some(std::span<const Outgoing> packets, std::error_code& error) {
+  mmsghdr messages[kBatch];
+  iovec parts[kBatch];
+  std::error_code wrong;
+  std::size_t count = 0;
+  for (; count < std::min(packets.size(), kBatch); ++count) {
+    const Outgoing& packet = packets[count];
+    if (packet.peer != nullptr && (wrong = wrong_with(*packet.peer))) break;
+    parts[count] = vector_of(packet.bytes);
+    messages[count] = {.msg_hdr = message_of(parts[count], packet.peer), .msg_len = 0};
+  }
+  if (count == 0) return error = wrong, 0;
+  const long result = sys::send_messages(socket_.get(), {messages, count});
+  if (result == -EINTR) return 0;
+  error = settle(result);
+  return error ? 0 : static_cast<std::size_t>(result);
 }
 
 std::expected<std::size_t, std::error_code> DatagramSocket::send_segments(Bytes bytes,
                                                                           std::size_t segment,
                                                                           const Address& peer) {
-  // What one message may carry: the kernel's bounds on packets and on bytes.
-  constexpr std::size_t kMostSegments = 64;
-  constexpr std::size_t kMostBytes = 65000;
-  const std::size_t step = std::min(kMostSegments, std::max<std::size_t>(kMostBytes / segment, 1));
+  SPATE_ASSERT(may_be_used());
+  constexpr std::size_t kLongest = 65507;    // Of a packet.
+  constexpr std::size_t kMostBytes = 65000;  // Of packets that are joined; no more than kBatch.
+  if (segment == 0 || segment > kLongest) return std::unexpected(sys::error_code(-EINVAL));
+  const std::size_t step = segment * std::clamp<std::size_t>(kMostBytes / segment, 1, kBatch);
   std::size_t sent = 0;
-  std::error_code error;
-  while (sent < bytes.size() && !error) {
-    const Bytes part = bytes.subspan(sent, std::min(step * segment, bytes.size() - sent));
-    iovec vector = vector_of(part);
-    const long result = can_join_ && part.size() > segment
-                            ? sys::send_joined(socket_.get(), message_of(vector, &peer),
-                                               static_cast<std::uint16_t>(segment))
-                            : -EOPNOTSUPP;
-    if (result == -EINTR) continue;
-    if (result >= 0) {
-      sent += part.size();
-    } else if (!may_be_for_joining(result)) {
-      error = refused(result);
-    } else {
-      can_join_ = can_join_ && part.size() <= segment;
-      sent += send_one_by_one(part, segment, peer, error);
-    }
-  }
+  std::error_code error = wrong_with(peer);
+  while (sent < bytes.size() && !error)
+    sent +=
+        send_part(bytes.subspan(sent, std::min(step, bytes.size() - sent)), segment, peer, error);
   if (sent == 0 && error) return std::unexpected(error);
   return sent;
+}
+
+// What refuses to be joined may depend on the peer and on the sizes: it is tried each time, which
+// is one call in 65 at most.
+std::size_t DatagramSocket::send_part(Bytes bytes, std::size_t segment, const Address& peer,
+                                      std::error_code& error) {
+  if (!can_join_ || bytes.size() <= segment) return send_one_by_one(bytes, segment, peer, error);
+  iovec part = vector_of(bytes);
+  const long result =
+      sys::send_joined(socket_.get(), message_of(part, &peer), static_cast<std::uint16_t>(segment));
+  if (result == -EINTR) return 0;
+  if (may_be_for_joining(result)) return send_one_by_one(bytes, segment, peer, error);
+  error = settle(result);
+  return error ? 0 : bytes.size();
 }
 
 std::size_t DatagramSocket::send_one_by_one(Bytes bytes, std::size_t segment, const Address& peer,
                                             std::error_code& error) {
   Outgoing packets[kBatch];
   std::size_t count = 0;
-  for (std::size_t at = 0; at < bytes.size() && count < kBatch; at += segment)
+  for (std::size_t at = 0; at < bytes.size(); at += segment)
     packets[count++] = {.bytes = bytes.subspan(at, std::min(segment, bytes.size() - at)),
                         .peer = &peer};
   const std::size_t sent = send(std::span(packets).first(count), error);

@@ -50,11 +50,6 @@ Net::~Net() = default;
 
 bool Net::open() { return arrivals_.open() && gather_.open(); }
 
-bool Net::open_packets() {
-  if (packets_ == nullptr) packets_.reset(new (std::nothrow) PacketBatch);
-  return packets_ != nullptr;
-}
-
 Resolver* Net::resolver() {
   if (resolver_ == nullptr) resolver_.reset(new (std::nothrow) Resolver(loop()));
   return resolver_.get();

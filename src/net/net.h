@@ -54,9 +54,8 @@ class Net {
   // Bytes that have been sent and are somebody else's: he is told so in the loop's own time, never
   // inside a call to a Stream.
   void release_later(Buffer&& spent);
-  // Made for the first datagram socket. False when memory runs out.
-  bool open_packets();
-  PacketBatch& packets() { return *packets_; }
+  // Opened for the first datagram socket.
+  Loans<PacketBatch>& packets() { return packets_; }
   // Made when it is first asked for. nullptr when memory runs out.
   Resolver* resolver();
 
@@ -94,7 +93,7 @@ class Net {
   WriteGather gather_;
   Buffer spent_;
   Node releasing_{};
-  std::unique_ptr<PacketBatch> packets_;
+  Loans<PacketBatch> packets_;
   Deadlines deadlines_;
   std::unique_ptr<Resolver> resolver_;
   TimerNode timer_{};  // Direct: it only queues `due_`, in which connections are looked at.

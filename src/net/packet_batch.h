@@ -1,5 +1,4 @@
-// PacketBatch: where datagrams arrive, as many as one call to the kernel brings. One a loop: what
-// it shows is gone with the next batch, of whichever socket.
+// PacketBatch: where datagrams arrive, as many as one call to the kernel brings, and their bytes.
 #pragma once
 
 #include <cstddef>
@@ -10,21 +9,30 @@
 
 namespace spate {
 
+// What a socket's packets look like.
+struct PacketShape {
+  std::size_t packet_size = 0;  // What is longer is cut.
+  bool joined = false;          // The kernel may join packets: each message needs all the room.
+  bool has_info = false;        // Something may come beside the bytes.
+
+  bool operator==(const PacketShape&) const = default;
+};
+
 class PacketBatch {
  public:
-  // Receives packets of up to `size` bytes into parts of `room`. Returns how many messages, or a
-  // negated errno.
-  long receive(int fd, std::span<std::byte> room, std::size_t size);
+  // Returns how many messages came, or a negated errno.
+  long receive(int fd, const PacketShape& shape);
   // What the last receive() has brought: more packets than messages where the kernel has joined
   // some.
   std::span<const Packet> packets() const { return {packets_, unpacked_}; }
 
  private:
+  static constexpr std::size_t kRoom = 64 * 1024;
   static constexpr std::size_t kMessages = 64;
   static constexpr std::size_t kMostPackets = 128;  // The kernel joins no more in one message.
 
-  void prepare(std::span<std::byte> room, std::size_t size);
-  void prepare(std::size_t index);
+  void prepare(const PacketShape& shape);
+  void make_ready(std::size_t index);
   void unpack(mmsghdr& message);
 
   mmsghdr messages_[kMessages];
@@ -32,9 +40,10 @@ class PacketBatch {
   sys::SystemAddress peers_[kMessages];
   alignas(cmsghdr) char control_[kMessages][sys::kControlSpace];
   Packet packets_[kMostPackets];
-  std::size_t size_ = 0;   // That the messages are prepared for.
+  PacketShape shape_;      // That the messages are prepared for.
   std::size_t count_ = 0;  // Messages that there is room for.
   std::size_t unpacked_ = 0;
+  std::byte room_[kRoom];
 };
 
 }  // namespace spate

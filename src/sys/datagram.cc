@@ -6,10 +6,12 @@ namespace spate::sys {
 
 namespace {
 
+// Nothing if the kernel had no room for all of it.
 template <class T>
 T payload(const cmsghdr* header) {
   T value{};
-  std::memcpy(&value, CMSG_DATA(header), sizeof(value));
+  if (header->cmsg_len >= CMSG_LEN(sizeof(value)))
+    std::memcpy(&value, CMSG_DATA(header), sizeof(value));
   return value;
 }
 

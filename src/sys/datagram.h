@@ -10,6 +10,23 @@
 
 namespace spate::sys {
 
+inline int domain_of(int fd) {
+  int domain = AF_UNSPEC;
+  get_option(fd, SOL_SOCKET, SO_DOMAIN, domain);
+  return domain;
+}
+
+inline bool is_udp(int fd) {
+  int protocol = 0;
+  return get_option(fd, SOL_SOCKET, SO_PROTOCOL, protocol) >= 0 && protocol == IPPROTO_UDP;
+}
+
+// Whether the kernel joins packets that arrive.
+inline bool joins_arrivals(int fd) {
+  int on = 0;
+  return get_option(fd, IPPROTO_UDP, UDP_GRO, on) >= 0 && on != 0;
+}
+
 // What a received packet carries beside its bytes.
 struct PacketInfo {
   SystemAddress local;        // Its size is 0 if the kernel did not say.
@@ -19,9 +36,9 @@ struct PacketInfo {
 
 PacketInfo packet_info(msghdr& message);
 
-// Room for all of that.
-inline constexpr std::size_t kControlSpace =
-    CMSG_SPACE(sizeof(in6_pktinfo)) + CMSG_SPACE(sizeof(int)) + CMSG_SPACE(sizeof(int));
+// Room for all of that, of both families at once as a dual-stack socket has it, and for what else
+// an adopted socket may have been told to say.
+inline constexpr std::size_t kControlSpace = 320;
 
 inline long receive_messages(int fd, std::span<mmsghdr> messages) {
   if (const int error = injected(Call::receive)) return -error;

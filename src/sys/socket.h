@@ -10,6 +10,7 @@
 #include <sys/uio.h>
 #include <sys/un.h>
 
+#include <climits>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -156,10 +157,10 @@ inline bool is_socket(int fd) {
 
 // Bytes; 0 leaves one as it is.
 inline long set_kernel_buffers(int fd, std::size_t send, std::size_t receive) {
+  const auto bounded = [](std::size_t size) { return size < INT_MAX ? int(size) : INT_MAX; };
   long result = 0;
-  if (send != 0) result = set_option(fd, SOL_SOCKET, SO_SNDBUF, static_cast<int>(send));
-  if (result >= 0 && receive != 0)
-    result = set_option(fd, SOL_SOCKET, SO_RCVBUF, static_cast<int>(receive));
+  if (send != 0) result = set_option(fd, SOL_SOCKET, SO_SNDBUF, bounded(send));
+  if (result >= 0 && receive != 0) result = set_option(fd, SOL_SOCKET, SO_RCVBUF, bounded(receive));
   return result;
 }
 

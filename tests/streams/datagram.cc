@@ -1,53 +1,17 @@
 // Datagram: packets, in batches, with what comes beside them.
-#include "spate/net/datagram.h"
-
-#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <netinet/udp.h>
+#include <sys/socket.h>
 
 #include <cerrno>
 #include <deque>
-#include <string>
-#include <vector>
 
-#include "streams/harness.h"
+#include "streams/datagram_harness.h"
+#include "sys/descriptor.h"
 #include "sys/fault.h"
 
 namespace spate::testing {
 namespace {
-
-class Collector final : public DatagramHandler {
- public:
-  void on_packets(std::span<const Packet> packets) override {
-    ++batches;
-    for (const Packet& packet : packets) {
-      texts.emplace_back(text_of(packet.bytes));
-      all.push_back(packet);
-      all.back().bytes = {};
-    }
-    if (then) then();
-  }
-  void on_error(std::error_code why) override { error = why; }
-  void on_writable() override { ++writable; }
-
-  std::function<void()> then;
-  std::vector<std::string> texts;
-  std::vector<Packet> all;
-  std::error_code error;
-  int batches = 0;
-  int writable = 0;
-};
-
-class DatagramTest : public ::testing::Test {
- protected:
-  Datagram open(const DatagramOptions& options = {}) {
-    Datagram::Opened opened = Datagram::open(loop_, Address::loopback_ipv4(0), options);
-    EXPECT_TRUE(opened);
-    return std::move(*opened);
-  }
-
-  std::unique_ptr<Loop> owned_ = *Loop::create();
-  Loop& loop_ = *owned_;
-  Collector log_;
-};
 
 TEST_F(DatagramTest, CarriesPacketsWithTheirSender) {
   Datagram receiver = open();
@@ -128,9 +92,13 @@ TEST_F(DatagramTest, TellsWhereAPacketWasSentToAndItsMark) {
   receiver.start(log_);
   EXPECT_FALSE(sender.set_ecn(Ecn::capable_0));
   EXPECT_FALSE(sender.send(bytes_of("x"), receiver.local_address()));
-  run_until(loop_, [&] { return log_.texts.size() == 1; });
+  const int urgent = 0xb8 | 1;  // The mark is two bits of eight.
+  ASSERT_EQ(::setsockopt(sender.fd(), IPPROTO_IP, IP_TOS, &urgent, sizeof(urgent)), 0);
+  EXPECT_FALSE(sender.send(bytes_of("x"), receiver.local_address()));
+  run_until(loop_, [&] { return log_.texts.size() == 2; });
   EXPECT_EQ(log_.all[0].local.host(), "127.0.0.1");
   EXPECT_EQ(log_.all[0].ecn, Ecn::capable_0);
+  EXPECT_EQ(log_.all[1].ecn, Ecn::capable_1);
 }
 
 TEST_F(DatagramTest, HearsOnlyItsPeerOnceConnectedAndOfItsAbsence) {
@@ -161,6 +129,295 @@ TEST_F(DatagramTest, MayBeDestroyedInsideItsCallback) {
   sender.send(bytes_of("2"), to);
   run_until(loop_, [&] { return log_.batches == 1; });
   EXPECT_TRUE(loop_.run(Run::no_wait));
+}
+
+TEST_F(DatagramTest, IsClosedAtOnceWhenItIsDestroyedInsideItsCallback) {
+  Datagram receiver = open();
+  Datagram sender = open();
+  const Address at = receiver.local_address();
+  receiver.start(log_);
+  bool is_free = false;
+  log_.then = [&] {
+    receiver = Datagram();
+    is_free = Datagram::open(loop_, at).has_value();
+  };
+  sender.send(bytes_of("1"), at);
+  run_until(loop_, [&] { return log_.batches == 1; });
+  EXPECT_TRUE(is_free);
+}
+
+TEST_F(DatagramTest, MayBeDestroyedInsideItsCallbackAfterARunThere) {
+  Datagram receiver = open();
+  Datagram sender = open();
+  const Address to = receiver.local_address();
+  receiver.start(log_);
+  log_.then = [&] {
+    if (log_.batches > 1) return;
+    sender.send(bytes_of("inner"), to);
+    run_until(loop_, [&] { return log_.batches == 2; });
+    receiver = Datagram();
+    run_turns(loop_, 3);
+  };
+  sender.send(bytes_of("outer"), to);
+  run_until(loop_, [&] { return log_.batches == 2; });
+  run_turns(loop_, 3);
+  EXPECT_EQ(log_.texts, (std::vector<std::string>{"outer", "inner"}));
+}
+
+TEST_F(DatagramTest, MayBeDestroyedInACallbackInsideItsCallback) {
+  Datagram receiver = open();
+  Datagram sender = open();
+  const Address to = receiver.local_address();
+  receiver.start(log_);
+  int depth = 0;
+  log_.then = [&] {
+    if (++depth == 3) return receiver = Datagram(), void();
+    sender.send(bytes_of("deeper"), to);
+    run_until(loop_, [&] { return depth == 3; });
+  };
+  sender.send(bytes_of("first"), to);
+  run_until(loop_, [&] { return depth == 3; });
+  EXPECT_EQ(log_.batches, 3);
+  EXPECT_EQ(receiver.fd(), -1);
+}
+
+// One batch a loop once meant that the inner callback's packets replaced the outer one's.
+TEST_F(DatagramTest, PacketsStayWhatTheyAreWhileTheirCallbackRunsTheLoop) {
+  Datagram outer = open();
+  Datagram inner = open();
+  Datagram one = open();
+  Datagram two = open();
+  Collector inner_log;
+  outer.start(log_);
+  inner.start(inner_log);
+  log_.look = [&](std::span<const Packet> packets) {
+    two.send(bytes_of("SECRET"), inner.local_address());
+    run_until(loop_, [&] { return inner_log.batches == 1; });
+    ASSERT_EQ(packets.size(), 1u);
+    EXPECT_EQ(text_of(packets[0].bytes), "mine");
+    EXPECT_EQ(packets[0].peer, one.local_address());
+  };
+  one.send(bytes_of("mine"), outer.local_address());
+  run_until(loop_, [&] { return log_.batches == 1; });
+  EXPECT_EQ(inner_log.texts, std::vector<std::string>{"SECRET"});
+  EXPECT_EQ(inner_log.all[0].peer, two.local_address());
+}
+
+// They share the memory that packets arrive in.
+TEST_F(DatagramTest, SocketsOfOneLoopEachReceiveAsTheyWereToldTo) {
+  Datagram curt = open({.packet_size = 4, .local_address = true});
+  Datagram long_winded = open({.packet_size = 100});
+  Datagram marked = open({.packet_size = 4, .ecn = true});
+  Datagram sender = open();
+  sender.set_ecn(Ecn::capable_1);
+  Collector curt_log;
+  Collector marked_log;
+  curt.start(curt_log);
+  long_winded.start(log_);
+  marked.start(marked_log);
+  for (int i = 0; i < 3; ++i) {
+    for (const Datagram* to : {&curt, &long_winded, &marked})
+      sender.send(bytes_of("12345"), to->local_address());
+    run_turns(loop_, 2);
+  }
+  run_until(loop_, [&] { return curt_log.texts.size() + marked_log.texts.size() == 6; });
+  for (const Packet& packet : curt_log.all) {
+    EXPECT_TRUE(packet.truncated);
+    EXPECT_EQ(packet.local.host(), "127.0.0.1");
+    EXPECT_EQ(packet.ecn, Ecn::not_capable);
+  }
+  for (const Packet& packet : log_.all) {
+    EXPECT_FALSE(packet.truncated);
+    EXPECT_EQ(packet.local, Address());
+    EXPECT_EQ(packet.ecn, Ecn::not_capable);
+  }
+  for (const Packet& packet : marked_log.all) EXPECT_EQ(packet.ecn, Ecn::capable_1);
+  EXPECT_EQ(log_.texts, std::vector<std::string>(3, "12345"));
+}
+
+TEST_F(DatagramTest, CutsWhatIsLongerThanItsPacketSizeAlsoWhenTheKernelJoins) {
+  for (const bool coalesce : {false, true}) {
+    Datagram receiver = open({.packet_size = 100, .coalesce = coalesce});
+    Datagram sender = open();
+    Collector log;
+    receiver.start(log);
+    for (const std::size_t size : {99u, 100u, 101u, 1000u, 100u})
+      sender.send(bytes_of(std::string(size, 'x')), receiver.local_address());
+    sender.send_segments(bytes_of(std::string(3 * 150 + 50, 'y')), 150, receiver.local_address());
+    run_until(loop_, [&] { return log.texts.size() == 9; });
+    std::vector<std::pair<std::size_t, bool>> seen;
+    for (std::size_t i = 0; i < log.texts.size(); ++i)
+      seen.emplace_back(log.texts[i].size(), log.all[i].truncated);
+    EXPECT_EQ(seen, (std::vector<std::pair<std::size_t, bool>>{{99, false},
+                                                               {100, false},
+                                                               {100, true},
+                                                               {100, true},
+                                                               {100, false},
+                                                               {100, true},
+                                                               {100, true},
+                                                               {100, true},
+                                                               {50, false}}));
+  }
+}
+
+// What the kernel had joined before arrives split, however much it is.
+TEST_F(DatagramTest, AdoptsASocketThatJoinsPackets) {
+  const sys::Descriptor owned(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  const Address any = Address::loopback_ipv4(0);
+  const int on = 1;
+  const int room = 4 << 20;
+  ASSERT_EQ(::bind(owned.get(), static_cast<const sockaddr*>(any.data()), 16), 0);
+  if (::setsockopt(owned.get(), IPPROTO_UDP, UDP_GRO, &on, sizeof(on)) != 0)
+    GTEST_SKIP() << "this kernel joins nothing";
+  ::setsockopt(owned.get(), SOL_SOCKET, SO_RCVBUF, &room, sizeof(room));
+  Datagram receiver = std::move(*Datagram::adopt(loop_, ::dup(owned.get())));
+  Datagram sender = open();
+  std::size_t sent = 0;
+  for (int i = 0; i < 40; ++i) {
+    const std::string bytes(40 * 50, static_cast<char>('a' + i % 26));
+    sent += sender.send_segments(bytes_of(bytes), 50, receiver.local_address()).value_or(0);
+  }
+  receiver.start(log_);
+  run_until(loop_, [&] { return log_.texts.size() == 40 * 40; });
+  EXPECT_EQ(sent, 40u * 40 * 50);
+  for (std::size_t i = 0; i < log_.texts.size(); ++i)
+    ASSERT_EQ(log_.texts[i], std::string(50, static_cast<char>('a' + i / 40 % 26)));
+}
+
+// As an option that is set behind our back does it: what does not fit is lost, and nothing else.
+TEST_F(DatagramTest, KeepsWithinItsRoomWhateverTheKernelJoins) {
+  Datagram receiver = open({.ecn = true});
+  Datagram sender = open();
+  const int on = 1;
+  if (::setsockopt(receiver.fd(), IPPROTO_UDP, UDP_GRO, &on, sizeof(on)) != 0)
+    GTEST_SKIP() << "this kernel joins nothing";
+  for (int i = 0; i < 30; ++i)
+    sender.send_segments(bytes_of(std::string(40 * 50, 'x')), 50, receiver.local_address());
+  receiver.start(log_);
+  run_until(loop_, [&] { return log_.batches > 0; });
+  for (const std::string& text : log_.texts) EXPECT_EQ(text, std::string(text.size(), 'x'));
+}
+
+TEST_F(DatagramTest, TellsAndSetsTheMarksOfBothFamiliesOnOneSocket) {
+  for (const bool local_address : {false, true}) {
+    for (const bool coalesce : {false, true}) {
+      Datagram receiver =
+          open_dual({.local_address = local_address, .ecn = true, .coalesce = coalesce});
+      Datagram four = open();
+      Datagram both = open_dual();
+      Collector log;
+      receiver.start(log);
+      const std::uint16_t port = receiver.local_address().port();
+      EXPECT_FALSE(four.set_ecn(Ecn::congested));
+      EXPECT_FALSE(both.set_ecn(Ecn::congested));
+      EXPECT_FALSE(four.send(bytes_of("from IPv4"), Address::loopback_ipv4(port)));
+      EXPECT_FALSE(both.send(bytes_of("mapped"), *Address::ip("::ffff:127.0.0.1", port)));
+      EXPECT_FALSE(both.send(bytes_of("as IPv4"), Address::loopback_ipv4(port)));
+      EXPECT_FALSE(both.send(bytes_of("IPv6"), Address::loopback_ipv6(port)));
+      run_until(loop_, [&] { return log.texts.size() == 4; });
+      for (const Packet& packet : log.all) EXPECT_EQ(packet.ecn, Ecn::congested);
+      if (!local_address) continue;
+      for (int i = 0; i < 3; ++i) EXPECT_EQ(log.all[i].local, Address::loopback_ipv4(0));
+      EXPECT_EQ(log.all[3].local, Address::loopback_ipv6(0));
+    }
+  }
+}
+
+TEST_F(DatagramTest, SetsHopsForBothFamilies) {
+  Datagram both = open_dual();
+  EXPECT_FALSE(both.set_hops(7));
+  EXPECT_FALSE(both.set_multicast_hops(0));
+  EXPECT_FALSE(both.set_multicast_loop(false));
+  const auto option = [&](int level, int name) {
+    int value = -1;
+    socklen_t size = sizeof(value);
+    ::getsockopt(both.fd(), level, name, &value, &size);
+    return value;
+  };
+  EXPECT_EQ(option(IPPROTO_IP, IP_TTL), 7);
+  EXPECT_EQ(option(IPPROTO_IPV6, IPV6_UNICAST_HOPS), 7);
+  EXPECT_EQ(option(IPPROTO_IP, IP_MULTICAST_TTL), 0);
+  EXPECT_EQ(option(IPPROTO_IPV6, IPV6_MULTICAST_HOPS), 0);
+  EXPECT_EQ(option(IPPROTO_IP, IP_MULTICAST_LOOP), 0);
+  EXPECT_EQ(option(IPPROTO_IPV6, IPV6_MULTICAST_LOOP), 0);
+}
+
+TEST_F(DatagramTest, CallsWhoeverWasNamedLast) {
+  Datagram receiver = open();
+  Datagram sender = open();
+  Collector second;
+  receiver.start(log_);
+  receiver.start(second);
+  sender.send(bytes_of("x"), receiver.local_address());
+  run_until(loop_, [&] { return second.batches == 1; });
+  EXPECT_EQ(log_.batches, 0);
+}
+
+TEST_F(DatagramTest, HearsNothingWhilePausedAndAllOfItLater) {
+  Datagram receiver = open();
+  Datagram sender = open();
+  receiver.start(log_);
+  for (int round = 1; round <= 2; ++round) {
+    receiver.pause();
+    sender.send(bytes_of("x"), receiver.local_address());
+    EXPECT_FALSE(*loop_.run());  // A paused one is not waited for.
+    EXPECT_EQ(log_.batches, round - 1);
+    receiver.resume();
+    run_until(loop_, [&] { return log_.batches == round; });
+  }
+}
+
+TEST_F(DatagramTest, MayBePausedInOnWritable) {
+  Datagram receiver = open();
+  Datagram sender = open();
+  receiver.start(log_);
+  log_.when_writable = [&] { receiver.pause(); };
+  {
+    sys::FaultPlan plan;
+    plan.fail_nth(sys::Call::send, 1, EAGAIN);
+    const sys::FaultScope scope(plan);
+    EXPECT_EQ(receiver.send(bytes_of("x"), sender.local_address()),
+              std::errc::operation_would_block);
+  }
+  sender.send(bytes_of("x"), receiver.local_address());
+  run_until(loop_, [&] { return log_.writable == 1; });
+  run_turns(loop_, 3);
+  EXPECT_EQ(log_.batches, 0);
+}
+
+TEST_F(DatagramTest, TakesManySmallPacketsInSeveralBatches) {
+  Datagram receiver = open({.packet_size = 16});
+  Datagram sender = open();
+  receiver.start(log_);
+  for (int i = 0; i < 150; ++i) sender.send(bytes_of(std::to_string(i)), receiver.local_address());
+  run_until(loop_, [&] { return log_.texts.size() == 150; });
+  for (int i = 0; i < 150; ++i) EXPECT_EQ(log_.texts[i], std::to_string(i));
+  EXPECT_EQ(log_.batches, 3);
+}
+
+TEST_F(DatagramTest, TakesTheLargestPacketThatThereIs) {
+  Datagram receiver = open({.packet_size = 65536});
+  Datagram sender = open();
+  receiver.start(log_);
+  const std::string bytes = pattern(65507);
+  EXPECT_FALSE(sender.send(bytes_of(bytes), receiver.local_address()));
+  run_until(loop_, [&] { return log_.texts.size() == 1; });
+  EXPECT_TRUE(log_.texts[0] == bytes);
+  EXPECT_FALSE(log_.all[0].truncated);
+}
+
+TEST_F(DatagramTest, CarriesPacketsBetweenUnixSockets) {
+  Datagram receiver =
+      open_at(own_name("r"), {.local_address = true, .ecn = true, .coalesce = true});
+  Datagram sender = open_at(own_name("s"));
+  receiver.start(log_);
+  EXPECT_FALSE(sender.send(bytes_of("x"), receiver.local_address()));
+  const auto sent = sender.send_segments(bytes_of("aabbc"), 2, receiver.local_address());
+  EXPECT_EQ(sent.value_or(0), 5u);
+  run_until(loop_, [&] { return log_.texts.size() == 4; });
+  EXPECT_EQ(log_.texts, (std::vector<std::string>{"x", "aa", "bb", "c"}));
+  EXPECT_EQ(log_.all[0].peer, own_name("s"));
+  EXPECT_EQ(log_.all[0].local, Address());
 }
 
 TEST_F(DatagramTest, HearsItsGroup) {

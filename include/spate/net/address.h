@@ -5,8 +5,11 @@
 // connect.h's business). Any thread.
 //
 // As text:  192.0.2.1:80   [2001:db8::1]:80   [fe80::1%eth0]:80   unix:/run/s.sock   unix:@name
-// A path may also stand alone when it begins with a slash. Printing gives the first forms, and what
-// it prints parses to the same address.
+// A path may also stand alone when it begins with a slash. Behind unix: an @ stands for the
+// abstract namespace; behind path: it is a path's, as in path:@name.
+// What to_string() prints parses to an equal address, with two exceptions, which parse() refuses:
+// "none", as an Address of no family prints, and a path of 108 bytes, which only from_system()
+// makes. (Where an interface has gone, so has the meaning of a text with its name.)
 #pragma once
 
 #include <cstddef>
@@ -47,8 +50,9 @@ class SPATE_EXPORT Address {
   static Address loopback_ipv4(std::uint16_t port);  // 127.0.0.1
   static Address loopback_ipv6(std::uint16_t port);  // ::1
 
-  // From the system's own struct, as accept() and getsockname() fill it. Errors: EAFNOSUPPORT,
-  // EINVAL for a size that does not fit the family.
+  // From the system's own struct, as accept() and getsockname() fill it; an unnamed unix socket's
+  // and one of AF_UNSPEC become Address(). Errors: EAFNOSUPPORT, EINVAL for a size that does not
+  // fit the family.
   static Parsed from_system(const void* address, std::size_t size);
   // For the system's calls: a sockaddr and its length.
   const void* data() const { return bytes_; }
@@ -83,6 +87,7 @@ class SPATE_EXPORT Address {
 
   template <class System>
   static Address make(const System& system, std::size_t size);
+  Parsed as_unix() const;
   std::string_view host_bytes() const;
 
   alignas(8) unsigned char bytes_[kCapacity];
