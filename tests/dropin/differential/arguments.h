@@ -11,7 +11,7 @@
 
 #include "harness.h"
 
-enum { kArgumentsMax = 6, kTitleMax = 256 };
+enum { kArgumentsMax = 6, kTitleMax = 256, kCallSeconds = 10 };
 
 typedef struct Value {
   const char* text;
@@ -52,6 +52,7 @@ static int choose_arguments(const Call* call, int number, char* title) {
 // PROGRAM [WORD]...: all calls, or those whose title contains one of the words.
 static int run_calls(int argc, char** argv, const Call* calls, size_t count) {
   char title[kTitleMax];
+  block_seconds = kCallSeconds;
   for (current_call = calls; current_call < calls + count; current_call++) {
     for (int number = 0; choose_arguments(current_call, number, title); number++) {
       int wanted = argc < 2;
