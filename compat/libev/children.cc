@@ -31,6 +31,7 @@ void report_to(struct ev_loop& loop, ev_child* first, int pid, int status) {
     if (!is_end && (child->flags & 1) == 0) continue;
     child->rpid = pid;
     child->rstatus = status;
+    child->priority = EV_MAXPRI;  // As late as this, and as the reaper's.
     loop.pending.feed(base(*child), EV_CHILD);
   }
 }
@@ -65,7 +66,6 @@ void spate::libev::stop_reaping(struct ev_loop& loop) {
 void ev_child_start(struct ev_loop* loop, ev_child* child) noexcept {
   spate::libev::require(loop == ev_default_loop_uc_(), "ev_child_start: not the default loop");
   if (!loop->begin(base(*child))) return;
-  child->priority = EV_MAXPRI;
   child->active = 1;
   ev_child*& first = bucket_of(child->pid);
   child->next = reinterpret_cast<ev_watcher_list*>(first);

@@ -15,6 +15,8 @@ using spate::libev::to_nanos;
 namespace {
 
 constexpr std::int64_t kSecond = 1'000'000'000;
+// Of the original, unless it is told to wait longer.
+constexpr std::int64_t kLongestWait = 59'743'000'000;
 
 }  // namespace
 
@@ -23,7 +25,9 @@ bool ev_loop::sleep_first() {
   const std::int64_t timeout = core->prepare_to_wait().count();
   if (timeout <= 0 || has_work() || core->active_count() <= 0) return false;
   const std::int64_t since_last = core->now().count() - polled_at_;
-  const std::int64_t spare = std::min(to_nanos(io_interval) - since_last, timeout);
+  const std::int64_t longest =
+      std::max(std::min(timeout, kLongestWait), to_nanos(timeout_interval));
+  const std::int64_t spare = std::min(to_nanos(io_interval) - since_last, longest);
   if (spare > 0) ev_sleep(spate::libev::to_seconds(spare));
   const std::int64_t longer = to_nanos(timeout_interval) - std::max<std::int64_t>(spare, 0);
   return longer > timeout && sleep_on_descriptor(longer);

@@ -200,9 +200,11 @@ void event_active(event* event, int events, short) {
 int event_pending(event* event, short events, timeval* expiry) {
   struct ev_loop* loop = loop_of(*event);
   int pending = 0;
-  if (is_live(base(event->iosig.io))) pending = event->ev_events & (kReadWrite | EV_SIGNAL);
+  if (is_live(base(event->iosig.io))) {
+    pending = event->ev_events & ((event->ev_events & EV_SIGNAL) != 0 ? EV_SIGNAL : kReadWrite);
+  }
   if ((event->ev_events & EV_TIMER) != 0 || is_live(base(event->to))) pending |= EV_TIMER;
-  if (expiry != nullptr) {
+  if (expiry != nullptr && is_live(base(event->to))) {
     const double left = event->to.active != 0 ? ev_timer_remaining(loop, &event->to) : 0;
     const double at = ev_now(loop) + left;
     expiry->tv_sec = static_cast<time_t>(at);

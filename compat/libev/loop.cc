@@ -7,6 +7,7 @@
 
 #include <cstdlib>
 #include <new>
+#include <vector>
 
 #include "compat/libev/children.h"
 #include "compat/libev/signals.h"
@@ -43,6 +44,17 @@ void dispose_of(struct ev_loop* loop, bool is_default) {
   } else {
     loop->~ev_loop();
   }
+}
+
+void postpone_timers(spate::Loop& core, std::int64_t nanos) {
+  using Timers = std::vector<spate::TimerNode*>;
+  Timers timers;
+  bool (*note)(void*, spate::TimerNode&) = [](void* list, spate::TimerNode& timer) {
+    static_cast<Timers*>(list)->push_back(&timer);
+    return true;
+  };
+  core.each(note, &timers);
+  for (spate::TimerNode* timer : timers) core.restart(*timer, timer->deadline + nanos);
 }
 
 struct ev_loop* make_loop(unsigned int flags, bool is_default) {
@@ -140,13 +152,13 @@ void ev_now_update(struct ev_loop* loop) noexcept {
   loop->update_wall();
 }
 
-void ev_suspend(struct ev_loop* loop) noexcept {
-  ev_now_update(loop);
-  loop->core->suspend();
-}
+void ev_suspend(struct ev_loop* loop) noexcept { ev_now_update(loop); }
 
+// The time since the loop last looked at the clock does not count for timers.
 void ev_resume(struct ev_loop* loop) noexcept {
-  loop->core->resume();
+  const std::int64_t before = loop->core->now().count();
+  loop->core->update_now();
+  postpone_timers(*loop->core, loop->core->now().count() - before);
   loop->read_wall(true);
 }
 

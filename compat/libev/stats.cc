@@ -48,7 +48,7 @@ Stats::Side& Stats::side_of(const ev_stat& stat) { return *static_cast<Side*>(st
 
 void Stats::start(ev_stat& stat) {
   if (!loop_.begin(base(stat))) return;
-  if (stat.interval > 0 && stat.interval < kMinInterval) stat.interval = kMinInterval;
+  if (stat.interval != 0 && stat.interval < kMinInterval) stat.interval = kMinInterval;
   auto* side = new (std::nothrow) Side{loop_, stat};
   require(side != nullptr, "ev_stat_start: out of memory");
   stat.timer.data = side;
@@ -65,6 +65,7 @@ void Stats::start(ev_stat& stat) {
 }
 
 bool Stats::ask_core(Side& side) {
+  if (side.stat.path == nullptr) return false;
   side.node.path = side.stat.path;
   if (loop_.core->start(side.node)) return false;
   loop_.core->unref();
@@ -100,7 +101,7 @@ void ev_stat_start(struct ev_loop* loop, ev_stat* stat) noexcept { loop->stats.s
 void ev_stat_stop(struct ev_loop* loop, ev_stat* stat) noexcept { loop->stats.stop(*stat); }
 
 void ev_stat_stat(struct ev_loop*, ev_stat* stat) noexcept {
-  if (lstat(stat->path, &stat->attr) < 0) {
+  if (stat->path == nullptr || lstat(stat->path, &stat->attr) < 0) {
     stat->attr.st_nlink = 0;
   } else if (stat->attr.st_nlink == 0) {
     stat->attr.st_nlink = 1;  // Some file systems do not count them.

@@ -44,7 +44,7 @@ int event_base_update_cache_time(event_base* base) {
 }
 
 int event_gettime_monotonic(event_base* base, timeval* time) {
-  if (base == nullptr) return -1;
+  if (base == nullptr || time == nullptr) return -1;
   *time = timeval_of(spate::system_clock().monotonic().count());
   return 0;
 }

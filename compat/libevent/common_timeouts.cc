@@ -8,12 +8,25 @@
 
 namespace spate::libevent {
 
+namespace {
+
+// Microseconds below zero stay as they are, and so does exactly a million.
+timeval carried(timeval duration) {
+  if (duration.tv_usec <= kMicrosPerSecond) return duration;
+  const auto seconds = static_cast<std::uint64_t>(duration.tv_sec);
+  const auto more = static_cast<std::uint64_t>(duration.tv_usec / kMicrosPerSecond);
+  return {.tv_sec = static_cast<std::time_t>(seconds + more),
+          .tv_usec = duration.tv_usec % kMicrosPerSecond};
+}
+
+}  // namespace
+
 CommonTimeouts::~CommonTimeouts() {
   for (int i = 0; i < count_; ++i) release(timeouts_[i]);
 }
 
 const timeval* CommonTimeouts::add(const timeval& duration) {
-  const timeval normal = timeval_of(nanos_in(duration));
+  const timeval normal = carried(duration_of(duration));
   for (int i = 0; i < count_; ++i) {
     const timeval known = plain(*timeouts_[i]);
     if (known.tv_sec == normal.tv_sec && known.tv_usec == normal.tv_usec) return timeouts_[i];

@@ -23,8 +23,9 @@ class CommonTimeouts {
   // Stays where it is as long as the base lives. Null if there are too many, or no memory.
   const timeval* add(const timeval& duration);
 
-  std::int64_t nanos_in(const timeval& timeout) const {
-    return is_marked(timeout) ? nanos_of(plain(timeout)) : nanos_of(timeout);
+  // Without the mark, if it has one.
+  timeval duration_of(const timeval& timeout) const {
+    return is_marked(timeout) ? plain(timeout) : timeout;
   }
 
  private:

@@ -1,5 +1,6 @@
 #include "compat/libevent/config.h"
 
+#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <iterator>
@@ -45,6 +46,10 @@ void event_config_free(event_config* config) { delete config; }
 
 // A method that does not exist is avoided without trouble.
 int event_config_avoid_method(event_config* config, const char* name) {
+  if (name == nullptr) {
+    errno = EINVAL;
+    return -1;
+  }
   for (std::size_t i = 0; i < std::size(kMethods); ++i) {
     if (std::strcmp(name, kMethods[i].name) == 0) config->avoided |= 1U << i;
   }

@@ -173,7 +173,8 @@ int event_remove_timer(event* ev) {
 void event_active(event* ev, int what, short calls) {
   if (!has_base(ev, "event_active")) return;
   const Holding holding(ev->ev_base->lock());
-  ev->ev_base->activate(*ev, static_cast<short>(what), calls);
+  // A signal's callback is called that often, and a negative number wraps around.
+  ev->ev_base->activate(*ev, static_cast<short>(what), static_cast<unsigned short>(calls));
   ev->ev_base->notify();
 }
 
@@ -189,7 +190,7 @@ int event_pending(const event* ev, short events, timeval* expiry) {
   if (has_flag(known, EVLIST_ACTIVE)) pending |= ev->ev_res;
   if (has_flag(known, EVLIST_TIMEOUT)) pending |= EV_TIMEOUT;
   pending &= events & kAnswers;
-  if (expiry != nullptr && (pending & EV_TIMEOUT) != 0 && has_flag(known, EVLIST_TIMEOUT)) {
+  if (expiry != nullptr && (pending & EV_TIMEOUT) != 0) {
     *expiry = timeval_of(timer_node(known).deadline + ev->ev_base->to_wall_clock());
   }
   return pending;

@@ -80,8 +80,8 @@ inline void clear_nodes(event& ev) {
 // How often the callback of a signal event is to be called.
 inline std::uint32_t& raises_of(event& ev) { return fd_node(ev).head.extra; }
 
-// The timeout of a persistent event, in nanoseconds; 0 is none. Kept negated: spate compares this
-// word with the address of a function, which a negative number never is.
+// The timeout of a persistent event, as timeval.h has it; 0 is none. Kept negated: spate compares
+// this word with the address of a function, which a negative number never is.
 inline std::int64_t interval_of(event& ev) {
   using Word [[gnu::may_alias]] = std::int64_t;
   return -part_of<Word>(ev, kInterval);

@@ -3,6 +3,7 @@
 // Semantics: event2/event.h (event_add, event_del, event_active); the cases that meet (an active
 // event is added, a readable one times out): probes.
 #include <cerrno>
+#include <climits>
 #include <utility>
 
 #include "compat/libevent/base.h"
@@ -61,7 +62,7 @@ inline void event_base::activate_inline(event& ev, short what, int calls) {
   }
   ev.ev_res = what;
   if ((ev.ev_events & EV_SIGNAL) != 0) {
-    raises_of(ev) = static_cast<std::uint32_t>(calls > 0 ? calls : 0);
+    raises_of(ev) = static_cast<std::uint32_t>(calls);
   }
   enqueue(ev);
 }
@@ -118,10 +119,10 @@ void event_base::finalize(event& ev, event_finalize_callback_fn callback, Closur
 
 int event_base::add(event& ev, const timeval* timeout) {
   if (timeout == nullptr) return add_until(ev, kNever, true);
-  const std::int64_t duration = common_timeouts_.nanos_in(*timeout);
-  const int result = add_until(ev, now() + duration, true);
+  const timeval duration = common_timeouts_.duration_of(*timeout);
+  const int result = add_until(ev, spate::libevent::deadline_after(now(), duration), true);
   if (result == 0 && closure_of(ev) == Closure::persist) {
-    spate::libevent::set_interval(ev, duration >= 0 ? duration : 1);
+    spate::libevent::set_interval(ev, spate::libevent::interval_of(duration));
   }
   return result;
 }
@@ -163,7 +164,8 @@ void event_base::take_out(event& ev) {
 // the kernel is told again, unless it is the base itself that adds an event once more. On the other
 // hand a deletion is only noted, and costs nothing if the event comes back before the next wait.
 bool event_base::watch(event& ev, bool may_be_another_file) {
-  if (ev.ev_fd < 0) {
+  if (static_cast<unsigned>(ev.ev_fd) >= INT_MAX) [[unlikely]] {
+    if (ev.ev_fd == INT_MAX) return false;  // As libevent, which has no table of that size.
     link_first(unwatched_, ev);
     return true;
   }
@@ -223,7 +225,8 @@ void event_base::watch_again() {
 
 void event_base::activate_refused() {
   for (event* ev = refused_; ev != nullptr; ev = links(*ev).next) {
-    activate(*ev, ev->ev_events & (EV_READ | EV_WRITE), 1);
+    const short what = ev->ev_events & (EV_READ | EV_WRITE);
+    if (what != 0) activate(*ev, what, 1);
   }
 }
 

@@ -4,6 +4,8 @@
 #include <event2/util.h>
 #include <netdb.h>
 
+#include <climits>
+
 namespace {
 
 // As libevent, which knows names of its own for the errors that its own resolver has, too.
@@ -42,11 +44,14 @@ const char* own_text(int error) {
 
 }  // namespace
 
-// No hints mean no flags: libc's own default, AI_ADDRCONFIG and AI_V4MAPPED, is not libevent's.
+// No hints mean no flags: libc's own default, AI_ADDRCONFIG and AI_V4MAPPED, is not libevent's. The
+// uppermost flag is libevent's own, and nothing to libc.
 int evutil_getaddrinfo(const char* node, const char* service, const evutil_addrinfo* hints,
                        evutil_addrinfo** result) {
-  const evutil_addrinfo none{};
-  return getaddrinfo(node, service, hints != nullptr ? hints : &none, result);
+  evutil_addrinfo wanted{};
+  if (hints != nullptr) wanted = *hints;
+  wanted.ai_flags &= INT_MAX;
+  return getaddrinfo(node, service, &wanted, result);
 }
 
 // libc allocated it, and libc frees it: not the program's functions.

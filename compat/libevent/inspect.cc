@@ -78,6 +78,7 @@ event** event_base::list_events(std::size_t& count) const {
 
 void event_base::activate_by_fd(int fd, short what) {
   if ((what & EV_TIMEOUT) != 0) return activate_timeouts(fd);
+  what &= EV_READ | EV_WRITE | EV_CLOSED | EV_ET;
   each<FdNode>(*loop_, [this, fd, what](event& ev) {
     const auto matching = static_cast<short>(ev.ev_events & what);
     if (ev.ev_fd == fd && (matching & ~EV_ET) != 0) activate(ev, matching, 1);
@@ -106,6 +107,7 @@ void event_base::activate_by_signal(int number) {
 
 int event_base_foreach_event(event_base* base, event_base_foreach_event_cb callback,
                              void* argument) {
+  if (base == nullptr || callback == nullptr) return -1;
   const Holding holding(base->lock());
   std::size_t count;
   event** events = base->list_events(count);

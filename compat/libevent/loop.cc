@@ -182,6 +182,10 @@ inline void event_base::invoke(event& ev) {
 // or if the next one is over already.
 void event_base::add_again(event& ev) {
   const std::int64_t interval = interval_of(ev);
+  if (interval > spate::libevent::kForwardsMost) [[unlikely]] {
+    add_until(ev, now() + (interval - spate::libevent::kBackwards), true);
+    return;
+  }
   const std::int64_t from_now = now() + interval;
   if ((ev.ev_res & EV_TIMEOUT) == 0) {
     add_until(ev, from_now, true);  // Not added any more only if the program has deleted it.

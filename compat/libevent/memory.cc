@@ -88,7 +88,7 @@ void* __wrap_realloc(void* old, std::size_t size) {
 
 void __wrap_free(void* memory) {
   if (program.free != nullptr) {
-    program.free(memory);
+    if (memory != nullptr) program.free(memory);  // Which need not stand a null pointer.
   } else {
     __real_free(memory);
   }

@@ -128,10 +128,7 @@ int evthread_set_lock_callbacks(const evthread_lock_callbacks* callbacks) {
     spate::libevent::warnx("evthread_set_lock_callbacks: others are set already");
     return -1;
   }
-  if (callbacks->lock_api_version != EVTHREAD_LOCK_API_VERSION ||
-      !spate::libevent::is_complete(*callbacks)) {
-    return -1;
-  }
+  if (!spate::libevent::is_complete(*callbacks)) return -1;  // Whatever their version says.
   target = *callbacks;
   return 0;
 }

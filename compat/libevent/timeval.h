@@ -8,14 +8,52 @@
 
 namespace spate::libevent {
 
-// Cut to some 136 years either way, so that adding it to a clock's reading cannot overflow. The
-// microseconds may be more than a second.
+inline constexpr std::int64_t kMicrosPerSecond = 1'000'000;
+// Some 136 years, so that adding them to a clock's reading cannot overflow.
+inline constexpr std::int64_t kSecondsMost = std::int64_t{1} << 32;
+
+// Cut to kSecondsMost either way. The microseconds may be more than a second.
 inline std::int64_t nanos_of(const timeval& time) {
-  constexpr std::int64_t kMost = std::int64_t{1} << 32;
-  const std::int64_t seconds = std::clamp<std::int64_t>(time.tv_sec, -kMost, kMost);
-  const std::int64_t micros = std::clamp<std::int64_t>(time.tv_usec, -kMost, kMost);
-  return seconds * 1'000'000'000 + micros * 1000;
+  const auto cut = [](std::int64_t x) { return std::clamp(x, -kSecondsMost, kSecondsMost); };
+  return cut(time.tv_sec) * 1'000'000'000 + cut(time.tv_usec) * 1000;
 }
+
+// For microseconds that are none. libevent carries a second at most, and compares what is left: a
+// deadline with microseconds below zero comes with its second, one with a million or more with the
+// next.
+[[gnu::cold, gnu::noinline]] inline std::int64_t odd_deadline_after(std::int64_t now,
+                                                                    const timeval& time) {
+  std::int64_t seconds =
+      now / 1'000'000'000 + std::clamp<std::int64_t>(time.tv_sec, -kSecondsMost, kSecondsMost);
+  std::int64_t micros = now % 1'000'000'000 / 1000 +
+                        std::clamp<std::int64_t>(time.tv_usec, -kSecondsMost, kSecondsMost);
+  if (micros >= kMicrosPerSecond) {
+    ++seconds;
+    micros -= kMicrosPerSecond;
+  }
+  micros = std::clamp<std::int64_t>(micros, 0, kMicrosPerSecond);
+  return seconds * 1'000'000'000 + micros * 1000 + now % 1000;
+}
+
+inline std::int64_t deadline_after(std::int64_t now, const timeval& time) {
+  const auto micros = static_cast<std::uint64_t>(time.tv_usec);
+  if (micros >= kMicrosPerSecond) [[unlikely]] {
+    return odd_deadline_after(now, time);
+  }
+  return now + nanos_of(time);
+}
+
+// What a persistent event keeps of its timeout, never negative: in nanoseconds, or if that is not
+// positive, how much less than kBackwards. Such an event is due in each turn. Zero is none.
+inline constexpr std::int64_t kBackwards = INT64_MAX;
+inline constexpr std::int64_t kForwardsMost = kBackwards / 2;
+
+inline std::int64_t interval_of(const timeval& time) {
+  const bool is_odd = static_cast<std::uint64_t>(time.tv_usec) >= kMicrosPerSecond;
+  const std::int64_t nanos = is_odd ? odd_deadline_after(0, time) : nanos_of(time);
+  return nanos < 0 || (nanos == 0 && is_odd) ? kBackwards + nanos : nanos;
+}
+static_assert((kSecondsMost + kSecondsMost / kMicrosPerSecond + 1) * 1'000'000'000 < kForwardsMost);
 
 inline timeval timeval_of(std::int64_t nanos) {
   return {.tv_sec = nanos / 1'000'000'000, .tv_usec = nanos % 1'000'000'000 / 1000};

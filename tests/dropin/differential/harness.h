@@ -31,7 +31,7 @@ static inline int random_chance(int percent) { return random_below(100) < percen
 // --- Each seed or case is a block of the output, and in a process of its own, so that none sees
 // what another left behind, and one that crashes says so. ---
 
-enum { kBlockSeconds = 30 };
+static int block_seconds = 30;
 
 // What was printed before a crash tells where it was.
 static inline void flush_and_end(int number) {
@@ -48,7 +48,7 @@ static inline void run_block(void (*run)(void)) {
     for (size_t i = 0; i < sizeof fatal / sizeof *fatal; i++) {
       signal(fatal[i], flush_and_end);
     }
-    alarm(kBlockSeconds);
+    alarm((unsigned)block_seconds);
     run();
     fflush(stdout);
     _exit(0);

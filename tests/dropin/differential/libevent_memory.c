@@ -17,6 +17,7 @@ static const uint64_t kMark = 0x5eed5eed5eed5eedULL;
 
 static int blocks;   // Taken and not given back.
 static int foreign;  // Given back, and not ours.
+static int nulls;    // Given back, and nothing: a program's function need not stand that.
 static int taken;
 static int fail_after = -1;  // The blocks that there is still memory for, if any count.
 
@@ -44,6 +45,7 @@ static char* block_of(void* memory) {
 }
 
 static void give_back(void* memory) {
+  nulls += memory == NULL;
   char* block = memory == NULL ? NULL : block_of(memory);
   if (block != NULL) {
     memset(block, 0, kHeader);
@@ -62,7 +64,7 @@ static void* take_more(void* memory, size_t size) {
 
 static void use_ours(void) { event_set_mem_functions(take, take_more, give_back); }
 
-static void report(void) { printf("left %d, foreign %d\n", blocks, foreign); }
+static void report(void) { printf("left %d, foreign %d, null %d\n", blocks, foreign, nulls); }
 
 static void count(evutil_socket_t fd, short what, void* arg) {
   (void)fd;

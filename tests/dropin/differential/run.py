@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
 """Runs one program on an original library and on the drop-in, and compares what it prints.
 
-    run.py PROGRAM --lib-dir DIRECTORY [--seeds FIRST:LAST] [--stderr] [-- ARGUMENT...]
+    run.py PROGRAM --lib-dir DIRECTORY [--seeds FIRST:LAST] [--stderr] [--undefined]
+           [-- ARGUMENT...]
 
 The program is linked to the original; DIRECTORY has the drop-in under the same name. Compared are
 the lines on stdout, how the program ended and, with --stderr, the lines on stderr. With --seeds it
 is called as `PROGRAM --seed N --count M ARGUMENT...`, once for --chunk seeds. A line that begins
-with "# " opens a block (a seed, a case), and of the blocks that differ the shortest is shown.
+with "# " opens a block (a seed, a case), and of the blocks that differ the shortest is shown. With
+--undefined a block that ends the original by a signal, or that it does not come out of, is compared
+up to there, and after that the drop-in only has to come to an end.
 
 Ends with 0 when all is equal, 1 when not, 2 when it could not be compared, 77 when it is left out.
 """
@@ -24,6 +27,7 @@ import tempfile
 LOADED = re.compile(r"calling init: (\S*/lib(?:ev|event\S*)[.-][\d.]*so[\d.]*)\s*$", re.MULTILINE)
 FORGOTTEN = re.compile(r"LD_|LIBEV_|EVENT_")  # What changes how the libraries behave.
 GAVE_UP = re.compile(r"ran out of time|lost patience|ended by signal \d+")  # As harness.h says it.
+HANGS = "ran out of time"
 CONTEXT = 12
 SHOWN_MAX = 60
 
@@ -74,6 +78,11 @@ def wrong_library(outcome, lib_dir):
     return ""
 
 
+def is_undefined(lines):
+    """Whether the original came to no end of its own in these lines."""
+    return bool(lines) and GAVE_UP.fullmatch(lines[-1])
+
+
 def gave_up(outcome):
     """A block of the original's that was not gone through compares nothing; "" if there is none."""
     for title, lines in blocks([] if outcome.is_ours else outcome.stdout):
@@ -94,12 +103,19 @@ def blocks(lines):
     return [block for block in found if block[0] or block[1]]
 
 
-def differing_blocks(theirs, ours):
+def are_alike(theirs, ours, undefined):
+    if not undefined or theirs is None or ours is None or not is_undefined(theirs):
+        return theirs == ours
+    until = len(theirs) - 1
+    return ours[:until] == theirs[:until] and ours[-1:] != [HANGS]
+
+
+def differing_blocks(theirs, ours, undefined):
     ours_by_title = dict(blocks(ours))
     theirs_by_title = dict(blocks(theirs))
     for title in dict.fromkeys([*theirs_by_title, *ours_by_title]):
         pair = theirs_by_title.get(title), ours_by_title.get(title)
-        if pair[0] != pair[1]:
+        if not are_alike(*pair, undefined):
             yield title, pair[0], pair[1]
 
 
@@ -125,6 +141,7 @@ class Comparison:
         self.differing = []  # (length, what, title, theirs, ours)
         self.endings = []
         self.compared = 0
+        self.undefined = 0  # Of these, how many the original came to no end in.
 
     def compare(self, arguments):
         """False when the two could not be compared."""
@@ -133,7 +150,9 @@ class Comparison:
         for is_ours in (False, True):
             outcome = run(command, self.options.lib_dir if is_ours else None, self.options.limit)
             outcome.is_ours = is_ours
-            problem = wrong_library(outcome, self.options.lib_dir) or gave_up(outcome)
+            problem = wrong_library(outcome, self.options.lib_dir)
+            if not problem and not self.options.undefined:
+                problem = gave_up(outcome)
             if problem:
                 print(f"{' '.join(command)}: {problem}")
                 print("\n".join(outcome.stderr[-10:]))
@@ -147,16 +166,20 @@ class Comparison:
         if self.options.stderr:
             streams.append(("stderr", theirs.stderr, ours.stderr))
         for what, one, other in streams:
-            for title, a, b in differing_blocks(one, other):
+            for title, a, b in differing_blocks(one, other, self.options.undefined):
                 missing = 10 ** 6 if a is None or b is None else 0
                 self.differing.append((missing + len(a or b or []), what, title, a, b))
-        self.compared += len(blocks(theirs.stdout))
+        found = blocks(theirs.stdout)
+        self.compared += len(found)
+        if self.options.undefined:
+            self.undefined += sum(1 for _, lines in found if is_undefined(lines))
         if theirs.ending != ours.ending:
             self.endings.append((command, theirs, ours))
 
     def report(self):
         if not self.differing and not self.endings:
-            print(f"{self.compared} blocks are equal")
+            also = f", {self.undefined} as far as the original goes" if self.undefined else ""
+            print(f"{self.compared} blocks are equal{also}")
             return 0
         for command, theirs, ours in self.endings[:3]:
             print(f"--- {command}\n    the original: {theirs.ending}; the drop-in: {ours.ending}")
@@ -187,6 +210,8 @@ def options_from(words):
     parser.add_argument("--limit", type=int, default=100, help="seconds for one call")
     parser.add_argument("--show", type=int, default=1, help="differing blocks to show")
     parser.add_argument("--stderr", action="store_true", help="compare stderr too")
+    parser.add_argument("--undefined", action="store_true",
+                        help="what ends the original by a signal is not defined")
     words, arguments = (words[:words.index("--")], words[words.index("--") + 1:]) \
         if "--" in words else (words, [])
     options = parser.parse_args(words)
