@@ -72,6 +72,7 @@ void Connection::start(StreamHandler& handler) {
   set(kStarted);
   if (is_open()) {
     offer_again();
+    read_again();
     update_wish();
   } else {
     settle_later();  // It is told that it is too late.
@@ -147,7 +148,7 @@ void Connection::abandon() {
   } else {
     linger();
     if (deadline_place_ != 0) return;
-    shut(has_queue());  // Without memory for a deadline nobody would ever look at it again.
+    shut(false);  // Without memory for a deadline nobody would ever look at it again.
     destroy();
   }
 }
@@ -260,20 +261,21 @@ void Connection::drop_queue() {
   if (!spent.empty()) net().release_later(std::move(spent));
 }
 
-// The end, in the loop's own time. The connection may be gone afterwards. If something of ours is
-// lost, the peer must not take what it has for the whole.
+// The end, in the loop's own time. The connection may be gone afterwards.
 void Connection::finish(std::error_code error, bool reset) {
-  shut(reset || has_queue() || has(kBroken));
+  shut(reset);
   set_error(error);
   report();
 }
 
-// What was written and not sent dies with the connection.
+// What was written and not sent dies with the connection; then the peer must not take what it has
+// for the whole.
 void Connection::shut(bool reset) {
+  const bool is_cut_short = has_queue() || has(kBroken);
   if (net().gather().owner() == this) net().gather().drop();
   net().forget_deadline(*this);
   hold_loop(false);
-  transport_->close(*this, reset);
+  transport_->close(*this, reset || is_cut_short);
   set(kClosed);
   set(kReadRests, false);
   set(kSendRests, false);
@@ -292,9 +294,10 @@ void Connection::report() {
 
 bool Connection::after_call() {
   if (has(kNested)) look_again();
+  if (is_open() && has(kEnding) && !has(kEnded) && !has_queue()) shut_down();
   if (has(kAbandoned)) return abandon(), false;
   if (!is_open()) return false;
-  if (has(kEnding) && !has(kEnded) && !has_queue()) shut_down();
+  if (has(kOffer) && (extra_ == nullptr || extra_->unread.empty())) set(kOffer, false);
   if (may_offer() || has(kBroken) || is_done() || (has(kDiscarding) && has_nothing_to_lose()))
     settle_later();
   return true;
@@ -340,7 +343,7 @@ bool Connection::settle() {
 // Sending has failed. Whatever the peer sent before that is read, a piece a turn, then it is over.
 void Connection::bury() {
   const bool was_dropped = has(kOwnError);  // The peer knows of nothing.
-  if (was_dropped || !wants_to_read()) return finish(error(), true);
+  if (was_dropped || !wants_to_read()) return finish(error());
   if (offer_unread() && receive() && !has(kPeerEnded)) settle_later();
 }
 
@@ -352,7 +355,7 @@ void Connection::on_deadline() {
   if (has(kBroken)) return;  // It is settled in its turn.
   if (const std::error_code error = expired(now)) return finish(error);
   if (has(kDiscarding) && now >= linger_deadline())
-    return finish(has_queue() ? Error::write_timeout : std::error_code(), has_queue());
+    return finish(has_queue() ? Error::write_timeout : std::error_code());
   note_deadline();
 }
 

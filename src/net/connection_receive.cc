@@ -71,7 +71,7 @@ bool Connection::receive_with_care(std::span<std::byte> arrivals, bool& is_full)
 
 // Nothing for the handler: no byte, the peer's end, an error, or what is thrown away.
 bool Connection::on_received_nothing(long count) {
-  if (count == -EAGAIN || count == -EINTR) return !has(kBroken) || (finish(error(), true), false);
+  if (count == -EAGAIN || count == -EINTR) return !has(kBroken) || (finish(error()), false);
   if (count < 0) return finish(has(kBroken) ? error() : sys::error_code(count)), false;
   return count > 0 || on_peer_end();
 }
@@ -166,7 +166,7 @@ bool Connection::offer_unread() {
 bool Connection::on_peer_end() {
   set(kPeerEnded);
   update_wish();
-  if (has(kBroken)) return finish(error(), true), false;
+  if (has(kBroken)) return finish(error()), false;
   if (has(kDiscarding)) return !is_done() || (finish({}), false);
   set(kEndDue);
   return offer_unread();

@@ -108,16 +108,17 @@ long SocketTransport::receive_descriptors(Connection& connection, std::span<std:
 void SocketTransport::shut_down(Connection& connection) { sys::shut_down_writing(connection.fd()); }
 
 void SocketTransport::close(Connection& connection, bool reset) {
-  if (reset) sys::reset_on_close(connection.fd());
+  if (reset && !net().is_foreign()) sys::reset_on_close(connection.fd());
   ReadinessTransport::close(connection, reset);
 }
 
 // ---- files
 
-// The writing end of a pipe is reported when the reader has gone, and only then.
+// The writing end of a pipe has nothing to read but that the reader has gone.
 long FileTransport::receive(Connection& connection, std::span<std::byte> room) {
   const long result = sys::read(connection.fd(), room.data(), room.size());
-  return result == -EBADF ? -EPIPE : result;
+  if (result != -EBADF) return result;
+  return sys::has_reader(connection.fd()) ? -EAGAIN : -EPIPE;
 }
 
 long FileTransport::send(Connection& connection, std::span<const Bytes> pieces) {

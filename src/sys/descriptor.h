@@ -4,6 +4,7 @@
 #pragma once
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
@@ -76,6 +77,12 @@ inline bool is_open(int fd) { return ::fcntl(fd, F_GETFD) >= 0; }
 inline bool is_write_only(int fd) {
   const int flags = ::fcntl(fd, F_GETFL);
   return flags >= 0 && (flags & O_ACCMODE) == O_WRONLY;
+}
+
+// Of the writing end of a pipe.
+inline bool has_reader(int fd) {
+  pollfd end{.fd = fd, .events = 0, .revents = 0};
+  return ::poll(&end, 1, 0) == 0;
 }
 
 inline long set_nonblocking(int fd) {

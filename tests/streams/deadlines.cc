@@ -50,6 +50,19 @@ TEST_P(Deadlines, ZeroTakesOneBack) {
   EXPECT_EQ(left_log_.log, "");
 }
 
+TEST_P(Deadlines, MayBeSetBeforeTheStart) {
+  Stream::Pair pair = make_pair(loop_, GetParam());
+  EXPECT_TRUE(pair->first.set_read_timeout(5s));
+  pass(60s);
+  Recorder log;
+  pair->first.start(log);
+  pass(5s - 1ns);
+  EXPECT_EQ(log.log, "");
+  pass(1ns);
+  turn_until([&] { return log.closed_calls == 1; });
+  EXPECT_EQ(log.error, Error::read_timeout);
+}
+
 // ---- never early
 
 TEST_P(Deadlines, AreNotANanosecondEarly) {

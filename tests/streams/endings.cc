@@ -333,7 +333,7 @@ TEST_P(EndingsInTime, ThePeerNeverEndsAfterWeClose) {
 
 // ---- pipes have one way only; nothing here waits for a deadline
 
-class EndingsOfPipes : OwnClock, public ::testing::Test {
+class EndingsOfPipes : protected OwnClock, public ::testing::Test {
  protected:
   EndingsOfPipes() {
     int fds[2];
@@ -393,6 +393,13 @@ TEST_F(EndingsOfPipes, TheReaderGoesWhileWeWrite) {
   }
   turn_until(loop_, [&] { return writer_log_.closed_calls == 1; });
   EXPECT_EQ(writer_log_.error, std::errc::broken_pipe);
+}
+
+TEST_F(EndingsOfPipes, TheWriterIsIdle) {
+  writer_.set_idle_timeout(10s);
+  clock_.advance(11s);
+  turn_until(loop_, [&] { return writer_log_.closed_calls == 1; });
+  EXPECT_EQ(writer_log_.error, Error::idle_timeout);
 }
 
 // ---- connections that do not come about

@@ -121,6 +121,47 @@ TEST_P(Handles, AreNotReleasedWhenSendingHasFailed) {
   EXPECT_EQ(right_log_.received, "") << "what is refused is not sent in part";
 }
 
+// ---- two endings in one callback
+
+TEST_P(Handles, ThatAreClosedAndDestroyedInOneCallbackEndAtOnce) {
+  right_log_.use = [&](Bytes bytes) {
+    EXPECT_TRUE(right_.write(bytes));
+    right_.close();
+    right_ = Stream();
+    return bytes.size();
+  };
+  EXPECT_TRUE(left_.write("x"));
+  run_until(loop_, [&] { return left_log_.closed_calls == 1; });
+  EXPECT_EQ(left_log_.received, "x");
+  EXPECT_EQ(left_log_.log, "end closed ");
+  EXPECT_FALSE(left_log_.error);
+}
+
+TEST_P(Handles, ThatAreBrokenAndDestroyedNeverLookWhole) {
+  if (GetParam() == Kind::local) GTEST_SKIP() << "knows a reset only when input was left unread";
+  right_log_.use = [&](Bytes bytes) {
+    EXPECT_TRUE(right_.set_limits({.low = 0, .high = 10, .most = 100}));
+    EXPECT_TRUE(right_.write("the first half of "));
+    EXPECT_FALSE(right_.write(std::string(1'000, 'x')));
+    right_ = Stream();
+    return bytes.size();
+  };
+  EXPECT_TRUE(left_.write("x"));
+  run_until(loop_, [&] { return left_log_.closed_calls == 1; });
+  EXPECT_EQ(left_log_.error, std::errc::connection_reset);
+}
+
+TEST_P(Handles, HearNothingButTheEndAfterClose) {
+  left_.pause();
+  ASSERT_TRUE(right_.set_limits({.low = 0, .high = 10}));
+  EXPECT_TRUE(right_.write(pattern(8'000'000)));
+  ASSERT_TRUE(right_.is_full());
+  right_.close();
+  left_.resume();
+  run_until(loop_, [&] { return right_log_.closed_calls == 1; });
+  EXPECT_EQ(right_log_.log, "closed ");
+}
+
 // ---- limits
 
 TEST_P(Handles, WhatIsGatheredCountsAgainstTheLimit) {

@@ -54,6 +54,19 @@ TEST_P(Unread, AHandlerThatPausesAndResumesInItsOwnCallbackIsShownTheRestAgain) 
   run_until(loop_, [&] { return right_log_.received == "onetwo"; });
 }
 
+TEST_P(Unread, WhoUsesEverythingAndHandsOverOwesNoOffer) {
+  right_log_.use = [&](Bytes bytes) -> std::size_t {
+    if (right_log_.data_calls == 1) right_.start(right_log_);
+    return right_log_.data_calls == 1 ? bytes.size() : bytes.size() - 1;
+  };
+  EXPECT_TRUE(left_.write("all of it"));
+  run_until(loop_, [&] { return right_log_.data_calls == 1; });
+  EXPECT_TRUE(left_.write("but one"));
+  run_until(loop_, [&] { return right_log_.data_calls == 2; });
+  run_turns(loop_, 5);
+  EXPECT_EQ(right_log_.data_calls, 2);
+}
+
 // ---- a handler that stops while its queue is full
 
 constexpr std::size_t kAnswer = 100'000;

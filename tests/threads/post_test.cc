@@ -104,11 +104,9 @@ TEST_P(Post, FromTheDestructorOfAThreadLocalIsCalledInOrder) {
         for (int i = 0; i < 100; ++i) loop->post([&account, t, i] { account.note(t, i); });
       }).join();
     }
-    loop->post([&loop] { loop->stop(); });
   });
-  EXPECT_TRUE(loop->run());
+  while (account.total < kThreads * 200) ASSERT_TRUE(loop->run(Run::once));
   ending.join();
-  EXPECT_EQ(account.total, kThreads * 200);
   EXPECT_TRUE(account.in_order);
   ASSERT_TRUE(other->run(Run::no_wait));
   EXPECT_EQ(other->metrics().posts, static_cast<std::uint64_t>(kThreads));

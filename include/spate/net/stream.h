@@ -127,8 +127,10 @@ class SPATE_EXPORT Stream {
 
   // ---- writing
 
-  // All of it, in order, sooner or later. False, and nothing of it is sent: not writable, or the
-  // queue is full and drops, or memory has run out.
+  // All of it, in order, sooner or later. False, and nothing of it is sent: not writable, or it
+  // does not fit into the queue (QueueLimits::most, however much the kernel would take). False also
+  // when memory runs out; if a part of it has gone by then, the connection is reset, and closed
+  // with ENOMEM.
   bool write(Bytes bytes);
   bool write(std::string_view text) { return write(bytes_of(text)); }
   // Takes the bytes over without copying them. If it returns false they are still there.
