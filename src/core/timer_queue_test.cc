@@ -254,6 +254,34 @@ TEST(TimerQueue, KeepsTheOrderOfAMillionEqualDeadlines) {
   EXPECT_EQ(queue.next_deadline(), INT64_MAX);
 }
 
+// A timer's place among equal deadlines has 22 bits: they come round, and the order must not.
+TEST(TimerQueue, KeepsTheOrderOfEqualDeadlinesWhereItsCounterComesRound) {
+  for (const std::int64_t deadline : {std::int64_t{3}, 5 * kSecond}) {
+    TimerQueue queue;
+    TimerNode other{};
+    for (int starts = 0; starts < (1 << 22) - 10; ++starts) {
+      ASSERT_TRUE(queue.start(other));
+      queue.stop(other);
+    }
+    std::vector<TimerNode> nodes(20);
+    for (TimerNode& node : nodes) {
+      node.deadline = deadline;
+      ASSERT_TRUE(queue.start(node));
+    }
+    for (TimerNode& node : nodes) ASSERT_EQ(queue.pop_due(deadline), &node);
+  }
+}
+
+TEST(TimerQueue, OpensABucketThatNoTimeIsBehind) {
+  TimerQueue queue;
+  TimerNode last{};
+  last.deadline = INT64_MAX - 1;
+  ASSERT_TRUE(queue.start(last));
+  EXPECT_EQ(queue.pop_due((std::int64_t{1} << 62) + 1), nullptr);
+  EXPECT_LE(queue.next_deadline(), last.deadline);
+  queue.stop(last);
+}
+
 TEST(TimerQueue, GivesAMillionTimersBackInOrderToALoopThatSleepsInBetween) {
   TimerQueue queue;
   Random random(3);

@@ -225,6 +225,44 @@ TEST_P(IoReuseTest, ClosingAndReopeningEachTurnNeverMixesUpTheFiles) {
   EXPECT_EQ(loop_->metrics().stale_events, 0u);
 }
 
+// Whoever takes another's place in a table takes his own generation along.
+TEST_P(IoReuseTest, OneOfManyLivesOutlivesItsNeighbour) {
+  Pipe young;
+  Pipe old;
+  Probe<Io> neighbour{*loop_, young.in(), Events::read};
+  Probe<Io> io{*loop_, old.in(), Events::read};
+  for (int life = 0; life < 5; ++life) {
+    EXPECT_TRUE(io->start());
+    turn();
+    io->stop();
+    turn();
+  }
+  EXPECT_TRUE(neighbour->start());
+  turn();
+  EXPECT_TRUE(io->start());
+  turn();
+  neighbour->stop();
+  turn();
+  old.fill();
+  turn();
+  EXPECT_EQ(io.calls, 1);
+  EXPECT_EQ(loop_->metrics().stale_events, 0u);
+}
+
+TEST_P(IoReuseTest, ANumberThatIsTheSameFileDeliversAtOnceToAnotherWatcher) {
+  Pipe pipe;
+  for (int i = 0; i < 5; ++i) {
+    Probe<Io> io{*loop_, pipe.in(), Events::read};
+    EXPECT_TRUE(io->start());
+    turn();
+    pipe.fill();
+    turn();
+    EXPECT_EQ(io.calls, 1);
+    pipe.drain();
+  }
+  EXPECT_EQ(loop_->metrics().stale_events, 0u);
+}
+
 TEST_P(IoReuseTest, AnotherWatcherAtTheSameAddressIsANewOne) {
   Pipe first;
   Pipe second;

@@ -159,6 +159,28 @@ TEST_P(Interruption, LeavesNoDescriptorBehind) {
 INSTANTIATE_TEST_SUITE_P(Backends, Interruption, ::testing::ValuesIn(Loop::backends()),
                          [](const auto& backend) { return std::string(backend.param); });
 
+// Whoever goes on all the same is answered each time, and what is due is called.
+TEST_P(Interruption, ByAWaitThatFailsForEverStopsNothingElse) {
+  const auto loop = make_loop(GetParam());
+  int ticks = 0;
+  int tasks = 0;
+  Timer timer(*loop, [&ticks] { ++ticks; });
+  sys::FaultPlan plan;
+  plan.fail_share(wait_call(GetParam()), 1, EFAULT, 1);
+  const sys::FaultScope scope(plan);
+  for (int i = 1; i <= 5; ++i) {
+    timer.start(Nanos{0});
+    loop->post([&tasks] { ++tasks; });
+    const std::uint64_t waits = plan.calls(wait_call(GetParam()));
+    const auto result = loop->run();
+    ASSERT_FALSE(result);
+    EXPECT_EQ(result.error(), std::error_code(EFAULT, std::system_category()));
+    EXPECT_EQ(ticks, i);
+    EXPECT_EQ(tasks, i);
+    EXPECT_EQ(plan.calls(wait_call(GetParam())), waits + 1) << "once a run()";
+  }
+}
+
 // ---- epoll's finer wait
 
 TEST(PreciseWait, FallsBackToMillisecondsAndIsNeverEarly) {
@@ -171,6 +193,7 @@ TEST(PreciseWait, FallsBackToMillisecondsAndIsNeverEarly) {
     EXPECT_EQ(loop->run(), false);
     loop->update_now();
     const Nanos started = loop->now();
+    Nanos started_again{0};
     timer.start(delay);
     sys::FaultPlan plan;
     plan.fail_nth(Call::epoll_wait, 1, error);
@@ -178,8 +201,10 @@ TEST(PreciseWait, FallsBackToMillisecondsAndIsNeverEarly) {
     EXPECT_EQ(loop->run(), false);
     EXPECT_GE(fired - started, delay);
     EXPECT_EQ(plan.failures(Call::epoll_wait), 1u);
+    started_again = loop->now();
     timer.start(delay);
-    EXPECT_EQ(loop->run(), false) << "and the finer call is not tried again";
+    EXPECT_EQ(loop->run(), false);
+    EXPECT_GE(fired - started_again, Nanos{2'000'000}) << "the finer call was tried again";
   }
 }
 

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
@@ -76,6 +77,36 @@ TEST_P(Post, WakesALoopThatSleepsEachTime) {
   EXPECT_TRUE(loop->run());
   asker.join();
   EXPECT_EQ(answered.load(), kRounds);
+}
+
+// The moment between the loop's last look at its posts and its sleep is short: posts come at every
+// distance from the answer before, so that some hit it. Each way must be seen by one of the two.
+TEST_P(Post, WakesALoopThatIsAboutToSleep) {
+  constexpr int kRounds = 60'000;
+  const auto loop = make_loop(GetParam());
+  std::atomic<int> answered{0};
+  bool lost = false;
+  loop->ref();
+  std::thread asker([&] {
+    for (int i = 0; i < kRounds && !lost; ++i) {
+      for (int pause = i * 7 % 1200; pause > 0; --pause)
+        std::atomic_signal_fence(std::memory_order_seq_cst);
+      loop->post([&answered] { answered.fetch_add(1, std::memory_order_release); });
+      const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+      for (unsigned looks = 0; answered.load(std::memory_order_acquire) == i; ++looks) {
+        if (looks % 64 == 63) std::this_thread::yield();
+        if (looks % 4096 == 4095 && std::chrono::steady_clock::now() > limit) {
+          lost = true;
+          break;
+        }
+      }
+    }
+    loop->post([&loop] { loop->stop(); });
+    loop->wake();
+  });
+  EXPECT_TRUE(loop->run());
+  asker.join();
+  EXPECT_FALSE(lost) << "after " << answered.load() << " posts";
 }
 
 // A thread_local that posts when it goes: it was made before the thread's first post, so it goes
