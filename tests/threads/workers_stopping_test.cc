@@ -321,7 +321,7 @@ TEST(Workers, AdoptOnlyWhatListens) {
 // ---- who cannot be taken is not counted
 
 TEST(Workers, DoNotCountWhomTheyHaveNoMemoryFor) {
-  std::unique_ptr<Loop> loop = *Loop::create();
+  sys::FaultPlan plan;
   const std::unique_ptr<Workers> workers = *Workers::start({.threads = 2});
   EXPECT_TRUE(workers->post_to_all([](Loop& one) { one.reserve(1024, 64); }));
   const Address address = *workers->listen(Address::loopback_ipv4(0), kEcho, Balance::round_robin);
@@ -341,7 +341,6 @@ TEST(Workers, DoNotCountWhomTheyHaveNoMemoryFor) {
   // next one earlier.
   for (int i = 0; i < 129; ++i) ASSERT_TRUE(come());
   {
-    sys::FaultPlan plan;
     plan.fail_share(sys::Call::allocate, 1, ENOMEM, 1);
     const sys::FaultScope scope(plan);
     EXPECT_FALSE(come());
@@ -353,6 +352,7 @@ TEST(Workers, DoNotCountWhomTheyHaveNoMemoryFor) {
 }
 
 TEST(Workers, DoNotCountWhomTheyCannotHandOver) {
+  sys::FaultPlan plan;
   const std::unique_ptr<Workers> workers = *Workers::start({.threads = 1});
   EXPECT_TRUE(workers->post_to_all([](Loop& one) { one.reserve(1024, 64); }));
   const Address address = *workers->listen(Address::loopback_ipv4(0), kEcho, Balance::round_robin);
@@ -369,7 +369,6 @@ TEST(Workers, DoNotCountWhomTheyCannotHandOver) {
   };
   int refused = 0;
   {
-    sys::FaultPlan plan;
     ASSERT_TRUE(is_served());
     plan.fail_share(sys::Call::allocate, 1, ENOMEM, 1);
     const sys::FaultScope scope(plan);
