@@ -559,6 +559,22 @@ TEST_F(Listening, TakesNobodyMoreIfItIsFullWhenItIsClosed) {
   EXPECT_EQ(listener.accepted(), 2u);
 }
 
+TEST_F(Listening, IsClosedAtOnceWhenItsLoopHasGone) {
+  Listener listener = listen();
+  Listener closing = listen();
+  closing.close();
+  accepted_.clear();
+  owned_.reset();
+  EXPECT_TRUE(listener.is_open());
+  for (Listener* one : {&listener, &closing}) {
+    one->pause();
+    one->resume();
+    one->close();
+    EXPECT_FALSE(one->is_open());
+    EXPECT_EQ(one->release().error(), std::errc::bad_file_descriptor);
+  }
+}
+
 TEST_F(Listening, MayBeDestroyedWhileItHandsOverTheLast) {
   std::optional<Listener> listener;
   int calls = 0;
