@@ -107,8 +107,8 @@ void Acceptor::resume() {
 }
 
 void Acceptor::close() {
-  if (is_closing_ || !net_.is_alive()) return;
-  is_closing_ = true;
+  if (!net_.is_alive()) return stop_listening();
+  if (std::exchange(is_closing_, true)) return;
   io_.stop();
   if (!resting_.start(Nanos{0})) resting_.feed();
 }
@@ -117,7 +117,7 @@ void Acceptor::finish() {
   is_closing_ = true;
   io_.stop();
   call([this] {
-    for (int i = 0; i < options_.backlog && !is_full() && accept_one(); ++i) {
+    for (int i = 0; i <= options_.backlog && !is_full() && accept_one(); ++i) {
     }
     if (!is_done()) stop_listening();
   });

@@ -176,6 +176,17 @@ TEST_F(ConnectRaceTest, FailsWithWhatTheLastAddressSaidWhenNoMoreWillCome) {
   EXPECT_EQ(loop_.active_count(), 0);
 }
 
+TEST_F(ConnectRaceTest, LeavesNoDeadlineBehind) {
+  const auto race = this->race({.timeout = 1h});
+  race->add({ipv4(), ipv4()});
+  race->begin();
+  turn();
+  loop_.run(Run::no_wait);
+  answer(sockets().front());
+  EXPECT_EQ(results_, 1);
+  EXPECT_EQ(loop_.active_count(), 0);
+}
+
 TEST_F(ConnectRaceTest, HasOneDeadlineForAllOfIt) {
   const auto race = this->race({.timeout = 600ms});
   scripted_.clock.advance(200ms);

@@ -153,6 +153,16 @@ TEST_F(ConnectingTest, GivesUpInTimeNamesIncluded) {
   EXPECT_EQ(connect_to("silent.test", 80, {.timeout = 30ms}), text_of(Error::connect_timeout));
 }
 
+TEST_F(ConnectingTest, GivesUpInTimeWhileItWaitsForTheOtherFamily) {
+  server_.names["half.test"] = {.ipv4 = {"127.0.0.1"}, .ipv6_delay = 1h};
+  const std::int64_t active = loop_.active_count();
+  const Connecting connecting =
+      connect(loop_, "half.test", 80, keep(), {.timeout = 30ms, .resolution_delay = 1h});
+  run_until(loop_, [&] { return results_ == 1; });
+  EXPECT_EQ(error_, Error::connect_timeout);
+  EXPECT_LE(loop_.active_count(), active + 1);  // The server's delayed answer.
+}
+
 TEST_F(ConnectingTest, ConnectsFromItsOwnAddressOnly) {
   Listener listener = listen(Address::any_ipv6(0));
   const std::uint16_t port = listener.address().port();

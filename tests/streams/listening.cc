@@ -214,6 +214,25 @@ TEST_F(Listening, LeavesNewcomersInTheBacklogWhilePaused) {
   EXPECT_EQ(listener.accepted(), 1u);
 }
 
+TEST_F(Listening, AcceptsNobodyAfterItWasPausedInsideItsCallback) {
+  std::optional<Listener> listener;
+  std::list<Stream> guests;
+  listener =
+      *Listener::listen(loop_, Address::loopback_ipv4(0), [&](Stream stream, const Address&) {
+        guests.push_back(std::move(stream));
+        listener->pause();
+      });
+  std::list<Connecting> attempts;
+  for (int i = 0; i < 3; ++i) attempts.push_back(connect(loop_, listener->address(), keep()));
+  run_until(loop_, [&] { return connected_.size() == 3 && guests.size() == 1; });
+  run_turns(loop_, 3);
+  EXPECT_EQ(guests.size(), 1u);
+  listener->resume();
+  run_until(loop_, [&] { return guests.size() == 2; });
+  run_turns(loop_, 3);
+  EXPECT_EQ(guests.size(), 2u);
+}
+
 TEST_F(Listening, AcceptsNoMoreInATurnThanItIsTold) {
   Listener listener = listen({.accepts_per_turn = 3});
   listener.pause();
@@ -528,6 +547,32 @@ TEST_F(Listening, TakesNoMoreThanItMayHaveWhenItIsClosed) {
   listener.close();
   run_until(loop_, [&] { return !listener.is_open(); });
   EXPECT_EQ(listener.connections(), 3u);
+}
+
+TEST_F(Listening, TakesNobodyMoreIfItIsFullWhenItIsClosed) {
+  Listener listener = listen({.most_connections = 2});
+  std::list<Connecting> attempts;
+  for (int i = 0; i < 4; ++i) attempts.push_back(connect(loop_, listener.address(), keep()));
+  run_until(loop_, [&] { return connected_.size() == 4 && accepted_.size() == 2; });
+  listener.close();
+  run_until(loop_, [&] { return !listener.is_open(); });
+  EXPECT_EQ(listener.accepted(), 2u);
+}
+
+TEST_F(Listening, IsClosedAtOnceWhenItsLoopHasGone) {
+  Listener listener = listen();
+  Listener closing = listen();
+  closing.close();
+  accepted_.clear();
+  owned_.reset();
+  EXPECT_TRUE(listener.is_open());
+  for (Listener* one : {&listener, &closing}) {
+    one->pause();
+    one->resume();
+    one->close();
+    EXPECT_FALSE(one->is_open());
+    EXPECT_EQ(one->release().error(), std::errc::bad_file_descriptor);
+  }
 }
 
 TEST_F(Listening, MayBeDestroyedWhileItHandsOverTheLast) {

@@ -80,11 +80,12 @@ class Session final : public StreamHandler {
 
   std::size_t on_data(Bytes bytes) override {
     EXPECT_TRUE(is_alive_);
+    Follower again = follower_;
     EXPECT_TRUE(follower_.follow(bytes));
-    const std::size_t size = bytes.size();
     stream_.write(bytes);
-    if (random().one_in(calm)) misbehave();
-    return size;
+    if (random().one_in(calm)) misbehave();  // This may be gone; the bytes are the call's.
+    EXPECT_TRUE(again.follow(bytes));
+    return bytes.size();
   }
   void on_end() override {
     EXPECT_TRUE(is_alive_);
@@ -151,9 +152,14 @@ class Session final : public StreamHandler {
   // The last thing that is done: it may be gone.
   void misbehave() {
     current = &stream_.loop();
-    switch (random().below(5)) {
+    switch (random().below(7)) {
       case 0:
         return forget(*this);
+      case 5:
+        stream_.abort();
+        return forget(*this);
+      case 6:
+        return run_nested();
       case 1:
         return stream_.end();
       case 2:
@@ -356,7 +362,7 @@ class Program {
 };
 
 TEST(WorkersChaos, LeavesNothingBehind) {
-  for (const std::uint64_t seed : seeds(40)) {
+  for (const std::uint64_t seed : seeds(150)) {
     SCOPED_TRACE("SPATE_SEED=" + std::to_string(seed));
     next_seed = seed << 8;
     const std::vector<int> fds = open_fds();

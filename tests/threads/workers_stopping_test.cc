@@ -222,6 +222,51 @@ TEST_P(WorkersBacklog, IsServedBeforeTheyStop) {
   EXPECT_EQ(drains_, 2);
 }
 
+// The first worker hands somebody over while the second is busy: he is told, as all others are,
+// though the order to drain has come to the second meanwhile.
+TEST(Workers, TellThoseToDrainWhoWereOnTheirWay) {
+  const std::unique_ptr<Workers> workers = *Workers::start({.threads = 2});
+  const auto keep = [](Stream stream, const Address&) {
+    stream.write("!");
+    kept.push_back(std::move(stream));
+  };
+  const Address address = *workers->listen(Address::loopback_ipv4(0), keep, Balance::round_robin);
+  std::list<sys::Descriptor> peers;
+  const auto come = [&] {
+    peers.emplace_back(sys::open_socket(AF_INET, SOCK_STREAM));
+    sys::connect(peers.back().get(), address.data(), address.size());
+  };
+  for (int i = 0; i < 2; ++i) {
+    come();
+    pollfd ready{.fd = peers.back().get(), .events = POLLIN, .revents = 0};
+    ASSERT_EQ(::poll(&ready, 1, 30'000), 1);
+  }
+  std::latch first_goes_on(1);
+  std::latch second_goes_on(1);
+  std::latch second_is_busy(1);
+  workers->post(0, [&] { first_goes_on.wait(); });
+  for (int i = 0; i < 6; ++i) come();
+  std::atomic<std::size_t> told{0};
+  std::thread stopper([&] {
+    EXPECT_TRUE(workers->stop(30s, [&](Loop&) {
+      told += kept.size();
+      for (Stream& stream : kept) stream.abort();
+      kept.clear();
+    }));
+  });
+  std::this_thread::sleep_for(20ms);  // So that it has told both to stop listening.
+  workers->post(1, [&] {
+    second_is_busy.count_down();
+    second_goes_on.wait();
+  });
+  second_is_busy.wait();
+  first_goes_on.count_down();
+  std::this_thread::sleep_for(20ms);  // So that it has told both to drain, if it does not wait.
+  second_goes_on.count_down();
+  stopper.join();
+  EXPECT_EQ(told, 8u);
+}
+
 TEST_P(WorkersBacklog, IsResetWithoutGrace) {
   listen();
   stop_with_clients(10, 0s);
@@ -276,7 +321,7 @@ TEST(Workers, AdoptOnlyWhatListens) {
 // ---- who cannot be taken is not counted
 
 TEST(Workers, DoNotCountWhomTheyHaveNoMemoryFor) {
-  std::unique_ptr<Loop> loop = *Loop::create();
+  sys::FaultPlan plan;
   const std::unique_ptr<Workers> workers = *Workers::start({.threads = 2});
   EXPECT_TRUE(workers->post_to_all([](Loop& one) { one.reserve(1024, 64); }));
   const Address address = *workers->listen(Address::loopback_ipv4(0), kEcho, Balance::round_robin);
@@ -296,7 +341,6 @@ TEST(Workers, DoNotCountWhomTheyHaveNoMemoryFor) {
   // next one earlier.
   for (int i = 0; i < 129; ++i) ASSERT_TRUE(come());
   {
-    sys::FaultPlan plan;
     plan.fail_share(sys::Call::allocate, 1, ENOMEM, 1);
     const sys::FaultScope scope(plan);
     EXPECT_FALSE(come());
@@ -308,6 +352,7 @@ TEST(Workers, DoNotCountWhomTheyHaveNoMemoryFor) {
 }
 
 TEST(Workers, DoNotCountWhomTheyCannotHandOver) {
+  sys::FaultPlan plan;
   const std::unique_ptr<Workers> workers = *Workers::start({.threads = 1});
   EXPECT_TRUE(workers->post_to_all([](Loop& one) { one.reserve(1024, 64); }));
   const Address address = *workers->listen(Address::loopback_ipv4(0), kEcho, Balance::round_robin);
@@ -324,7 +369,6 @@ TEST(Workers, DoNotCountWhomTheyCannotHandOver) {
   };
   int refused = 0;
   {
-    sys::FaultPlan plan;
     ASSERT_TRUE(is_served());
     plan.fail_share(sys::Call::allocate, 1, ENOMEM, 1);
     const sys::FaultScope scope(plan);
