@@ -214,8 +214,9 @@ class Tree:
         self.unreliable = set()  # Tests that fail now and then without one: they find nothing.
         self.environment = dict(os.environ, CCACHE_BASEDIR=place, CCACHE_NOHASHDIR="1")
         self.tests = []
+        self.known = ""  # The targets that there are.
 
-    def prepare(self):
+    def prepare(self, labels):
         """Brings the copy up to date. What has not changed keeps its time: it is built once."""
         names = set(files(self.root))
         for name in sorted(names):
@@ -236,7 +237,8 @@ class Tree:
             configure += ["-DCMAKE_CXX_COMPILER_LAUNCHER=ccache",
                           "-DCMAKE_C_COMPILER_LAUNCHER=ccache"]
         self.must(run(configure, self.root, environment=self.environment))
-        self.must(self.make())
+        self.known = run(["cmake", "--build", self.build, "--target", "help"], self.root).output
+        self.must(self.make(labels))
         listed = run(["ctest", "--show-only=json-v1"], self.build, environment=self.environment)
         self.must(listed)
         self.tests = json.loads(listed.output[listed.output.index("{"):])["tests"]
@@ -247,8 +249,13 @@ class Tree:
             told = re.sub(r"^\[( RUN|  SKIP|  *OK|-----).*\n", "", done.output, flags=re.M)
             sys.exit(told + "\nmutants: this fails without any mutant")
 
-    def make(self):
-        return run(["cmake", "--build", self.build], self.root, environment=self.environment)
+    def make(self, labels):
+        """Builds what these labels need: a target of their own, or all if one has none."""
+        targets = [f"tests_of_{label}" for label in labels]
+        if not all(re.search(rf"^{target}:", self.known, re.M) for target in targets):
+            targets = ["all"]
+        return run(["cmake", "--build", self.build, "--target", *targets], self.root,
+                   environment=self.environment)
 
     def write(self, name, data):
         path = os.path.join(self.source, name)
@@ -291,7 +298,7 @@ class Tree:
         source = read(self.source, mutant.file)
         try:
             self.write(mutant.file, mutant.applied_to(source).encode())
-            built = self.make()
+            built = self.make(mutant.labels)
             if not built.passed:
                 errors = [line for line in built.output.split("\n") if "error:" in line]
                 raise ValueError("\n".join(errors[:5]) or built.output)
@@ -353,7 +360,7 @@ def hunt(root, mutants, jobs, quick):
     trees = [Tree(root, os.path.join(root, "build", "mutants", str(i)), compat)
              for i in range(max(1, min(jobs, len(mutants))))]
     for tree in trees:
-        tree.prepare()
+        tree.prepare(sorted({label for mutant in mutants for label in mutant.labels}))
     first = trees[0]
     for label, pattern in dict.fromkeys(t for mutant in mutants for t in mutant.tries(quick)):
         first.measure(label, pattern)
