@@ -11,6 +11,10 @@ function(spate_add_test name)
   target_compile_options(${name} PRIVATE -Wno-dangling-else)
   target_compile_options(${name} PRIVATE "SHELL:-iquote ${PROJECT_SOURCE_DIR}/tests")
   target_link_libraries(${name} PRIVATE spate_testing GTest::gmock GTest::gtest GTest::gtest_main)
+  if(NOT TARGET tests_of_${arg_LABEL})  # To build what one label needs.
+    add_custom_target(tests_of_${arg_LABEL})
+  endif()
+  add_dependencies(tests_of_${arg_LABEL} ${name})
   gtest_discover_tests(${name} TEST_PREFIX ${arg_LABEL}. DISCOVERY_TIMEOUT 60
                        PROPERTIES LABELS ${arg_LABEL} TIMEOUT 120)
 endfunction()

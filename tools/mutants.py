@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Shows what the tests are worth: makes one-line bugs on purpose, and says which test finds each.
 
-    tools/mutants.py [--check] [--list] [--sample N] [--seed S] [--jobs N] [NAME...]
+    tools/mutants.py [--check] [--list] [--quick] [--sample N] [--seed S] [--jobs N] [NAME...]
 
 Each file tests/mutants/<area>-<short-name>.mutant is a bug:
 
@@ -80,6 +80,11 @@ class Mutant:
         if key not in KEYS or not colon or not value.strip():
             raise ValueError("what is this: " + line)
         return key, value.strip()
+
+    def tries(self, quick):
+        """What to run, until something fails: labels, and filters or None."""
+        filtered = [(label, self.filter) for label in self.labels if self.filter]
+        return filtered if quick and filtered else filtered + [(l, None) for l in self.labels]
 
     def applied_to(self, source):
         first = source.find(self.original)
@@ -205,12 +210,13 @@ class Tree:
         self.source = os.path.join(place, "source")
         self.build = os.path.join(place, "build")
         self.compat = "ON" if compat else "OFF"
-        self.seconds = {}  # That the tests of a label take without a bug.
+        self.seconds = {}  # That the tests of a label and filter take without a bug.
         self.unreliable = set()  # Tests that fail now and then without one: they find nothing.
         self.environment = dict(os.environ, CCACHE_BASEDIR=place, CCACHE_NOHASHDIR="1")
         self.tests = []
+        self.known = ""  # The targets that there are.
 
-    def prepare(self):
+    def prepare(self, labels):
         """Brings the copy up to date. What has not changed keeps its time: it is built once."""
         names = set(files(self.root))
         for name in sorted(names):
@@ -231,7 +237,8 @@ class Tree:
             configure += ["-DCMAKE_CXX_COMPILER_LAUNCHER=ccache",
                           "-DCMAKE_C_COMPILER_LAUNCHER=ccache"]
         self.must(run(configure, self.root, environment=self.environment))
-        self.must(self.make())
+        self.known = run(["cmake", "--build", self.build, "--target", "help"], self.root).output
+        self.must(self.make(labels))
         listed = run(["ctest", "--show-only=json-v1"], self.build, environment=self.environment)
         self.must(listed)
         self.tests = json.loads(listed.output[listed.output.index("{"):])["tests"]
@@ -242,8 +249,13 @@ class Tree:
             told = re.sub(r"^\[( RUN|  SKIP|  *OK|-----).*\n", "", done.output, flags=re.M)
             sys.exit(told + "\nmutants: this fails without any mutant")
 
-    def make(self):
-        return run(["cmake", "--build", self.build], self.root, environment=self.environment)
+    def make(self, labels):
+        """Builds what these labels need: a target of their own, or all if one has none."""
+        targets = [f"tests_of_{label}" for label in labels]
+        if not all(re.search(rf"^{target}:", self.known, re.M) for target in targets):
+            targets = ["all"]
+        return run(["cmake", "--build", self.build, "--target", *targets], self.root,
+                   environment=self.environment)
 
     def write(self, name, data):
         path = os.path.join(self.source, name)
@@ -265,13 +277,13 @@ class Tree:
                 break
         return done
 
-    def measure(self, label):
+    def measure(self, label, pattern):
         """Without a bug the tests have to pass, and how long they take is noted. One that fails,
         and passes by itself, is left out: it would find bugs where there are none."""
         for _ in range(ATTEMPTS):
             began = time.monotonic()
-            done = self.test(label, None, fail_fast=False)
-            self.seconds[label] = time.monotonic() - began
+            done = self.test(label, None, pattern, fail_fast=False)
+            self.seconds[label, pattern] = time.monotonic() - began
             if done.passed:
                 return
             failed = done.failed()
@@ -281,18 +293,18 @@ class Tree:
             self.unreliable.update(failed)
         self.must(done)
 
-    def find(self, mutant):
+    def find(self, mutant, quick):
         """Which test finds it: None if none does. Raises ValueError if it does not build."""
         source = read(self.source, mutant.file)
         try:
             self.write(mutant.file, mutant.applied_to(source).encode())
-            built = self.make()
+            built = self.make(mutant.labels)
             if not built.passed:
                 errors = [line for line in built.output.split("\n") if "error:" in line]
                 raise ValueError("\n".join(errors[:5]) or built.output)
-            tries = [(label, mutant.filter) for label in mutant.labels if mutant.filter]
-            for label, pattern in tries + [(label, None) for label in mutant.labels]:
-                done = self.test(label, SLOWER * self.seconds[label] + PATIENCE, pattern)
+            for label, pattern in mutant.tries(quick):
+                limit = SLOWER * self.seconds[label, pattern] + PATIENCE
+                done = self.test(label, limit, pattern)
                 if not done.passed:
                     return f"{label} {done.finder()}"
             return None
@@ -313,10 +325,10 @@ class Report:
     def say(self, mutant, began, text):
         print(f"{mutant.name}: {text}  ({time.monotonic() - began:.0f} s)", flush=True)
 
-    def judge(self, mutant, tree):
+    def judge(self, mutant, tree, quick):
         began = time.monotonic()
         try:
-            finder = tree.find(mutant)
+            finder = tree.find(mutant, quick)
         except ValueError as problem:
             with self.lock:
                 self.broken += 1
@@ -343,26 +355,25 @@ class Report:
         return 1 if self.survived or self.broken else 0
 
 
-def hunt(root, mutants, jobs):
-    labels = sorted({label for mutant in mutants for label in mutant.labels})
+def hunt(root, mutants, jobs, quick):
     compat = any(m.file.startswith("compat/") or "dropin" in m.labels for m in mutants)
     trees = [Tree(root, os.path.join(root, "build", "mutants", str(i)), compat)
              for i in range(max(1, min(jobs, len(mutants))))]
     for tree in trees:
-        tree.prepare()
-    for label in labels:
-        trees[0].measure(label)
+        tree.prepare(sorted({label for mutant in mutants for label in mutant.labels}))
+    first = trees[0]
+    for label, pattern in dict.fromkeys(t for mutant in mutants for t in mutant.tries(quick)):
+        first.measure(label, pattern)
     for tree in trees:
-        tree.seconds, tree.unreliable = trees[0].seconds, trees[0].unreliable
-    print("without a mutant, the tests pass: " +
-          ", ".join(f"{label} {trees[0].seconds[label]:.0f} s" for label in labels), flush=True)
+        tree.seconds, tree.unreliable = first.seconds, first.unreliable
+    print("without a mutant, the tests pass", flush=True)
     report = Report()
     free = list(trees)
 
     def judge(mutant):
         tree = free.pop()
         try:
-            report.judge(mutant, tree)
+            report.judge(mutant, tree, quick)
         finally:
             free.append(tree)
 
@@ -376,6 +387,8 @@ def main():
     parser.add_argument("names", nargs="*", help="the mutants to run: all of them if none is named")
     parser.add_argument("--check", action="store_true", help="only whether they can be applied")
     parser.add_argument("--list", action="store_true", help="only their names and classes")
+    parser.add_argument("--quick", action="store_true",
+                        help="only the filters' tests: whoever survives them has survived")
     parser.add_argument("--sample", type=int, metavar="N", help="N of them, drawn by the seed")
     parser.add_argument("--seed", default="1", metavar="S")
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="so many at a time")
@@ -393,7 +406,7 @@ def main():
         for mutant in picked:
             print(f"{mutant.name}: {mutant.about}")
         return 0
-    return hunt(root, picked, arguments.jobs)
+    return hunt(root, picked, arguments.jobs, arguments.quick)
 
 
 if __name__ == "__main__":
