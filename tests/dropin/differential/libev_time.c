@@ -476,6 +476,32 @@ static void once_late(void) {
   later(8);
 }
 
+// --- Periodics: many, and some of them are stopped wherever they stand. ---
+
+enum { kPeriodics = 60 };
+
+static void on_numbered(struct ev_loop* of, ev_periodic* watcher, int revents) {
+  (void)of;
+  printf("periodic %d revents %x\n", (int)(intptr_t)watcher->data, (unsigned)revents);
+}
+
+static void periodics_stopped_in_between(void) {
+  static ev_periodic periodics[kPeriodics];
+  new_loop();
+  const double now = floor(ev_now(loop));
+  for (int i = 0; i < kPeriodics; i++) {
+    const double at = now + 1.0005 + random_below(1000) * 0.1 + i * 1e-3;
+    ev_periodic_init(&periodics[i], on_numbered, at, 0., NULL);
+    periodics[i].data = (void*)(intptr_t)i;
+    ev_periodic_start(loop, &periodics[i]);
+  }
+  for (int round = 0; round < 20; round++) {
+    ev_periodic_stop(loop, &periodics[random_below(kPeriodics)]);
+    ev_periodic_stop(loop, &periodics[random_below(kPeriodics)]);
+    later(5000.);
+  }
+}
+
 int main(int argc, char** argv) {
   static const Case cases[] = {
       {"again without repeat", again_without_repeat},
@@ -503,6 +529,7 @@ int main(int argc, char** argv) {
       {"io collect interval", io_collect_interval},
       {"once", once},
       {"once late", once_late},
+      {"periodics stopped in between", periodics_stopped_in_between},
   };
   return run_cases(argc, argv, cases, sizeof cases / sizeof *cases);
 }
