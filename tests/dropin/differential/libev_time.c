@@ -486,18 +486,18 @@ static void on_numbered(struct ev_loop* of, ev_periodic* watcher, int revents) {
 }
 
 static void periodics_stopped_in_between(void) {
-  static ev_periodic periodics[kPeriodics];
+  static ev_periodic numbered[kPeriodics];
   new_loop();
   const double now = floor(ev_now(loop));
   for (int i = 0; i < kPeriodics; i++) {
     const double at = now + 1.0005 + random_below(1000) * 0.1 + i * 1e-3;
-    ev_periodic_init(&periodics[i], on_numbered, at, 0., NULL);
-    periodics[i].data = (void*)(intptr_t)i;
-    ev_periodic_start(loop, &periodics[i]);
+    ev_periodic_init(&numbered[i], on_numbered, at, 0., NULL);
+    numbered[i].data = (void*)(intptr_t)i;
+    ev_periodic_start(loop, &numbered[i]);
   }
   for (int round = 0; round < 20; round++) {
-    ev_periodic_stop(loop, &periodics[random_below(kPeriodics)]);
-    ev_periodic_stop(loop, &periodics[random_below(kPeriodics)]);
+    ev_periodic_stop(loop, &numbered[random_below(kPeriodics)]);
+    ev_periodic_stop(loop, &numbered[random_below(kPeriodics)]);
     later(5000.);
   }
 }

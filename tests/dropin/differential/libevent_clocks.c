@@ -50,22 +50,25 @@ static void timers(void) {
 
 // ---- a base
 
+static int is_settled;
+
 static void print_times(evutil_socket_t fd, short what, void* argument) {
   (void)fd, (void)argument;
   struct timeval now;
   show("  cached", event_base_gettimeofday_cached(base, &now));
   const int64_t behind =
       wall_micros_now() + virtual_wall_jump / 1000 - (now.tv_sec * 1000000LL + now.tv_usec);
-  printf("  what %#x, behind %lld us\n", (unsigned)what, (long long)behind);
+  printf("  what %#x, behind %lld us\n", (unsigned)what, is_settled ? (long long)behind : 0);
 }
 
-// The base looks at the wall clock anew after some seconds.
+// The base looks at the wall clock anew after some seconds; which, is its own affair.
 static void time_of_day(void) {
   base = event_base_new();
   struct event* ev = event_new(base, -1, EV_PERSIST, print_times, NULL);
   add_in(ev, 1000000);
-  for (int i = 0; i < 24; i++) {
-    if (i % 5 == 2) set_wall_clock(i % 2 ? -100 : 100);
+  for (int i = 0; i < 60; i++) {
+    if (i % 15 == 2) set_wall_clock(i % 2 ? -100 : 100);
+    is_settled = i % 15 < 2 || i % 15 > 10;
     show("loop", event_base_loop(base, EVLOOP_ONCE));
   }
   event_free(ev);
@@ -93,11 +96,36 @@ static void pending_until(void) {
   event_base_free(base);
 }
 
+// ---- late by whole intervals, to the microsecond
+
+static void print_call(evutil_socket_t fd, short what, void* argument) {
+  (void)fd, (void)argument;
+  printf("  what %#x at %lld\n", (unsigned)what, (long long)(micros_now() / kStep));
+}
+
+static void late_by_whole_intervals(void) {
+  base = event_base_new();
+  struct event* ev = event_new(base, -1, EV_PERSIST, print_call, NULL);
+  for (int interval = 1; interval < 4; interval++) {
+    for (int late = 0; late < 8; late++) {
+      printf("interval %d, late by %d\n", interval, late);
+      add_in(ev, interval * kStep);
+      advance_steps(late);
+      for (int i = 0; i < 4; i++)
+        show("loop", event_base_loop(base, EVLOOP_ONCE | EVLOOP_NONBLOCK));
+      event_del(ev);
+    }
+  }
+  event_free(ev);
+  event_base_free(base);
+}
+
 int main(int argc, char** argv) {
   static const Case cases[] = {
       {"timers", timers},
       {"time of day", time_of_day},
       {"pending until", pending_until},
+      {"late by whole intervals", late_by_whole_intervals},
   };
   use_steps(stuck);
   return run_cases(argc, argv, cases, sizeof cases / sizeof *cases);

@@ -179,6 +179,27 @@ TEST(EvLoop, SignalsAreFedFromAnyThread) {
   ev_async_stop(loop.get(), &over);
 }
 
+TEST(EvLoop, ASignalOfALoopThatWasDestroyedGoesToTheNextLoop) {
+  const auto count = [](struct ev_loop*, ev_signal* self, int) { ++context<int>(self); };
+  int old_calls = 0;
+  int calls = 0;
+  ev_signal old;
+  ev_signal_init(&old, count, SIGUSR1);
+  old.data = &old_calls;
+  LoopPointer loop = make_loop();
+  ev_signal_start(loop.get(), &old);
+  loop = make_loop();
+  ev_signal watcher;
+  ev_signal_init(&watcher, count, SIGUSR1);
+  watcher.data = &calls;
+  ev_signal_start(loop.get(), &watcher);
+  ::raise(SIGUSR1);
+  ev_run(loop.get(), EVRUN_NOWAIT);
+  EXPECT_EQ(old_calls, 0);
+  EXPECT_EQ(calls, 1);
+  ev_signal_stop(loop.get(), &watcher);
+}
+
 // ev(3) "THREAD LOCKING EXAMPLE": the loop's thread holds the lock but for the wait, and who takes
 // it may start and stop watchers, if he wakes the loop afterwards.
 struct Shared {
