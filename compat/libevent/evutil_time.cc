@@ -9,9 +9,10 @@
 
 #include "compat/libevent/memory.h"
 
-// All zero, as it is made, it means the wall clock.
+// All zero, as it is made, it means the wall clock, which runs back when it is set back.
 struct evutil_monotonic_timer {
   clockid_t clock;
+  bool never_runs_back;
   timeval adjustment;  // What the wall clock has been set back by, seen so far.
   timeval last;
 };
@@ -56,7 +57,7 @@ void evutil_monotonic_timer_free(evutil_monotonic_timer* timer) {
 }
 
 int evutil_configure_monotonic_time(evutil_monotonic_timer* timer, int flags) {
-  *timer = {clock_for(flags), {}, {}};
+  *timer = {clock_for(flags), (flags & EV_MONOT_FALLBACK) != 0, {}, {}};
   return 0;
 }
 
@@ -66,7 +67,7 @@ int evutil_gettime_monotonic(evutil_monotonic_timer* timer, timeval* now) {
     return -1;
   }
   *now = {time.tv_sec, time.tv_nsec / 1000};
-  if (timer->clock == CLOCK_REALTIME) {
+  if (timer->never_runs_back) {
     never_back(*timer, *now);
   }
   return 0;

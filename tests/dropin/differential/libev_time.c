@@ -476,6 +476,47 @@ static void once_late(void) {
   later(8);
 }
 
+// --- Periodics: many, and some of them are stopped wherever they stand. ---
+
+enum { kPeriodics = 60 };
+
+static void on_numbered(struct ev_loop* of, ev_periodic* watcher, int revents) {
+  (void)of;
+  printf("periodic %d revents %x\n", (int)(intptr_t)watcher->data, (unsigned)revents);
+}
+
+static void start_numbered(ev_periodic* periodic, int number, double at) {
+  ev_periodic_init(periodic, on_numbered, at, 0., NULL);
+  periodic->data = (void*)(intptr_t)number;
+  ev_periodic_start(loop, periodic);
+}
+
+static void periodics_stopped_in_between(void) {
+  static ev_periodic numbered[kPeriodics];
+  new_loop();
+  const double now = floor(ev_now(loop));
+  for (int i = 0; i < kPeriodics; i++) {
+    start_numbered(&numbered[i], i, now + 1.0005 + random_below(1000) * 0.1 + i * 1e-3);
+  }
+  for (int round = 0; round < 20; round++) {
+    ev_periodic_stop(loop, &numbered[random_below(kPeriodics)]);
+    ev_periodic_stop(loop, &numbered[random_below(kPeriodics)]);
+    later(5000.);
+  }
+}
+
+// What takes the place of the one that was stopped is due before those above that place.
+static void the_last_periodic_is_an_early_one(void) {
+  static const int seconds[] = {1, 50, 2, 60, 70, 3, 4};
+  static ev_periodic numbered[7];
+  new_loop();
+  const double now = floor(ev_now(loop));
+  for (int i = 0; i < 7; i++) start_numbered(&numbered[i], i, now + 0.0005 + seconds[i]);
+  ev_periodic_stop(loop, &numbered[3]);
+  later(10000.);
+  later(80000.);
+}
+
 int main(int argc, char** argv) {
   static const Case cases[] = {
       {"again without repeat", again_without_repeat},
@@ -503,6 +544,8 @@ int main(int argc, char** argv) {
       {"io collect interval", io_collect_interval},
       {"once", once},
       {"once late", once_late},
+      {"periodics stopped in between", periodics_stopped_in_between},
+      {"the last periodic is an early one", the_last_periodic_is_an_early_one},
   };
   return run_cases(argc, argv, cases, sizeof cases / sizeof *cases);
 }

@@ -89,9 +89,12 @@ static void call_method(const long* at) {
 
 static void call_priority_init(const long* at) {
   choose_base(at[0]);
+  subject = event_on(-1, 0);
+  event_priority_set(subject, kWorldPriorities - 1);
   print_result(event_base_priority_init(chosen, (int)at[1]));
   show("priorities", event_base_get_npriorities(base));
   show("event's", event_get_priority(event_on(-1, 0)));
+  event_active(subject, EV_TIMEOUT, 1);
   close_world();
 }
 

@@ -16,17 +16,58 @@ static void print_bytes(const void* bytes, size_t size) {
 }
 
 // Texts: an argument is an index, 0 is a null pointer.
-static const char* const kTexts[] = {NULL,        "",         "127.0.0.1",
-                                     "::1",       "[::1]:80", "1.2.3.4:",
-                                     "1.2.3.4:0", "-1",       "99999999999999999999",
-                                     "%",         "::1%lo",   "[",
-                                     "[]:1",      ":",        "0x1f",
-                                     "\xff\xfe",  "ABC",      "abc"};
+#define ZEROS_8 "00000000"
+#define ZEROS_120                                                                                 \
+  ZEROS_8 ZEROS_8 ZEROS_8 ZEROS_8 ZEROS_8 ZEROS_8 ZEROS_8 ZEROS_8 ZEROS_8 ZEROS_8 ZEROS_8 ZEROS_8 \
+      ZEROS_8 ZEROS_8 ZEROS_8
+
+static const char* const kTexts[] = {NULL,
+                                     "",
+                                     "127.0.0.1",
+                                     "::1",
+                                     "[::1]:80",
+                                     "1.2.3.4:",
+                                     "1.2.3.4:0",
+                                     "-1",
+                                     "99999999999999999999",
+                                     "%",
+                                     "::1%lo",
+                                     "[",
+                                     "[]:1",
+                                     ":",
+                                     "0x1f",
+                                     "\xff\xfe",
+                                     "ABC",
+                                     "abc",
+                                     ZEROS_120 "1.2.3.4:80",
+                                     ZEROS_120 "01.2.3.4:80",
+                                     "[::ffff:" ZEROS_120 "1.2.3.4]:80",
+                                     "1.2.3.4:65535",
+                                     "1.2.3.4:65536"};
 static const Value kTextValues[] = {
-    {"NULL", 0},          {"\"\"", 1},      {"127.0.0.1", 2}, {"::1", 3},     {"[::1]:80", 4},
-    {"1.2.3.4:", 5},      {"1.2.3.4:0", 6}, {"-1", 7},        {"10^20-1", 8}, {"percent", 9},
-    {"::1 of lo", 10},    {"[", 11},        {"[]:1", 12},     {"colon", 13},  {"0x1f", 14},
-    {"beyond ASCII", 15}, {"ABC", 16},      {"abc", 17},
+    {"NULL", 0},
+    {"\"\"", 1},
+    {"127.0.0.1", 2},
+    {"::1", 3},
+    {"[::1]:80", 4},
+    {"1.2.3.4:", 5},
+    {"1.2.3.4:0", 6},
+    {"-1", 7},
+    {"10^20-1", 8},
+    {"percent", 9},
+    {"::1 of lo", 10},
+    {"[", 11},
+    {"[]:1", 12},
+    {"colon", 13},
+    {"0x1f", 14},
+    {"beyond ASCII", 15},
+    {"ABC", 16},
+    {"abc", 17},
+    {"127 and a port", 18},
+    {"128 and a port", 19},
+    {"much in brackets", 20},
+    {"port 65535", 21},
+    {"port 65536", 22},
 };
 static const Domain kTextDomain = DOMAIN_OF(kTextValues);
 
@@ -348,12 +389,20 @@ static void call_id_callback(const long* at) {
   event_base_free(made);
 }
 
+static int look_inside(const struct event_base* of, const struct event* ev, void* argument) {
+  (void)argument;
+  show("pending", event_pending(ev, EV_TIMEOUT, NULL));
+  return event_base_get_num_events((struct event_base*)of, EVENT_BASE_COUNT_ACTIVE);
+}
+
 static void call_lock_debugging(const long* at) {
   begin();
   if (at[0] & 1) evthread_enable_lock_debugging();
   if (at[0] & 2) evthread_enable_lock_debuging();
   print_result(evthread_use_pthreads());
   struct event_base* made = event_base_new();
+  event_base_once(made, -1, EV_TIMEOUT, on_event, NULL, &kTimes[3]);
+  show("each", event_base_foreach_event(made, look_inside, NULL));
   show("loop", event_base_loop(made, EVLOOP_NONBLOCK));
   event_base_free(made);
 }

@@ -106,6 +106,26 @@ static void a_child_of_a_base_with_changes_to_tell(void) {
   close_world(base);
 }
 
+// What was raised before is the parent's.
+static void reinit_and_look(struct event_base* base) {
+  show("reinit", event_reinit(base));
+  turn(base);
+  raise(SIGUSR1);
+  turn(base);
+}
+
+static void raised_before_the_fork(void) {
+  for (int method = 0; method < kMethods; method++) {
+    struct event_base* base = open_world(method, 0);
+    raise(SIGUSR1);
+    in_child(reinit_and_look, base);
+    turn(base);
+    raise(SIGUSR1);
+    reinit_and_look(base);
+    close_world(base);
+  }
+}
+
 static void touch_nothing(struct event_base* base) { (void)base; }
 
 static void a_child_that_touches_nothing(void) {
@@ -291,6 +311,7 @@ static void a_child_with_threads(void) {
 
 int main(int argc, char** argv) {
   static const Case cases[] = {
+      {"raised before the fork", raised_before_the_fork},
       {"a child with events of its own", a_child_with_events_of_its_own},
       {"a child of a base with changes to tell", a_child_of_a_base_with_changes_to_tell},
       {"a child that touches nothing", a_child_that_touches_nothing},

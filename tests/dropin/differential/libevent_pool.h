@@ -18,6 +18,7 @@ typedef enum Kind { kDescriptors, kSignals, kCommonTimeout } Kind;
 
 enum {
   kSlots = 14,
+  kOddSlot = 1,
   kEndsMax = 3,
   kSignalNumbers = 3,
   kCallsMax = 30,
@@ -113,12 +114,29 @@ static inline struct event_base* any_base(void) { return bases[random_below(base
 // For what is armed once: never the same, and never what a slot can have.
 static inline int unique_micros(void) { return 1 + once_micros++ % 100; }
 
+// Before now, or with microseconds that are none. No two of them are equal either: those below zero
+// are one event's alone, as they come with their second.
+static inline struct timeval odd_timeout(int number, int prime) {
+  switch (random_below(3)) {
+    case 0:
+      return (struct timeval){-1 - random_below(3), prime};
+    case 1:
+      return (struct timeval){random_below(2), 1000000 - kStep + prime};
+    default:
+      return (struct timeval){1, number == kOddSlot ? -prime : 1000000 + prime};
+  }
+}
+
 static inline const struct timeval* choose_timeout(const Slot* slot, struct timeval* timeout) {
   // Multiples of different primes below kStep differ, however often a persistent event was armed.
   static const int primes[kSlots] = {101, 103, 107, 109, 113, 127, 131,
                                      137, 139, 149, 151, 157, 163, 167};
   if (random_chance(slot->end >= 0 || kind == kSignals ? 50 : 20)) return NULL;
   if (common_timeout) return common_timeout;
+  if (random_chance(6) && !(event_get_events(slot->ev) & EV_PERSIST)) {
+    *timeout = odd_timeout(slot->number, primes[slot->number]);
+    return timeout;
+  }
   *timeout = (struct timeval){0, random_below(8) * kStep + primes[slot->number]};
   if (slot->number == 0 && random_chance(30)) timeout->tv_usec = 0;
   return timeout;
@@ -139,7 +157,8 @@ static inline void print_pending(const Slot* slot) {
   struct timeval until = {0, 0};
   const int mask = event_pending(slot->ev, 0xff, &until);
   say("pending %s %#x flags=%#x", name_of(slot), mask, slot->ev->ev_evcallback.evcb_flags);
-  if (slot->ev->ev_evcallback.evcb_flags & EVLIST_TIMEOUT)
+  // The original tells a time that is not so of a deadline with microseconds below zero.
+  if (slot->number != kOddSlot && slot->ev->ev_evcallback.evcb_flags & EVLIST_TIMEOUT)
     printf(" in %lld", -(long long)behind_wall_clock(&until));
   printf("\n");
 }

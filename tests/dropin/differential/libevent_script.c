@@ -53,11 +53,12 @@ static void op_remove_timer(void) {
 // An event of a signal whose callback runs may have calls left to make. When it was activated again
 // or finalized meanwhile, the original makes them even after it was freed, so scripts do neither.
 static void op_active(void) {
-  static const short results[] = {EV_READ, EV_WRITE, EV_TIMEOUT, EV_READ | EV_WRITE, 0, EV_SIGNAL};
+  static const short results[] = {EV_READ, EV_WRITE,  EV_TIMEOUT, EV_READ | EV_WRITE,
+                                  0,       EV_SIGNAL, 0x4000,     -1};
   Slot* slot = live_slot();
   if (!slot || (slot == current && is_signal(slot))) return;
-  const short what = results[random_below(6)];
-  const short calls = (short)random_below(4);
+  const short what = results[random_below(random_chance(90) ? 6 : 8)];
+  const short calls = (short)(random_chance(3) ? -1 : random_below(4));
   say("active %s what=%#x calls=%d\n", name_of(slot), what, calls);
   event_active(slot->ev, what, calls);
 }
@@ -122,7 +123,19 @@ static void op_exit(void) {
   }
 }
 
+static void refused_once(void) {
+  static const short whats[] = {0, EV_SIGNAL, EV_READ | EV_PERSIST, EV_PERSIST | EV_TIMEOUT, -1};
+  const short what = whats[random_below(5)];
+  struct event_base* base = random_chance(80) ? any_base() : NULL;
+  say("refused once what=%#x", (unsigned)what);
+  result(event_base_once(base, -1, what, on_once, NULL, NULL));
+}
+
 static void op_once(void) {
+  if (random_chance(10)) {
+    refused_once();
+    return;
+  }
   struct event_base* base = any_base();
   const int number = ++once_count;
   struct timeval timeout = {0, random_below(3) * kStep + unique_micros()};
@@ -141,13 +154,14 @@ static void op_by_number(void) {
   if (kind == kSignals && !is_signal(current)) {
     const int number = signal_numbers[random_below(kSignalNumbers)];
     say("active_by_signal %s\n", signal_text(number));
-    event_base_active_by_signal(any_base(), number);
+    event_base_active_by_signal(any_base(), random_chance(90) ? number : -1);
   } else if (ends > 0) {
-    static const short whats[] = {EV_READ, EV_WRITE, EV_READ | EV_WRITE};
+    static const short whats[] = {EV_READ, EV_WRITE,   EV_READ | EV_WRITE,
+                                  0,       EV_PERSIST, EV_ET};
     const int end = random_below(ends);
-    const short what = whats[random_below(3)];
+    const short what = whats[random_below(random_chance(80) ? 3 : 6)];
     say("active_by_fd %d what=%#x\n", end, what);
-    event_base_active_by_fd(bases[0], end_fds[end], what);
+    event_base_active_by_fd(bases[0], random_chance(95) ? end_fds[end] : -1, what);
   }
 }
 

@@ -71,6 +71,7 @@ class Weather:
     kinds: str = "again,interrupt,short"
     calls: str = "in,out,accept"
     least: int = 0  # Calls that send fewer bytes are left alone.
+    local: bool = True  # Pipes and Unix sockets too: what a program's own processes talk by.
 
 
 def check(truth, message):
@@ -151,6 +152,16 @@ def answers(family, address):
         return True
 
 
+def is_bound(port):
+    """Whether somebody has the UDP port of 127.0.0.1: nothing can connect to it to find out."""
+    with socket.socket(type=socket.SOCK_DGRAM) as probe:
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return True
+        return False
+
+
 def die_with_parent():
     LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
@@ -228,6 +239,9 @@ class Program:
     def wait_tcp(self, port, host="127.0.0.1", seconds=ANSWER_SECONDS):
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         self.wait_for(lambda: answers(family, (host, int(port))), f"port {port}", seconds)
+
+    def wait_udp(self, port, seconds=ANSWER_SECONDS):
+        self.wait_for(lambda: is_bound(int(port)), f"UDP port {port}", seconds)
 
     def wait_unix(self, path, seconds=ANSWER_SECONDS):
         self.wait_for(lambda: answers(socket.AF_UNIX, path), path, seconds)
@@ -364,7 +378,7 @@ class Run:
         return {"LD_PRELOAD": self.weather_library, "WEATHER_REPORT": report,
                 "WEATHER_SEED": self.program_seed(), "WEATHER_SHARE": str(weather.share),
                 "WEATHER_KINDS": weather.kinds, "WEATHER_CALLS": weather.calls,
-                "WEATHER_LEAST": str(weather.least)}
+                "WEATHER_LEAST": str(weather.least), "WEATHER_LOCAL": str(int(weather.local))}
 
     def mapped(self, library, pid):
         prefix = stem(library)

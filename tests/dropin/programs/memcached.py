@@ -109,14 +109,18 @@ def slow_reader(address):
             connection.expect(b"VALUE slow 0 500000\r\n" + value + b"\r\nEND\r\n")
 
 
+def statistics_by(connection):
+    connection.send(b"stats\r\n")
+    values = {}
+    while (line := connection.line()) != b"END":
+        _, name, value = line.decode().split(maxsplit=2)
+        values[name] = value
+    return values
+
+
 def statistics(address):
     with Connection(address) as connection:
-        connection.send(b"stats\r\n")
-        values = {}
-        while (line := connection.line()) != b"END":
-            _, name, value = line.decode().split(maxsplit=2)
-            values[name] = value
-    return values
+        return statistics_by(connection)
 
 
 def used_threads(address):

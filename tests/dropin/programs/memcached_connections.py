@@ -52,30 +52,38 @@ def idle_timeout(run):
         began = time.monotonic()
         while watch.is_alive():
             version(busy)
-            time.sleep(0.2)
+            watch.join(0.2)
         harness.check(ended.is_set(), "an idle connection was not ended within 15 s")
         harness.check(time.monotonic() - began > 0.9, "an idle connection was ended too early")
         version(busy)
     server.stop(0)
 
 
-def visit(address):
-    """Comes, asks, stays for a while. While accepting is off the kernel repeats the greeting."""
+def visit(address, may_leave):
+    """Comes, asks, stays until it may leave. While accepting is off the kernel repeats the
+    greeting."""
     with Connection(address, timeout=45) as connection:
         version(connection)
-        time.sleep(0.3)
+        may_leave.wait(60)
         version(connection)
 
 
 def limit_with_queue(run):
     """At the limit accepting stops; it resumes as connections go, and each client is served."""
     server, address = memcached.start_tcp(run, "-c", LIMIT, "-o", "no_maxconns_fast")
-    with ThreadPoolExecutor(2 * LIMIT) as pool:
-        for visitor in [pool.submit(visit, address) for _ in range(2 * LIMIT)]:
+    is_full = threading.Event()
+    with Connection(address) as watch, ThreadPoolExecutor(2 * LIMIT) as pool:
+        visitors = [pool.submit(visit, address, is_full) for _ in range(2 * LIMIT)]
+        try:
+            harness.wait_until(
+                lambda: memcached.statistics_by(watch)["listen_disabled_num"] != "0",
+                "accepting to be stopped")
+        finally:
+            is_full.set()
+        for visitor in visitors:
             visitor.result()
-    statistics = memcached.statistics(address)
-    harness.check(statistics["listen_disabled_num"] != "0", "accepting was never stopped")
-    harness.check(statistics["accepting_conns"] == "1", "accepting was not resumed")
+        harness.wait_until(lambda: memcached.statistics_by(watch)["accepting_conns"] == "1",
+                           "accepting to be resumed")
     server.stop(0)
 
 
@@ -133,14 +141,13 @@ def restart_under_load(run):
     for _ in range(RESTARTS):
         server = memcached.start(run, "-l", "127.0.0.1", "-p", port)
         server.wait_tcp(port)
-        goals = [session.done + 100 for session in sessions]
+        goals = [session.done + 100 + source.randrange(50) for session in sessions]
         with ThreadPoolExecutor(WRITERS) as pool:
             ends = [pool.submit(write_until_end, session) for session in sessions]
             try:
                 harness.wait_until(
                     lambda: all(session.done >= goal for session, goal in zip(sessions, goals))
                     or any(end.done() for end in ends), "replies to each client")
-                time.sleep(source.random() / 10)
             finally:
                 server.kill(signal.SIGTERM)
             for end in ends:

@@ -3,13 +3,12 @@
 pausing and reloading under load, its shutdown."""
 
 import signal
-import time
 
 import harness
 from peers.idle_time import check_idle
 from peers.postgresql import NAME, USER, Server, processed, program
 
-SECONDS = 3
+SECONDS = 60  # Longer than any load is needed: it is ended before.
 POOL = 4  # Connections to the server.
 CLIENTS = {"transaction": 2 * POOL,  # They queue for a connection.
            "session": POOL}  # More would wait for one another: pgbench opens all of them at first.
@@ -72,9 +71,15 @@ class Pool:
     def console(self, *commands):
         return self.ask(*commands, database="pgbouncer")
 
-    def connections(self):
-        """How many connections to the server the pool has."""
-        return len([row for row in self.console("SHOW SERVERS") if row.startswith("S|")])
+    def waiting(self):
+        """How many clients wait for a connection to the server."""
+        rows = [row.split("|") for row in self.console("SHOW POOLS")]
+        return sum(int(row[3]) for row in rows if row[0] == NAME)
+
+    def server_connections(self):
+        """Those to the server: our end's port, and since when."""
+        rows = [row.split("|") for row in self.console("SHOW SERVERS")]
+        return {(row[7], row[8]) for row in rows if row[0] == "S"}
 
     def end(self, number):
         """SIGINT lets the queries end, SIGTERM does not."""
@@ -122,7 +127,8 @@ def transaction_pool(run, server):
     check_load(pool, 150)
     check_load(pool, 50, "-M", "extended")
     connect_often(pool)
-    harness.check(1 <= pool.connections() <= POOL, f"{pool.connections()} connections")
+    connections = len(pool.server_connections())
+    harness.check(1 <= connections <= POOL, f"{connections} connections")
     great_rows(pool)
     console(pool)
     pause_under_load(pool)
@@ -148,18 +154,29 @@ def console(pool):
                       pool.console("SHOW CONFIG")), "SHOW CONFIG")
 
 
+def wait_progress(pool, count=50):
+    before = pool.server.transactions()
+    harness.wait_until(lambda: pool.server.transactions() >= before + count, "some transactions")
+
+
+def end_load(pool, load):
+    load.kill(signal.SIGINT)
+    load.wait(None)
+    pool.server.check_totals()
+
+
 def pause_under_load(pool):
-    """While paused nothing reaches the server; then all goes on."""
+    """While paused nothing reaches the server, and all clients come to wait; then all goes on."""
     load = pool.load("-T", SECONDS)
     for _ in range(3):
-        time.sleep(0.3)
+        wait_progress(pool)
         pool.console(f"PAUSE {NAME}")
         before = pool.server.transactions()
-        time.sleep(0.2)
+        harness.wait_until(lambda: pool.waiting() == CLIENTS[pool.mode], "all clients to wait")
         harness.check(pool.server.transactions() == before, "a transaction during the pause")
         pool.console(f"RESUME {NAME}")
-    harness.check(processed(load.wait(0)) > 0, "nothing was processed")
-    pool.server.check_totals()
+    wait_progress(pool)
+    end_load(pool, load)
 
 
 def wait_setting(pool, name, value):
@@ -170,20 +187,21 @@ def wait_setting(pool, name, value):
 
 def reload_under_load(pool):
     """By the console and by SIGHUP: a greater pool, other connections, a smaller pool."""
-    load = pool.load("-T", 2 * SECONDS)
-    time.sleep(0.3)
+    load = pool.load("-T", SECONDS)
+    wait_progress(pool)
     pool.configure(size=POOL + 2)
     pool.console("RELOAD")
-    harness.wait_until(lambda: pool.connections() > POOL, "a greater pool")
+    harness.wait_until(lambda: len(pool.server_connections()) > POOL, "a greater pool")
     pool.configure(size=POOL + 2, lifetime=1)
     pool.program.kill(signal.SIGHUP)
     wait_setting(pool, "server_lifetime", 1)
-    time.sleep(1.2)  # In which connections are replaced.
+    before = pool.server_connections()
+    harness.wait_until(lambda: not before & pool.server_connections(), "other connections")
     pool.configure(size=2)
     pool.program.kill(signal.SIGHUP)
     wait_setting(pool, "default_pool_size", 2)
-    harness.check(processed(load.wait(0)) > 0, "nothing was processed")
-    pool.server.check_totals()
+    wait_progress(pool)
+    end_load(pool, load)
     # Not under load: for a moment after it, pgbouncer may refuse clients, on the original as well.
     pool.console("RECONNECT")
     check_load(pool, 5)
@@ -192,9 +210,8 @@ def reload_under_load(pool):
 def shutdown_under_load(run, server, number):
     """What pgbench was told to be done is in the tables, and nothing by half."""
     pool = Pool(run, server, "transaction")
-    before = server.transactions()
-    load = pool.load("-T", 60)
-    harness.wait_until(lambda: server.transactions() > before + 50, "some transactions")
+    load = pool.load("-T", SECONDS)
+    wait_progress(pool)
     pool.end(number)
     load.wait(None)
     server.check_totals()

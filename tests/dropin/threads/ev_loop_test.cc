@@ -179,6 +179,48 @@ TEST(EvLoop, SignalsAreFedFromAnyThread) {
   ev_async_stop(loop.get(), &over);
 }
 
+TEST(EvLoop, ASignalOfALoopThatWasDestroyedGoesToTheNextLoop) {
+  const auto count = [](struct ev_loop*, ev_signal* self, int) { ++context<int>(self); };
+  int old_calls = 0;
+  int calls = 0;
+  ev_signal old;
+  ev_signal_init(&old, count, SIGUSR1);
+  old.data = &old_calls;
+  LoopPointer loop = make_loop();
+  ev_signal_start(loop.get(), &old);
+  loop = make_loop();
+  ev_signal watcher;
+  ev_signal_init(&watcher, count, SIGUSR1);
+  watcher.data = &calls;
+  ev_signal_start(loop.get(), &watcher);
+  ::raise(SIGUSR1);
+  ev_run(loop.get(), EVRUN_NOWAIT);
+  EXPECT_EQ(old_calls, 0);
+  EXPECT_EQ(calls, 1);
+  ev_signal_stop(loop.get(), &watcher);
+}
+
+// Found out on the way into the wait, which must not be slept.
+TEST(EvLoop, ABadDescriptorIsToldBeforeTheLoopSleeps) {
+  for (const unsigned backend : {EVBACKEND_EPOLL, EVBACKEND_POLL, EVBACKEND_SELECT}) {
+    const LoopPointer loop(ev_loop_new(backend | EVFLAG_NOENV));
+    int told = 0;
+    ev_io io;
+    ev_io_init(
+        &io, [](struct ev_loop*, ev_io* self, int events) { context<int>(self) = events; }, 600,
+        EV_READ);
+    io.data = &told;
+    ev_io_start(loop.get(), &io);
+    ev_timer slept;
+    ev_timer_init(&slept, [](struct ev_loop*, ev_timer*, int) {}, 5., 0.);
+    ev_timer_start(loop.get(), &slept);
+    ev_run(loop.get(), EVRUN_ONCE);
+    EXPECT_NE(told & static_cast<int>(EV_ERROR), 0) << backend;
+    EXPECT_TRUE(ev_is_active(&slept)) << backend;
+    ev_timer_stop(loop.get(), &slept);
+  }
+}
+
 // ev(3) "THREAD LOCKING EXAMPLE": the loop's thread holds the lock but for the wait, and who takes
 // it may start and stop watchers, if he wakes the loop afterwards.
 struct Shared {

@@ -251,6 +251,20 @@ TEST_P(EventBase, SignalsComeFromAnyThread) {
   EXPECT_EQ(event_del(ev.get()), 0);
 }
 
+TEST_P(EventBase, DeletingTheLastEventEndsTheLoopOfAnotherThread) {
+  const Base base = make_base(GetParam());
+  for (int round = 0; round < 50; ++round) {
+    SocketPair pair;
+    const Event ev(
+        event_new(base.get(), pair.watched(), EV_READ, [](int, short, void*) {}, nullptr));
+    event_add(ev.get(), nullptr);
+    std::thread runner([&base] { EXPECT_EQ(event_base_dispatch(base.get()), 1); });
+    if (round % 2 != 0) std::this_thread::yield();
+    event_del(ev.get());
+    runner.join();
+  }
+}
+
 TEST_P(EventBase, ManyLeaveALoopAtOnce) {
   const Base base = make_base(GetParam());
   for (int round = 0; round < 100; ++round) {

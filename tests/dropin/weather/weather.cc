@@ -6,6 +6,7 @@
 //   WEATHER_KINDS    of again,interrupt,short; all if not given
 //   WEATHER_CALLS    of in,out,accept: which calls; all if not given
 //   WEATHER_LEAST    calls that send fewer bytes than that are left alone; 0 if not given
+//   WEATHER_LOCAL    0 leaves pipes and Unix sockets alone; 1 if not given
 //   WEATHER_SEED     a call's fate depends on the seed and on the call's number alone
 //   WEATHER_REPORT   a file of four counters of 64 bits: calls looked at, failed with EAGAIN,
 //                    failed with EINTR, cut short
@@ -47,6 +48,7 @@ std::uint64_t seed = 1;
 std::uint64_t threshold = 0;  // Of 2^64; 0 until the constructor has run.
 bool is_wanted[kinds];
 std::uint64_t least_sent = 0;
+bool is_local_exposed = true;
 bool is_exposed[static_cast<unsigned>(Way::count)];
 
 // splitmix64.
@@ -83,6 +85,7 @@ void map_report(const char* path) {
   is_exposed[2] = std::strstr(calls, "accept") != nullptr;
   seed = std::strtoull(from_environment("WEATHER_SEED", "1"), nullptr, 10);
   least_sent = std::strtoull(from_environment("WEATHER_LEAST", "0"), nullptr, 10);
+  is_local_exposed = std::strcmp(from_environment("WEATHER_LOCAL", "1"), "0") != 0;
   if (const char* path = std::getenv("WEATHER_REPORT")) map_report(path);
   const double share = std::strtod(from_environment("WEATHER_SHARE", "0.05"), nullptr);
   threshold = static_cast<std::uint64_t>(std::clamp(share, 0.0, 1.0) * 18446744073709549568.0);
@@ -92,17 +95,22 @@ bool is_non_blocking(int fd, int flags) {
   return (flags & MSG_DONTWAIT) != 0 || (::fcntl(fd, F_GETFL) & O_NONBLOCK) != 0;
 }
 
+int option_of(int fd, int option) {
+  int value = 0;
+  socklen_t length = sizeof(value);
+  ::getsockopt(fd, SOL_SOCKET, option, &value, &length);
+  return value;
+}
+
 enum class Medium { other, stream, datagram };
 
 Medium medium_of(int fd) {
   struct stat status;
   if (::fstat(fd, &status) != 0) return Medium::other;
-  if (S_ISFIFO(status.st_mode)) return Medium::stream;
+  if (S_ISFIFO(status.st_mode)) return is_local_exposed ? Medium::stream : Medium::other;
   if (!S_ISSOCK(status.st_mode)) return Medium::other;
-  int type = 0;
-  socklen_t length = sizeof(type);
-  ::getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &length);
-  return type == SOCK_STREAM ? Medium::stream : Medium::datagram;
+  if (!is_local_exposed && option_of(fd, SO_DOMAIN) == AF_UNIX) return Medium::other;
+  return option_of(fd, SO_TYPE) == SOCK_STREAM ? Medium::stream : Medium::datagram;
 }
 
 // What becomes of one call: an errno, or how many bytes it may move.

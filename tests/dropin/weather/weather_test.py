@@ -87,6 +87,20 @@ for _ in range(60):
 """, "again", WEATHER_CALLS="out", WEATHER_LEAST="11")
         self.assertEqual(counts, [0] * COUNTERS)
 
+    def test_what_is_local_can_be_left_out(self):
+        _, counts = self.run_in("""
+near, far = os.pipe2(os.O_NONBLOCK)
+first.setblocking(False)
+listener = socket.create_server(("127.0.0.1", 0))
+remote = socket.create_connection(listener.getsockname())
+remote.setblocking(False)
+for _ in range(60):
+    os.write(far, b"x")
+    first.send(b"x")
+    attempt(remote.send, b"x")
+""", "again", WEATHER_LOCAL="0")
+        self.assertEqual(counts[0], 60)
+
     def test_a_seed_is_a_fate(self):
         program = """
 first.setblocking(False)
