@@ -1,0 +1,68 @@
+// Random programs of everything that the headers allow; README.md says how to read a failure.
+//
+// SPATE_SEED=<number> does one program alone, SPATE_CHAOS_SEEDS=<first>:<count> others than the
+// usual; SPATE_CHAOS_BACKEND=<name> on one backend only.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <memory>
+#include <string>
+
+#include "chaos/runner.h"
+#include "spate/loop.h"
+
+namespace spate::chaos {
+namespace {
+
+constexpr std::uint64_t kPrograms = 850;  // A part.
+constexpr int kParts = 4;
+
+std::uint64_t environment_number(const char* text, std::uint64_t otherwise) {
+  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
+}
+
+struct Part {
+  std::string backend;
+  int number;
+};
+
+class Chaos : public ::testing::TestWithParam<Part> {};
+
+TEST_P(Chaos, BreaksNoPromise) {
+  Batch batch{GetParam().backend, 0, kPrograms};
+  batch.first = 1 + kPrograms * static_cast<std::uint64_t>(GetParam().number);
+  const char* seed = std::getenv("SPATE_SEED");
+  const char* seeds = std::getenv("SPATE_CHAOS_SEEDS");
+  const char* backend = std::getenv("SPATE_CHAOS_BACKEND");
+  const bool is_chosen = seed != nullptr || seeds != nullptr;
+  if (is_chosen && GetParam().number % kParts != 0) return;
+  if (backend != nullptr && GetParam().backend != backend) return;
+  if (seed != nullptr) {
+    batch.first = environment_number(seed, 1);
+    batch.count = 1;
+  } else if (seeds != nullptr) {
+    const std::string text = seeds;
+    batch.first = environment_number(text.c_str(), 1);
+    batch.count = environment_number(text.substr(text.find(':') + 1).c_str(), 1);
+  }
+  auto coverage = std::make_unique<Coverage>();
+  EXPECT_TRUE(run_batch(batch, coverage.get()));
+}
+
+std::vector<Part> parts() {
+  std::vector<Part> all;
+  for (const std::string_view backend : Loop::backends()) {
+    for (int i = 0; i < kParts; ++i)
+      all.push_back({std::string(backend), static_cast<int>(all.size())});
+  }
+  return all;
+}
+
+std::string name_of(const ::testing::TestParamInfo<Part>& part) {
+  return part.param.backend + std::to_string(part.param.number % kParts);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Chaos, ::testing::ValuesIn(parts()), name_of);
+
+}  // namespace
+}  // namespace spate::chaos
