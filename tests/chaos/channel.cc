@@ -64,6 +64,7 @@ void Channel::accept(unsigned number, std::size_t offset, std::size_t size) {
 }
 
 void Channel::accept_from(const Channel& other, std::size_t at, std::size_t size) {
+  size = at < other.accepted_ ? std::min(size, other.accepted_ - at) : 0;
   while (size > 0) {
     const std::size_t i = other.segment_of(at);
     const Segment segment = other.segments_[i];
@@ -81,10 +82,17 @@ std::size_t Channel::segment_of(std::size_t at) const {
   return static_cast<std::size_t>(behind - segments_.begin()) - 1;
 }
 
-void Channel::verify(std::size_t at, Bytes bytes, const char* who) const {
+void Channel::verify(std::size_t at, Bytes bytes, const char* who) {
   if (at + bytes.size() > accepted_) {
     const std::size_t known = accepted_ > at ? accepted_ - at : 0;
     if (known > 0) verify(at, bytes.first(known), who);
+    const Bytes more = next(bytes.size() - known);
+    if (std::equal(more.begin(), more.end(), bytes.begin() + static_cast<long>(known)) &&
+        has_refused_) {
+      lose("refused, and sent in part");
+      return check(false, "refused_sends_nothing", "%s: %zu bytes of a write that was refused", who,
+                   more.size());
+    }
     fail("own_bytes",
          (std::string(who) + ": " + std::to_string(bytes.size() - known) + " bytes behind " +
           std::to_string(at + known) + " that nobody has sent, " + owner_of(bytes.subspan(known)))

@@ -43,11 +43,13 @@ class Channel {
   // What `other` carries from `at` on has been taken once more, here.
   void accept_from(const Channel& other, std::size_t at, std::size_t size);
   std::size_t accepted() const { return accepted_; }
+  // A write was refused.
+  void refuse() { has_refused_ = true; }
 
   // ---- reading
 
   // Fails unless `bytes` are what is due at `at`.
-  void verify(std::size_t at, Bytes bytes, const char* who) const;
+  void verify(std::size_t at, Bytes bytes, const char* who);
   // The reader has been shown everything up to `end`.
   void show(std::size_t end, Nanos now);
   std::size_t shown() const { return shown_; }
@@ -88,6 +90,7 @@ class Channel {
   std::size_t own_ = 0;
   std::size_t accepted_ = 0;
   std::size_t shown_ = 0;
+  bool has_refused_ = false;
   const char* loss_ = nullptr;
 };
 

@@ -1,7 +1,8 @@
 // Random programs of everything that the headers allow; README.md says how to read a failure.
 //
 // SPATE_SEED=<number> does one program alone, SPATE_CHAOS_SEEDS=<first>:<count> others than the
-// usual; SPATE_CHAOS_BACKEND=<name> on one backend only.
+// usual; SPATE_CHAOS_BACKEND=<name> on one backend only; SPATE_CHAOS_SURVEY=1 goes on after a
+// failure, and counts.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -44,6 +45,10 @@ TEST_P(Chaos, BreaksNoPromise) {
     const std::string text = seeds;
     batch.first = environment_number(text.c_str(), 1);
     batch.count = environment_number(text.substr(text.find(':') + 1).c_str(), 1);
+  }
+  if (std::getenv("SPATE_CHAOS_SURVEY") != nullptr) {
+    EXPECT_TRUE(survey(batch));
+    return;
   }
   auto coverage = std::make_unique<Coverage>();
   EXPECT_TRUE(run_batch(batch, coverage.get()));

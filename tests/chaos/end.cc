@@ -88,8 +88,16 @@ void End::note_descriptors_missed(std::size_t shown) {
   }
 }
 
+// Nobody is told of the end of a Stream that was never started.
+void End::catch_up() {
+  if (is_over() || is_started_ || stream_->is_open()) return;
+  mark_dead("closed before it was started");
+  may_show_end = true;
+}
+
 void End::on_end(const Handler& handler) {
   begin_call(handler, "on_end");
+  peer->catch_up();
   check(!is_paused_, "paused_reads_nothing", "%s: on_end() while paused", name_of(*this));
   check(!is_closing_, "closing_hears_nothing", "%s: on_end() after close()", name_of(*this));
   check(!saw_end_, "end_once", "%s: on_end() twice", name_of(*this));
@@ -155,13 +163,14 @@ void End::on_closed(const Handler& handler, std::error_code error) {
   world.tell("  %s", error ? error.message().c_str() : "no error");
   check(!stream_->is_open() && !stream_->is_writable(), "closed_is_closed",
         "%s: open or writable in on_closed()", name_of(*this));
+  peer->catch_up();
   check(is_legal(error), "right_error", "%s: closed with \"%s\" at %lld ns", name_of(*this),
         error ? error.message().c_str() : "no error", static_cast<long long>(world.now().count()));
   is_closed_ = true;
   owes_drained_ = owes_offer_ = false;
   if (error) {
     mark_dead("closed with an error");
-    may_show_end = may_show_end || out == nullptr || !out->is_lossy() || out->is_whole();
+    may_show_end = true;  // If all had been sent; else it is a reset, where there are resets.
   } else {
     if (in != nullptr && !saw_end_) in->lose("closed");
     may_show_end = may_show_error = true;
@@ -178,7 +187,7 @@ bool End::is_legal(std::error_code error) const {
   if (error == Error::read_timeout) return read_.is_over(now);
   if (error == Error::write_timeout) return write_.is_over(now);
   if (error == Error::deadline) return deadline_.is_over(now);
-  if (error == Error::queue_full) return overflowed_;
+  if (error == Error::queue_full) return overflowed_ || may_overflow_;
   if (error == Error::unread_full) return overread_ || left_ > limits_.most_unread;
   if (error == std::error_code(ENODATA, std::system_category())) return is_file_short_;
   const bool is_reset = error == std::error_code(ECONNRESET, std::system_category()) ||
@@ -222,7 +231,7 @@ bool End::keeps_loop_alive() const {
 
 void End::look() {
   if (is_over()) return;
-  if (stream_->is_full()) owes_drained_ = true;
+  if (stream_->is_full() && is_started_) owes_drained_ = true;
   const std::size_t queued = stream_->queued();
   if (queued != last_queued_) idle_.latest = write_.latest = world.now();
   if (queued == 0) write_.since = write_.latest = world.now();
@@ -255,7 +264,7 @@ void End::check_time(Nanos now) {
 void End::make_friendly() {
   if (is_over()) return;
   use_ = Use::all;
-  idle_.span = read_.span = write_.span = deadline_.span = Nanos{0};
+  if (stream_->is_open()) idle_.span = read_.span = write_.span = deadline_.span = Nanos{0};
   stream_->set_idle_timeout(Nanos{0});
   stream_->set_read_timeout(Nanos{0});
   stream_->set_write_timeout(Nanos{0});

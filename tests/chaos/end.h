@@ -17,13 +17,18 @@ struct Visit;
 class End final : public Party {
  public:
   End(World& world, unsigned number, Kind kind, Stream stream);
-  ~End();
+  ~End() override;
+  void catch_up() override;
 
   // ---- what a program does
 
   void act(const Step& step, const Visit& visit);
   void start();
   void destroy();
+  // The loop is run inside one of its callbacks: what is unread may come once more.
+  void note_run() {
+    if (in_callback_) may_be_offered_again_ = true;
+  }
   // With the descriptor that `other` has released.
   void go_on_from(const End& other);
 
@@ -59,7 +64,7 @@ class End final : public Party {
   // A timeout: not before `since + span`; surely not after `latest + span`.
   struct Limit {
     bool is_over(Nanos now) const { return span > Nanos{0} && now - since >= span; }
-    bool is_late(Nanos now) const { return span > Nanos{0} && now - latest > span + kSlack; }
+    bool is_late(Nanos now) const { return span > Nanos{0} && now - latest - kSlack > span; }
     static constexpr Nanos kSlack{4'500'000};
     Nanos span{0};
     Nanos since{0};
@@ -86,6 +91,7 @@ class End final : public Party {
   void act_on_ending(const Step& step, const Visit& visit);
   void act_on_reading(const Step& step, const Visit& visit);
   void act_on_time(const Step& step);
+  bool may_write() const;
   void write(std::size_t size);
   void write_buffer(const Step& step);
   void echo(const Step& step, const Visit& visit);
@@ -123,6 +129,7 @@ class End final : public Party {
   bool has_file_ = false;        // Files do not count for the limit.
   bool is_file_short_ = false;   // ENODATA is to come.
   bool overflowed_ = false;      // queue_full is to come.
+  bool may_overflow_ = false;    // When what was gathered cannot be sent at once.
   bool overread_ = false;        // unread_full may come.
   bool is_rated_ = false;
   unsigned takes_descriptors_ = 0;  // Another number each time that it is switched on.

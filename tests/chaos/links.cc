@@ -42,10 +42,11 @@ bool open_tcp(int fds[2]) {
   return fds[1] >= 0;
 }
 
-void make_small(int fd) {
-  const int size = 4096;
+// A small window would have TCP wait for timers of the kernel's.
+void make_small(int fd, Kind kind) {
+  const int size = kind == Kind::tcp ? 16384 : 4096;
   ::setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
-  ::setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &size, sizeof(size));
+  if (kind != Kind::tcp) ::setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &size, sizeof(size));
 }
 
 }  // namespace
@@ -79,8 +80,8 @@ bool World::open_link(Kind kind, const Step& step) {
                            : ::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) == 0;
   if (!is_open) return false;
   if (kind != Kind::pipe && step.b % 3 == 0) {
-    make_small(fds[0]);
-    make_small(fds[1]);
+    make_small(fds[0], kind);
+    make_small(fds[1], kind);
   }
   if (kind == Kind::pipe && step.b % 3 == 0) ::fcntl(fds[0], F_SETPIPE_SZ, 4096);
   add_fds(kind, fds[0], fds[1], step);

@@ -14,6 +14,9 @@ struct Party {
   Party(const Party&) = delete;
   Party& operator=(const Party&) = delete;
 
+  // Notes what has become of it since: before the other end is judged by it.
+  virtual void catch_up() {}
+
   World& world;
   const unsigned number;
   const Kind kind;
@@ -28,7 +31,7 @@ struct Party {
   bool may_show_error = false;
 
  protected:
-  ~Party() = default;
+  virtual ~Party() = default;
 };
 
 }  // namespace spate::chaos

@@ -124,8 +124,17 @@ Program make_program(Tape& tape) {
                              .a = tape.number(), .b = static_cast<std::uint32_t>(tape.below(256))});
   }
   const std::size_t count = 20 + tape.below(60);
-  for (std::size_t i = 0; i < count && !tape.is_over(); ++i)
-    program.steps.push_back(make_step(tape));
+  for (std::size_t i = 0; i < count && !tape.is_over(); ++i) {
+    Step step = make_step(tape);
+    Step& before = program.steps.back();
+    // What is done together in one callback finds more than what is done alone.
+    const bool joins = step.where != Where::outside && before.where != Where::outside;
+    if (joins && tape.below(2) == 0) {
+      before.more = true;
+      if (step.op != Op::echo) step.where = before.where;
+    }
+    program.steps.push_back(step);
+  }
   return program;
 }
 

@@ -1,6 +1,7 @@
 #include "chaos/raw.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -70,7 +71,8 @@ bool Raw::read(std::size_t most) {
   static std::byte room[65536];
   const ssize_t count = ::read(fd_, room, std::min(most, sizeof(room)));
   if (count < 0 && (errno == EAGAIN || errno == EINTR)) return false;
-  if (count < 0) return on_read_error(errno), false;
+  peer->catch_up();
+  if (count < 0) return on_error(errno), false;
   world.moved();
   const std::string who = "peer " + std::to_string(number);
   if (count == 0) {
@@ -91,27 +93,34 @@ bool Raw::read(std::size_t most) {
   in->show(at + bytes.size(), world.has_loop() ? world.now() : Nanos{0});
   if (mode_ == Mode::echoes && out != nullptr && !has_ended_ && out->accepted() < 500'000) {
     const ssize_t sent = ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent < 0 && errno != EAGAIN && errno != EINTR) on_error(errno);
     if (sent > 0) out->accept_from(*in, at, static_cast<std::size_t>(sent));
   }
   return true;
 }
 
-void Raw::on_read_error(int error) {
+// The kernel tells it once, whether to a write or to a read.
+void Raw::on_error(int error) {
   is_over_ = true;
   world.moved();
-  world.tell("[peer %u reads an error: %s]", number, std::strerror(error));
+  world.tell("[peer %u meets an error: %s]", number, std::strerror(error));
   check(peer->may_show_error || world.is_stormy(), "right_error", "peer %u: %s, and nobody has reset",
         number, std::strerror(error));
-  // What has not been read of this direction is gone.
-  in->lose("reset");
+  if (in != nullptr) in->lose("reset");
 }
 
 bool Raw::send(std::size_t size) {
   if (fd_ < 0 || out == nullptr || has_ended_ || out->accepted() > 500'000) return false;
+  if (kind == Kind::pipe) {
+    pollfd room{.fd = fd_, .events = POLLOUT, .revents = 0};
+    if (::poll(&room, 1, 0) <= 0 || room.revents != POLLOUT) return false;  // No SIGPIPE of ours.
+  }
   const Bytes bytes = out->next(size);
   const ssize_t sent = kind == Kind::pipe
                            ? ::write(fd_, bytes.data(), bytes.size())
                            : ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+  peer->catch_up();
+  if (sent < 0 && errno != EAGAIN && errno != EINTR && kind != Kind::pipe) on_error(errno);
   if (sent <= 0) return false;
   world.tell("[peer %u sends %zd bytes]", number, sent);
   out->accept_own(static_cast<std::size_t>(sent));

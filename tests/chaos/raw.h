@@ -11,7 +11,7 @@ class Raw final : public Party {
  public:
   Raw(World& its_world, unsigned its_number, Kind its_kind, int fd)
       : Party(its_world, its_number, its_kind, true), fd_(fd) {}
-  ~Raw();
+  ~Raw() override;
 
   void act(const Step& step);
   // What it does by itself after each turn. True if a byte has moved.
@@ -31,7 +31,7 @@ class Raw final : public Party {
 
   bool read(std::size_t most);
   bool send(std::size_t size);
-  void on_read_error(int error);
+  void on_error(int error);
   void reset();
   void gone();
   bool has_unread() const;

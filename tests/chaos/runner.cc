@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <map>
 #include <vector>
 
 #include "chaos/verdict.h"
@@ -25,7 +26,7 @@ namespace spate::chaos {
 namespace {
 
 constexpr int kFailed = 67;  // The exit status of a child that has called fail().
-constexpr unsigned kMostSeconds = 20;  // For one program: it never sleeps.
+constexpr unsigned kMostSeconds = testing::kIsSanitized ? 20 : 4;  // For one: it never sleeps.
 constexpr int kMostFds = 400;
 
 // What a child leaves behind, whatever becomes of it.
@@ -202,6 +203,34 @@ void run_program(const Program& program, std::string_view backend, Coverage* cov
     world.run(program);
   }
   check(count_fds() == fds, "descriptors_return", "%d open before, %d after", fds, count_fds());
+}
+
+bool survey(const Batch& batch) {
+  struct Found {
+    std::uint64_t count = 0;
+    std::uint64_t first = 0;
+    std::string how;
+  };
+  std::map<std::string, Found> found;
+  Report* report = shared_report();
+  Batch rest = batch;
+  while (rest.count > 0) {
+    const std::string promise = in_child([&] { run_all(rest, false); }, true);
+    if (promise.empty()) break;
+    Found& one = found[promise];
+    if (one.count++ == 0) {
+      one.first = report->seed;
+      one.how = report->how;
+    }
+    const std::uint64_t done = report->seed + 1 - rest.first;
+    rest.first += done;
+    rest.count -= done;
+  }
+  for (const auto& [promise, one] : found) {
+    std::printf("%8llu  first %-8llu %s: %s\n", static_cast<unsigned long long>(one.count),
+                static_cast<unsigned long long>(one.first), promise.c_str(), one.how.c_str());
+  }
+  return found.empty();
 }
 
 bool run_batch(const Batch& batch, Coverage* coverage) {

@@ -25,4 +25,7 @@ void run_program(const Program& program, std::string_view backend, Coverage* cov
 // the command that repeats it and its fewest steps. Adds up in `coverage` if that is wanted.
 bool run_batch(const Batch& batch, Coverage* coverage);
 
+// Goes on after a failure, and prints how often each promise was broken, and by which seed first.
+bool survey(const Batch& batch);
+
 }  // namespace spate::chaos

@@ -90,6 +90,9 @@ bool World::has_bytes_on_the_way() const {
   for (const auto& channel : channels_) {
     if (channel->kind() == Kind::tcp && !channel->is_lossy() && !channel->is_whole()) return true;
   }
+  for (const auto& end : ends_) {
+    if (end->kind == Kind::tcp && end->has_handle() && end->stream().queued() > 0) return true;
+  }
   return is_parting_ && has_tcp_untold();
 }
 
@@ -116,7 +119,7 @@ void World::finish() {
   for (const auto& end : ends_) {
     if (end->has_handle()) end->make_friendly();
   }
-  settle_all(std::chrono::seconds{5}, "friendly");
+  settle_all(std::chrono::seconds{60}, "friendly");
   tell("what should have come?");
   check(posts_called_ == posts_made_, "posts_are_called", "%llu of %llu posts",
         static_cast<unsigned long long>(posts_called_),
@@ -135,11 +138,11 @@ void World::part() {
     if (end->has_handle() && !end->is_over()) end->finish();
   }
   for (const auto& raw : raws_) raw->end();
-  settle_all(std::chrono::seconds{40}, "parting");
+  settle_all(std::chrono::seconds{60}, "parting");
   for (const auto& end : ends_) end->check_told();
   for (const auto& raw : raws_) raw->check_told();
   for (const auto& end : ends_) end->destroy();
-  settle_all(std::chrono::seconds{40}, "after the end");
+  settle_all(std::chrono::seconds{60}, "after the end");
   for (const auto& raw : raws_) raw->close();
 }
 

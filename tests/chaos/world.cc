@@ -197,6 +197,7 @@ void World::note_linger() {
 void World::run_nested(const Step& step) {
   if (runs_ == kMostRuns) return;
   ++runs_;
+  for (const auto& end : ends_) end->note_run();
   bool is_ready = false;
   switch (step.a % 5) {
     case 0:
