@@ -66,7 +66,9 @@ std::size_t End::on_data(const Handler& handler, Bytes bytes) {
   const std::size_t used = choose_use(bytes.size());
   world.tell("  %zu bytes from %zu, uses %zu", bytes.size(), used_, used);
   const std::size_t at = used_;
+  in_data_ = true;
   world.visit({Where::data, this, bytes, at});
+  in_data_ = false;
   in->verify(at, bytes, name_of(*this));
   in_callback_ = false;
   const std::size_t counted = is_gone_ ? bytes.size() : used;
@@ -90,7 +92,7 @@ void End::note_descriptors_missed(std::size_t shown) {
 
 // Nobody is told of the end of a Stream that was never started.
 void End::catch_up() {
-  if (is_over() || is_started_ || stream_->is_open()) return;
+  if (is_over() || is_started_ || !has_handle() || stream_->is_open()) return;
   mark_dead("closed before it was started");
   may_show_end = true;
 }

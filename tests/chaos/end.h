@@ -29,6 +29,8 @@ class End final : public Party {
   void note_run() {
     if (in_callback_) may_be_offered_again_ = true;
   }
+  // Somebody else has closed it, in good order.
+  void on_closed_for_it();
   // With the descriptor that `other` has released.
   void go_on_from(const End& other);
 
@@ -88,8 +90,8 @@ class End final : public Party {
   // ---- what a program does
 
   void act_on_writing(const Step& step, const Visit& visit);
-  void act_on_ending(const Step& step, const Visit& visit);
-  void act_on_reading(const Step& step, const Visit& visit);
+  void act_on_ending(const Step& step);
+  void act_on_reading(const Step& step);
   void act_on_time(const Step& step);
   bool may_write() const;
   void write(std::size_t size);
@@ -101,7 +103,7 @@ class End final : public Party {
   void end();
   void close();
   void abort();
-  void release(const Visit& visit, bool to_raw);
+  void release(bool to_raw);
   void move();
   void move_over(End& other);
   void set_limits(const Step& step);
@@ -143,6 +145,7 @@ class End final : public Party {
   bool is_closed_ = false;  // on_closed() has been called.
   bool is_gone_ = false;
   bool in_callback_ = false;
+  bool in_data_ = false;
 
   Limit idle_, read_, write_, deadline_;
   std::size_t last_queued_ = 0;

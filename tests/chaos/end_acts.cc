@@ -77,7 +77,7 @@ void End::act(const Step& step, const Visit& visit) {
   } else if (step.op >= Op::idle_timeout && step.op <= Op::deadline) {
     act_on_time(step);
   } else {
-    act_on_ending(step, visit);
+    act_on_ending(step);
   }
   if (has_handle()) look();
 }
@@ -251,7 +251,7 @@ void End::send_descriptors(const Step& step) {
 
 // ---- reading, limits, rates
 
-void End::act_on_reading(const Step& step, const Visit&) {
+void End::act_on_reading(const Step& step) {
   switch (step.op) {
     case Op::pause:
       stream_->pause();
@@ -336,7 +336,7 @@ void End::act_on_time(const Step& step) {
 
 // ---- beginning and ending
 
-void End::act_on_ending(const Step& step, const Visit& visit) {
+void End::act_on_ending(const Step& step) {
   switch (step.op) {
     case Op::end:
       return end();
@@ -349,7 +349,7 @@ void End::act_on_ending(const Step& step, const Visit& visit) {
     case Op::start_again:
       return start();
     case Op::release:
-      return release(visit, step.b % 2 == 0);
+      return release(step.b % 2 == 0);
     case Op::move:
       return move();
     case Op::move_over:
@@ -359,12 +359,13 @@ void End::act_on_ending(const Step& step, const Visit& visit) {
       static_cast<void>(stream_->set_kernel_buffers(1 + step.a % 20000, kind == Kind::tcp ? 0 : step.b * 100));
       return;
     default:
-      return act_on_reading(step, visit);
+      return act_on_reading(step);
   }
 }
 
 void End::start() {
   if (is_closed_) return;  // on_closed() would come once more.
+  catch_up();
   if (handler_ != nullptr) handler_->is_retired = true;
   handler_ = &handlers_.emplace_back(*this);
   if (left_ > 0 && stream_->is_open() && !is_closing_) owes_offer_ = true;
@@ -389,10 +390,15 @@ void End::end() {
 
 void End::close() {
   if (!stream_->is_open()) return;
+  on_closed_for_it();
+  stream_->close();
+}
+
+void End::on_closed_for_it() {
+  if (!has_handle() || is_over() || !stream_->is_open()) return;
   is_closing_ = is_ending_ = true;
   owes_drained_ = owes_offer_ = false;
   gone("closed");
-  stream_->close();
 }
 
 // In good order: what was written still goes.
@@ -444,8 +450,8 @@ void End::move_over(End& other) {
   source.reset();
 }
 
-void End::release(const Visit& visit, bool to_raw) {
-  if (visit.where == Where::data && visit.end == this) return;  // What is shown is not used yet.
+void End::release(bool to_raw) {
+  if (in_data_) return;  // What is shown is not used yet.
   const bool was_open = stream_->is_open();
   const std::size_t waiting = stream_->queued();
   const std::size_t left = left_;

@@ -11,7 +11,7 @@ namespace spate::chaos {
 
 namespace {
 
-constexpr std::size_t kMostLinks = 6;
+constexpr std::size_t kMostOfLinks = 12;
 
 // A listening socket for all programs of this process.
 int shared_listener(sockaddr_in& address) {
@@ -57,7 +57,7 @@ void prepare_links() {
 }
 
 void World::make_link(const Step& step) {
-  if (channels_.size() >= 2 * kMostLinks) return;
+  if (channels_.size() >= kMostOfLinks) return;
   const std::size_t choice = step.a % 16;
   const Kind kind = choice < 5    ? Kind::memory
                     : choice < 11 ? Kind::local
@@ -146,6 +146,24 @@ void World::join_parties(Party& first, Party& second) {
        kKindNames[static_cast<int>(first.kind)]);
 }
 
+void World::meet(std::uint16_t port, Side side, Party& party) {
+  const auto half = halves_.find(port);
+  if (half == halves_.end() || half->second.side == side) {
+    party.in = make_channel(party.kind);
+    party.out = make_channel(party.kind);
+    party.peer = &ghost_;
+    halves_[port] = {side, &party};
+    return;
+  }
+  Party& other = *half->second.party;
+  halves_.erase(half);
+  party.in = other.out;
+  party.out = other.in;
+  party.peer = &other;
+  other.peer = &party;
+  tell("  %u meets %u", party.number, other.number);
+}
+
 void World::hand_on(End& end, int fd, bool as_raw) {
   Party* party = nullptr;
   if (!as_raw) {
@@ -162,6 +180,9 @@ void World::hand_on(End& end, int fd, bool as_raw) {
   party->may_show_cut = end.may_show_cut;
   party->may_show_error = end.may_show_error;
   end.peer->peer = party;
+  for (auto& [port, half] : halves_) {
+    if (half.party == &end) half.party = party;
+  }
   tell("  end %u goes on as %u", end.number, party->number);
   if (party->is_raw) return;
   static_cast<End*>(party)->go_on_from(end);

@@ -115,19 +115,30 @@ void World::finish() {
   laid_out_.clear();
   tickers_.clear();
   groups_.clear();
+  doors_.make_friendly();
   for (const auto& raw : raws_) raw->make_friendly();
-  for (const auto& end : ends_) {
-    if (end->has_handle()) end->make_friendly();
-  }
-  settle_all(std::chrono::seconds{60}, "friendly");
+  make_friendly_again();
   tell("what should have come?");
   check(posts_called_ == posts_made_, "posts_are_called", "%llu of %llu posts",
         static_cast<unsigned long long>(posts_called_),
         static_cast<unsigned long long>(posts_made_));
+  doors_.check_settled();
+  for (auto& [port, half] : halves_) half.party->out->lose("nobody was there");
   for (const auto& end : ends_) end->check_settled();
   for (const auto& raw : raws_) raw->check_settled();
   part();
   check_empty();
+}
+
+// Those that have only just been accepted or connected.
+void World::make_friendly_again() {
+  for (std::size_t known = 0; known < ends_.size();) {
+    known = ends_.size();
+    for (std::size_t i = 0; i < known; ++i) {
+      if (ends_[i]->has_handle()) ends_[i]->make_friendly();
+    }
+    settle_all(std::chrono::seconds{60}, "friendly");
+  }
 }
 
 // All end, and all must be told. What lingers has its peer's end, or its ten seconds.
@@ -143,6 +154,9 @@ void World::part() {
   for (const auto& raw : raws_) raw->check_told();
   for (const auto& end : ends_) end->destroy();
   settle_all(std::chrono::seconds{60}, "after the end");
+  doors_.check_empty();
+  doors_.close();
+  settle_all(std::chrono::seconds{1}, "after the doors");
   for (const auto& raw : raws_) raw->close();
 }
 
@@ -165,6 +179,7 @@ void World::lose_loop() {
   loop_.reset();
   for (const auto& end : ends_) end->on_loop_gone();
   for (const auto& end : ends_) end->destroy();
+  doors_.close();
   tickers_.clear();
   groups_.clear();
 }

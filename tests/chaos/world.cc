@@ -158,7 +158,7 @@ void World::act_on_world(const Step& step, const Visit& visit) {
     case Op::group:
       return use_group(step);
     default:
-      return;
+      return doors_.act(step, visit);
   }
 }
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <cstdarg>
-#include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string_view>
@@ -11,6 +11,7 @@
 
 #include "chaos/channel.h"
 #include "chaos/coverage.h"
+#include "chaos/doors.h"
 #include "chaos/end.h"
 #include "chaos/program.h"
 #include "chaos/raw.h"
@@ -43,6 +44,9 @@ void prepare_files();
 
 class World {
  public:
+  // Of a connection that came about by connect().
+  enum class Side : std::uint8_t { calling, called };
+
   explicit World(const Surroundings& surroundings);
   ~World();
   World(const World&) = delete;
@@ -68,12 +72,30 @@ class World {
   unsigned next_number() { return ++last_number_; }
   // The descriptor of an End goes on as a new End, or as a Raw.
   void hand_on(End& end, int fd, bool as_raw);
+  // Whether there may be more connections.
+  bool has_room() const { return channels_.size() < kMostChannels; }
+  End& add_end(Kind kind, Stream stream);
+  Raw& add_raw(Kind kind, int fd);
+  // The party is one side of the connection that set out from `port`.
+  void meet(std::uint16_t port, Side side, Party& party);
   void tell(const char* format, ...) __attribute__((format(printf, 2, 3)));
   void count(Op op, int kind, Where where) {
     if (around_.coverage != nullptr) around_.coverage->note(op, kind, where);
   }
 
  private:
+  static constexpr std::size_t kMostChannels = 28;
+
+  // The other side, as long as it has not shown itself, or if it never does.
+  struct Ghost final : Party {
+    explicit Ghost(World& its_world) : Party(its_world, 0, Kind::tcp, true) {
+      may_show_end = may_show_cut = may_show_error = true;
+    }
+  };
+  struct Half {
+    Side side;
+    Party* party;
+  };
   struct Ticker {
     Ticker(Loop& loop, Delegate<Timer> callback) : timer(loop, callback) {}
     Timer timer;
@@ -88,8 +110,6 @@ class World {
   bool open_link(Kind kind, const Step& step);
   void add_pair(Kind kind, Stream first, Stream second, const Step& step);
   void add_fds(Kind kind, int first, int second, const Step& step);
-  End& add_end(Kind kind, Stream stream);
-  Raw& add_raw(Kind kind, int fd);
   void join_parties(Party& first, Party& second);
   Channel* make_channel(Kind kind);
   void turn();
@@ -107,6 +127,7 @@ class World {
   void finish();
   bool settle(Nanos patience);
   void settle_all(Nanos patience, const char* what);
+  void make_friendly_again();
   std::size_t total_queued() const;
   bool has_bytes_on_the_way() const;
   bool has_tcp_untold() const;
@@ -123,6 +144,9 @@ class World {
   std::vector<std::unique_ptr<Channel>> channels_;
   std::vector<std::unique_ptr<End>> ends_;
   std::vector<std::unique_ptr<Raw>> raws_;
+  Ghost ghost_{*this};
+  std::map<std::uint16_t, Half> halves_;
+  Doors doors_{*this};
   std::vector<std::unique_ptr<Ticker>> tickers_;
   std::vector<std::unique_ptr<RateGroup>> groups_;
   std::vector<Step> laid_out_;
