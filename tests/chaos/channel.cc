@@ -57,6 +57,7 @@ Bytes pattern(unsigned number, std::size_t offset, std::size_t size) {
 
 void Channel::accept(unsigned number, std::size_t offset, std::size_t size) {
   if (size == 0) return;
+  refused_.clear();
   const bool continues = !segments_.empty() && segments_.back().number == number &&
                          segments_.back().offset + (accepted_ - segments_.back().at) == offset;
   if (!continues) segments_.push_back({accepted_, number, offset});
@@ -86,9 +87,9 @@ void Channel::verify(std::size_t at, Bytes bytes, const char* who) {
   if (at + bytes.size() > accepted_) {
     const std::size_t known = accepted_ > at ? accepted_ - at : 0;
     if (known > 0) verify(at, bytes.first(known), who);
-    const Bytes more = next(bytes.size() - known);
-    if (std::equal(more.begin(), more.end(), bytes.begin() + static_cast<long>(known)) &&
-        has_refused_) {
+    const Bytes more = bytes.subspan(known);
+    if (more.size() <= refused_.size() &&
+        std::equal(more.begin(), more.end(), refused_.begin())) {
       lose("refused, and sent in part");
       return check(false, "refused_sends_nothing", "%s: %zu bytes of a write that was refused", who,
                    more.size());

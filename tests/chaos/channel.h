@@ -43,8 +43,8 @@ class Channel {
   // What `other` carries from `at` on has been taken once more, here.
   void accept_from(const Channel& other, std::size_t at, std::size_t size);
   std::size_t accepted() const { return accepted_; }
-  // A write was refused.
-  void refuse() { has_refused_ = true; }
+  // These were refused: not one of them may be seen.
+  void refuse(Bytes bytes) { refused_.assign(bytes.begin(), bytes.end()); }
 
   // ---- reading
 
@@ -90,7 +90,7 @@ class Channel {
   std::size_t own_ = 0;
   std::size_t accepted_ = 0;
   std::size_t shown_ = 0;
-  bool has_refused_ = false;
+  std::vector<std::byte> refused_;  // Last, since something was taken.
   const char* loss_ = nullptr;
 };
 

@@ -71,11 +71,17 @@ Doors::Door* Doors::some_door(std::size_t choice) {
 void Doors::change_door(const Step& step) {
   Door* door = some_door(step.target);
   if (door == nullptr || !door->listener) return;
-  switch (step.a % 5) {
+  switch (step.a % 6) {
     case 0:
     case 1:
       door->listener->pause();
-      door->is_paused = true;
+      door->is_paused = !door->is_closing;
+      return;
+    case 5:
+      if (step.b % 2 != 0) return;
+      door->listener->close();
+      door->is_paused = false;
+      door->is_closing = true;
       return;
     case 2:
     case 3:
@@ -125,7 +131,7 @@ void Doors::knock(const Step& step) {
   ::getsockname(fd, reinterpret_cast<sockaddr*>(&bound), &size);
   Raw& raw = world_.add_raw(Kind::tcp, fd);
   world_.meet(Address::from_system(&bound, size)->port(), World::Side::calling, raw);
-  door->guests.push_back(&raw);
+  if (!door->is_closing) door->guests.push_back(&raw);
 }
 
 // ---- connect()
@@ -209,7 +215,12 @@ void Doors::on_connected(Attempt& attempt, std::expected<Stream, std::error_code
     check(!is_late || (attempt.timeout > Nanos{0} &&
                        world_.now() - attempt.since >= attempt.timeout),
           "right_error", "connect() is over before its time");
-    check(is_late || attempt.may_fail || !attempt.door->listener, "right_error",
+    // One who was let in and thrown out at once may see that, and nothing of the connection.
+    const bool is_thrown_out =
+        result.error() == std::error_code(ECONNRESET, std::system_category());
+    check(is_late || attempt.may_fail || is_thrown_out || !attempt.door->listener ||
+              attempt.door->is_closing,
+          "right_error",
           "connect() to one who listens: %s", result.error().message().c_str());
   }
   End* end = admit(result);

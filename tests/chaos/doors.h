@@ -45,6 +45,7 @@ class Doors {
     Address address;
     std::size_t most = SIZE_MAX;
     bool is_paused = false;
+    bool is_closing = false;  // Those who wait are let in, and then it is gone.
     bool in_listen = true;
     std::uint64_t calls = 0;
     std::vector<Raw*> guests;  // Who knocked, in bare sockets.

@@ -99,7 +99,7 @@ class End final : public Party {
   void echo(const Step& step, const Visit& visit);
   void send_file(const Step& step);
   void send_descriptors(const Step& step);
-  void note_write(bool done, bool might, std::size_t waiting, std::size_t size);
+  void note_write(bool done, bool might, std::size_t waiting, Bytes bytes);
   void end();
   void close();
   void abort();

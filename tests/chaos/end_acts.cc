@@ -114,7 +114,7 @@ void End::write(std::size_t size) {
   const bool might = may_write();
   const std::size_t waiting = stream_->queued();
   const bool done = stream_->write(out->next(size));
-  note_write(done, might, waiting, size);
+  note_write(done, might, waiting, out->next(size));
   if (done) out->accept_own(size);
 }
 
@@ -123,12 +123,18 @@ namespace {
 struct Borrowed {
   World* world;
   std::vector<std::byte> bytes;
+  bool is_sent = false;     // A Stream has taken them: the loop gives them back.
+  bool in_write = false;
 };
 
 void give_back(void* context) {
   std::unique_ptr<Borrowed> borrowed(static_cast<Borrowed*>(context));
   std::fill(borrowed->bytes.begin(), borrowed->bytes.end(), std::byte{0xDD});
-  if (borrowed->world->has_loop()) borrowed->world->visit({.where = Where::released});
+  check(!borrowed->in_write, "release_not_from_inside", "a release function inside write()");
+  World& world = *borrowed->world;
+  if (!borrowed->is_sent || !world.has_loop()) return;
+  check(world.loop().depth() > 0, "release_by_the_loop", "a release function outside of run()");
+  world.visit({.where = Where::released});
 }
 
 }  // namespace
@@ -140,24 +146,30 @@ void End::write_buffer(const Step& step) {
   Buffer buffer;
   const std::size_t head = step.b % 3 == 0 ? size : step.b % 3 == 1 ? 0 : size / 2;
   if (!buffer.append(bytes.first(head))) return;
+  Borrowed* lent = nullptr;
   if (head < size) {
     const Bytes rest = bytes.subspan(head);
     auto borrowed =
         std::make_unique<Borrowed>(&world, std::vector<std::byte>(rest.begin(), rest.end()));
     const Bytes shown(borrowed->bytes);
     if (!buffer.append_reference(shown, give_back, borrowed.get())) return;
-    borrowed.release();
+    lent = borrowed.release();
   }
   const bool might = may_write();
   const std::size_t waiting = stream_->queued();
   // It may be sent at once, given back, and its release function may do anything.
   const Channel before = *out;
   out->accept_own(size);
+  if (lent != nullptr) lent->in_write = true;
   const bool done = stream_->write(std::move(buffer));
+  if (lent != nullptr) {
+    lent->in_write = false;
+    lent->is_sent = done;
+  }
   if (!done) *out = before;
   check(done || buffer.size() == size, "refused_is_left", "end %u: refused, and %zu of %zu left",
         number, buffer.size(), size);
-  if (has_handle()) note_write(done, might, waiting, size);
+  if (has_handle()) note_write(done, might, waiting, bytes);
 }
 
 void End::echo(const Step& step, const Visit& visit) {
@@ -169,11 +181,12 @@ void End::echo(const Step& step, const Visit& visit) {
   const bool might = may_write();
   const std::size_t waiting = stream_->queued();
   const bool done = stream_->write(visit.arrived.subspan(skip, count));
-  note_write(done, might, waiting, count);
+  note_write(done, might, waiting, visit.arrived.subspan(skip, count));
   if (done) out->accept_from(*visit.end->in, visit.arrived_at + skip, count);
 }
 
-void End::note_write(bool done, bool might, std::size_t waiting, std::size_t size) {
+void End::note_write(bool done, bool might, std::size_t waiting, Bytes bytes) {
+  const std::size_t size = bytes.size();
   world.tell("  end %u writes %zu: %s, %zu queued", number, size, done ? "taken" : "refused",
              has_handle() ? stream_->queued() : 0);
   check(might || !done, "over_takes_nothing", "end %u: write() to what is not writable", number);
@@ -181,7 +194,7 @@ void End::note_write(bool done, bool might, std::size_t waiting, std::size_t siz
   if (done && in_callback_ && limits_.when_full == WhenFull::close)
     may_overflow_ = may_overflow_ || waiting + size > limits_.most;
   if (done || !might) return;
-  out->refuse();
+  out->refuse(bytes);
   if (world.is_stormy()) return;
   if (waiting + size <= limits_.most && peer->may_show_error) return;
   check(waiting + size > limits_.most, "write_is_taken",
@@ -463,7 +476,8 @@ void End::release(bool to_raw) {
           "release_tells", "end %u: released what is %s", number, was_open ? "memory" : "closed");
     return;
   }
-  const bool is_free = waiting == 0 && left == 0 && !is_ending_ && !may_show_end && !overflowed_;
+  const bool is_free = waiting == 0 && left == 0 && !is_ending_ && !may_show_end && !overflowed_ &&
+                       !peer->may_show_error;
   check(released || !is_free || world.is_stormy() || is_system(released.error(), EBUSY),
         "release_gives", "end %u: %s with nothing queued or unread", number,
         released ? "" : released.error().message().c_str());

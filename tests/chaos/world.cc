@@ -64,8 +64,7 @@ void World::visit(const Visit& visit) {
   ++visits_;
   for (int done = 0; done < 4; ++done) {
     const auto next = std::find_if(laid_out_.begin(), laid_out_.end(), [&](const Step& step) {
-      return step.where == visit.where ||
-             (step.where == Where::anywhere && visit.where != Where::released);
+      return step.where == visit.where || step.where == Where::anywhere;
     });
     if (next == laid_out_.end()) break;
     const Step step = *next;
@@ -94,18 +93,10 @@ bool is_step_left_out(Op op, Where where) {
                                            static_cast<int>(where))] != 0;
 }
 
-// A release function is called in the middle of a Stream's function: it ends things, and writes
-// nothing.
-bool is_for_release(Op op) {
-  return op == Op::destroy || op == Op::abort || op == Op::close || op == Op::end ||
-         op == Op::pause || op == Op::stop || op == Op::post || op == Op::timer;
-}
-
 }  // namespace
 
 void World::act(const Step& step, const Visit& visit) {
   if (is_step_left_out(step.op, visit.where)) return;
-  if (visit.where == Where::released && !is_for_release(step.op)) return;
   if (step.op >= Op::peer_send && step.op <= Op::peer_close) {
     if (!raws_.empty()) act_on_raw(step);
     return;
