@@ -2,9 +2,11 @@
 //
 // SPATE_SEED=<number> does one program alone, SPATE_CHAOS_SEEDS=<first>:<count> others than the
 // usual; SPATE_CHAOS_BACKEND=<name> on one backend only; SPATE_CHAOS_SURVEY=1 goes on after a
-// failure, and counts.
+// failure, and counts; SPATE_CHAOS_COVERAGE=1 prints what was never done where.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <memory>
 #include <string>
@@ -20,6 +22,35 @@ constexpr int kParts = 4;
 
 std::uint64_t environment_number(const char* text, std::uint64_t otherwise) {
   return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
+}
+
+// The callbacks that are common enough for everything to be done in them in each part.
+constexpr Where kCommon[] = {Where::outside, Where::data,  Where::end,       Where::drained,
+                             Where::closed,  Where::timer, Where::post,      Where::accept,
+                             Where::connected, Where::released};
+
+template <class Function>
+void for_each_gap(const Coverage& coverage, Function function) {
+  for (int op = 0; op < kOps; ++op) {
+    for (int where = 0; where < kWheres; ++where) {
+      const auto one = static_cast<Op>(op);
+      const auto place = static_cast<Where>(where);
+      if (is_possible(one, place) && coverage.count(one, place) == 0) function(one, place);
+    }
+  }
+}
+
+void print_gaps(const Coverage& coverage) {
+  for_each_gap(coverage, [](Op op, Where where) {
+    std::printf("never: %s %s\n", name_of(op), name_of(where));
+  });
+}
+
+void expect_wide(const Coverage& coverage) {
+  for_each_gap(coverage, [](Op op, Where where) {
+    if (std::ranges::find(kCommon, where) != std::end(kCommon))
+      ADD_FAILURE() << "never done: " << name_of(op) << " " << name_of(where);
+  });
 }
 
 struct Part {
@@ -52,6 +83,8 @@ TEST_P(Chaos, BreaksNoPromise) {
   }
   auto coverage = std::make_unique<Coverage>();
   EXPECT_TRUE(run_batch(batch, coverage.get()));
+  if (std::getenv("SPATE_CHAOS_COVERAGE") != nullptr) print_gaps(*coverage);
+  if (!is_chosen && std::getenv("SPATE_CHAOS_WITHOUT") == nullptr) expect_wide(*coverage);
 }
 
 std::vector<Part> parts() {

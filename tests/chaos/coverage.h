@@ -2,8 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <cstdio>
-#include <cstring>
 
 #include "chaos/channel.h"
 #include "chaos/program.h"

@@ -29,6 +29,8 @@ class End final : public Party {
   void note_run() {
     if (in_callback_) may_be_offered_again_ = true;
   }
+  // Some are made with what is rare otherwise: narrow limits, descriptors.
+  void prepare(const Step& step);
   // Somebody else has closed it, in good order.
   void on_closed_for_it();
   // With the descriptor that `other` has released.

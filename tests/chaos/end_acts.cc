@@ -388,6 +388,18 @@ void End::start() {
   stream_->start(*handler_);
 }
 
+void End::prepare(const Step& step) {
+  if (step.a / 256 % 3 == 0) {
+    takes_descriptors_ = world.next_number();
+    stream_->set_receive_descriptors(true);
+  }
+  if (step.a / 1024 % 4 == 0) {
+    limits_.low = 100;
+    limits_.high = 2000;
+    if (!stream_->set_limits(limits_)) limits_ = {};
+  }
+}
+
 void End::go_on_from(const End& other) {
   used_ = in == nullptr ? 0 : in->shown();
   is_half_open_ = other.is_half_open_;
@@ -477,6 +489,7 @@ void End::release(bool to_raw) {
     return;
   }
   const bool is_free = waiting == 0 && left == 0 && !is_ending_ && !may_show_end && !overflowed_ &&
+                       !is_file_short_ &&
                        !peer->may_show_error;
   check(released || !is_free || world.is_stormy() || is_system(released.error(), EBUSY),
         "release_gives", "end %u: %s with nothing queued or unread", number,

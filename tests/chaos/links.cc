@@ -92,6 +92,8 @@ void World::add_pair(Kind kind, Stream first, Stream second, const Step& step) {
   End& left = add_end(kind, std::move(first));
   End& right = add_end(kind, std::move(second));
   join_parties(left, right);
+  left.prepare(step);
+  right.prepare(step);
   if (step.b % 8 != 7) left.start();
   if (step.b % 8 != 6) right.start();
 }
@@ -118,6 +120,7 @@ void World::add_fds(Kind kind, int first, int second, const Step& step) {
   for (Party* party : parties) {
     if (!party->is_raw && (step.b % 8 != 7 || party->number % 2 == 0))
       static_cast<End*>(party)->start();
+    if (!party->is_raw) static_cast<End*>(party)->prepare(step);
   }
 }
 

@@ -21,14 +21,14 @@ constexpr OpInfo kInfos[kOps] = {
     {"run", 28, kInside},
     {"stop", 5, kBoth},
     {"post", 12, kBoth},
-    {"timer", 14, kBoth},
+    {"timer", 24, kBoth},
     {"group", 8, kBoth},
     {"write", 80, kBoth},
     {"write_buffer", 28, kBoth},
     {"write_pieces", 16, kBoth},
     {"echo", 40, kInData},
     {"send_file", 12, kBoth},
-    {"send_descriptors", 10, kBoth},
+    {"send_descriptors", 16, kBoth},
     {"take_descriptors", 8, kBoth},
     {"end", 10, kBoth},
     {"close", 9, kBoth},
@@ -56,14 +56,14 @@ constexpr OpInfo kInfos[kOps] = {
     {"peer_end", 7, kBoth},
     {"peer_reset", 4, kBoth},
     {"peer_close", 5, kBoth},
-    {"listen", 6, kBoth},
+    {"listen", 9, kBoth},
     {"listener", 6, kBoth},
-    {"connect", 16, kBoth},
+    {"connect", 24, kBoth},
     {"connecting", 4, kBoth},
     {"client", 5, kBoth},
-    {"packets", 0, kBoth},
-    {"packets_send", 0, kBoth},
-    {"packets_change", 0, kBoth},
+    {"packets", 8, kBoth},
+    {"packets_send", 22, kBoth},
+    {"packets_change", 7, kBoth},
 };
 
 constexpr const char* kWhereNames[kWheres] = {
@@ -109,6 +109,13 @@ Step make_step(Tape& tape) {
 
 const char* name_of(Op op) { return kInfos[static_cast<int>(op)].name; }
 const char* name_of(Where where) { return kWhereNames[static_cast<int>(where)]; }
+
+bool is_possible(Op op, Where where) {
+  const OpInfo& info = kInfos[static_cast<int>(op)];
+  if (info.weight == 0 || where == Where::anywhere) return false;
+  if (info.places == kInData) return where == Where::data;
+  return (info.places & (where == Where::outside ? kOutside : kInside)) != 0;
+}
 
 Program make_program(Tape& tape) {
   Program program;

@@ -92,6 +92,8 @@ inline constexpr int kWheres = static_cast<int>(Where::released) + 1;
 
 const char* name_of(Op op);
 const char* name_of(Where where);
+// Whether programs do this there at all.
+bool is_possible(Op op, Where where);
 
 struct Step {
   Op op;

@@ -100,8 +100,6 @@ std::string in_child(const std::function<void()>& work, bool is_silent) {
 }
 
 void run_all(const Batch& batch, bool looks_for_leaks) {
-  prepare_links();
-  prepare_files();
   Report* report = shared_report();
   for (std::uint64_t i = 0; i < batch.count; ++i) {
     report->seed = batch.first + i;
@@ -113,8 +111,6 @@ void run_all(const Batch& batch, bool looks_for_leaks) {
 }
 
 void run_alone(const Program& program, std::string_view backend, bool is_told) {
-  prepare_links();
-  prepare_files();
   ::alarm(kMostSeconds);
   run_program(program, backend, nullptr, is_told);
   ::alarm(0);
@@ -197,6 +193,8 @@ void print_failure(const Batch& batch, std::uint64_t seed, const std::string& pr
 
 void run_program(const Program& program, std::string_view backend, Coverage* coverage,
                  bool is_told) {
+  prepare_links();
+  prepare_files();
   const int fds = count_fds();
   {
     World world({.backend = backend, .coverage = coverage, .is_told = is_told});

@@ -116,6 +116,7 @@ void World::finish() {
   tickers_.clear();
   groups_.clear();
   doors_.make_friendly();
+  packets_.make_friendly();
   for (const auto& raw : raws_) raw->make_friendly();
   make_friendly_again();
   tell("what should have come?");
@@ -123,6 +124,7 @@ void World::finish() {
         static_cast<unsigned long long>(posts_called_),
         static_cast<unsigned long long>(posts_made_));
   doors_.check_settled();
+  packets_.check_settled();
   for (auto& [port, half] : halves_) half.party->out->lose("nobody was there");
   for (const auto& end : ends_) end->check_settled();
   for (const auto& raw : raws_) raw->check_settled();
@@ -132,13 +134,14 @@ void World::finish() {
 
 // Those that have only just been accepted or connected.
 void World::make_friendly_again() {
-  for (std::size_t known = 0; known < ends_.size();) {
+  std::size_t known;
+  do {
     known = ends_.size();
     for (std::size_t i = 0; i < known; ++i) {
       if (ends_[i]->has_handle()) ends_[i]->make_friendly();
     }
     settle_all(std::chrono::seconds{60}, "friendly");
-  }
+  } while (known < ends_.size());
 }
 
 // All end, and all must be told. What lingers has its peer's end, or its ten seconds.
@@ -156,6 +159,7 @@ void World::part() {
   settle_all(std::chrono::seconds{60}, "after the end");
   doors_.check_empty();
   doors_.close();
+  packets_.close();
   settle_all(std::chrono::seconds{1}, "after the doors");
   for (const auto& raw : raws_) raw->close();
 }
@@ -180,6 +184,7 @@ void World::lose_loop() {
   for (const auto& end : ends_) end->on_loop_gone();
   for (const auto& end : ends_) end->destroy();
   doors_.close();
+  packets_.close();
   tickers_.clear();
   groups_.clear();
 }

@@ -98,7 +98,7 @@ bool is_step_left_out(Op op, Where where) {
 void World::act(const Step& step, const Visit& visit) {
   if (is_step_left_out(step.op, visit.where)) return;
   if (step.op >= Op::peer_send && step.op <= Op::peer_close) {
-    if (!raws_.empty()) act_on_raw(step);
+    if (!raws_.empty()) act_on_raw(step, visit);
     return;
   }
   if (step.op < Op::write || step.op > Op::peer_close) return act_on_world(step, visit);
@@ -112,10 +112,10 @@ void World::act(const Step& step, const Visit& visit) {
   end.act(step, visit);
 }
 
-void World::act_on_raw(const Step& step) {
+void World::act_on_raw(const Step& step, const Visit& visit) {
   Raw& raw = *raws_[step.target % raws_.size()];
   if (!raw.is_open()) return;
-  count(step.op, static_cast<int>(raw.kind), Where::outside);
+  count(step.op, static_cast<int>(raw.kind), visit.where);
   raw.act(step);
 }
 
@@ -149,7 +149,7 @@ void World::act_on_world(const Step& step, const Visit& visit) {
     case Op::group:
       return use_group(step);
     default:
-      return doors_.act(step, visit);
+      return step.op >= Op::packets ? packets_.act(step, visit) : doors_.act(step, visit);
   }
 }
 

@@ -13,6 +13,7 @@
 #include "chaos/coverage.h"
 #include "chaos/doors.h"
 #include "chaos/end.h"
+#include "chaos/packets.h"
 #include "chaos/program.h"
 #include "chaos/raw.h"
 #include "spate/loop.h"
@@ -105,7 +106,7 @@ class World {
   void do_step(const Step& step);
   void act(const Step& step, const Visit& visit);
   void act_on_world(const Step& step, const Visit& visit);
-  void act_on_raw(const Step& step);
+  void act_on_raw(const Step& step, const Visit& visit);
   void make_link(const Step& step);
   bool open_link(Kind kind, const Step& step);
   void add_pair(Kind kind, Stream first, Stream second, const Step& step);
@@ -147,6 +148,7 @@ class World {
   Ghost ghost_{*this};
   std::map<std::uint16_t, Half> halves_;
   Doors doors_{*this};
+  Packets packets_{*this};
   std::vector<std::unique_ptr<Ticker>> tickers_;
   std::vector<std::unique_ptr<RateGroup>> groups_;
   std::vector<Step> laid_out_;
