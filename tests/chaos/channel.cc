@@ -1,0 +1,125 @@
+#include "chaos/channel.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+#include "chaos/verdict.h"
+#include "support/random.h"
+
+namespace spate::chaos {
+
+namespace {
+
+// A prime: no buffer's size divides it, so that bytes of another round look wrong, too.
+constexpr std::size_t kPeriod = 131071;
+constexpr std::size_t kMost = 1u << 20;
+
+struct Table {
+  Table() {
+    testing::Random random(2024);
+    for (std::size_t i = 0; i < kPeriod; ++i) bytes[i] = static_cast<std::byte>(random.next());
+    for (std::size_t i = kPeriod; i < sizeof(bytes); ++i) bytes[i] = bytes[i - kPeriod];
+  }
+  std::byte bytes[kPeriod + kMost];
+};
+
+const Table& table() {
+  static const Table made;
+  return made;
+}
+
+std::size_t begin_of(unsigned number) { return std::size_t{number} * 40503 % kPeriod; }
+
+// Whose bytes they are in truth.
+std::string owner_of(Bytes bytes) {
+  if (bytes.size() < 4) return "too few to tell whose they are";
+  const std::size_t size = std::min<std::size_t>(bytes.size(), 16);
+  const std::byte* begin = table().bytes;
+  const std::byte* found =
+      std::search(begin, begin + kPeriod + size, bytes.begin(), bytes.begin() + size);
+  if (found == begin + kPeriod + size) return "of no pattern";
+  std::string owners = "of ";
+  for (unsigned number = 1; number < 40; ++number) {
+    const auto place = static_cast<std::size_t>(found - begin);
+    const std::size_t offset = (place + kPeriod - begin_of(number)) % kPeriod;
+    if (offset < 20000)
+      owners += "channel " + std::to_string(number) + " at " + std::to_string(offset) + " ";
+  }
+  return owners;
+}
+
+}  // namespace
+
+Bytes pattern(unsigned number, std::size_t offset, std::size_t size) {
+  return {table().bytes + (begin_of(number) + offset) % kPeriod, std::min(size, kMost)};
+}
+
+void Channel::accept(unsigned number, std::size_t offset, std::size_t size) {
+  if (size == 0) return;
+  refused_.clear();
+  const bool continues = !segments_.empty() && segments_.back().number == number &&
+                         segments_.back().offset + (accepted_ - segments_.back().at) == offset;
+  if (!continues) segments_.push_back({accepted_, number, offset});
+  accepted_ += size;
+}
+
+void Channel::accept_from(const Channel& other, std::size_t at, std::size_t size) {
+  size = at < other.accepted_ ? std::min(size, other.accepted_ - at) : 0;
+  while (size > 0) {
+    const std::size_t i = other.segment_of(at);
+    const Segment segment = other.segments_[i];
+    const std::size_t part = std::min(size, other.end_of(i) - at);
+    accept(segment.number, segment.offset + (at - segment.at), part);
+    at += part;
+    size -= part;
+  }
+}
+
+std::size_t Channel::segment_of(std::size_t at) const {
+  const auto behind =
+      std::upper_bound(segments_.begin(), segments_.end(), at,
+                       [](std::size_t place, const Segment& segment) { return place < segment.at; });
+  return static_cast<std::size_t>(behind - segments_.begin()) - 1;
+}
+
+void Channel::verify(std::size_t at, Bytes bytes, const char* who) {
+  if (at + bytes.size() > accepted_) {
+    const std::size_t known = accepted_ > at ? accepted_ - at : 0;
+    if (known > 0) verify(at, bytes.first(known), who);
+    const Bytes more = bytes.subspan(known);
+    if (more.size() <= refused_.size() &&
+        std::equal(more.begin(), more.end(), refused_.begin())) {
+      lose("refused, and sent in part");
+      return check(false, "refused_sends_nothing", "%s: %zu bytes of a write that was refused", who,
+                   more.size());
+    }
+    fail("own_bytes",
+         (std::string(who) + ": " + std::to_string(bytes.size() - known) + " bytes behind " +
+          std::to_string(at + known) + " that nobody has sent, " + owner_of(bytes.subspan(known)))
+             .c_str());
+  }
+  while (!bytes.empty()) {
+    const std::size_t i = segment_of(at);
+    const Segment& segment = segments_[i];
+    const std::size_t part = std::min({bytes.size(), end_of(i) - at, kMost});
+    const Bytes due = pattern(segment.number, segment.offset + (at - segment.at), part);
+    if (std::memcmp(due.data(), bytes.data(), part) != 0) {
+      const auto wrong = static_cast<std::size_t>(
+          std::mismatch(due.begin(), due.end(), bytes.begin()).first - due.begin());
+      fail("own_bytes", (std::string(who) + ": wrong from " + std::to_string(at + wrong) +
+                         " on: what is there is " + owner_of(bytes.subspan(wrong)))
+                            .c_str());
+    }
+    at += part;
+    bytes = bytes.subspan(part);
+  }
+}
+
+void Channel::show(std::size_t end, Nanos now) {
+  if (end <= shown_) return;
+  shown_ = end;
+  last_progress = now;
+}
+
+}  // namespace spate::chaos

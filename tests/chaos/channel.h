@@ -1,0 +1,97 @@
+// Channel: the model of one direction of a connection: which bytes were accepted from its writer,
+// in which order, and how far its reader is.
+//
+// Every channel has a pattern of its own, so that a byte tells whose it is and where it belongs.
+// What is sent on from another channel (an echo) keeps that one's pattern.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <vector>
+
+#include "spate/net/bytes.h"
+#include "spate/time.h"
+
+namespace spate::chaos {
+
+// What connects the two ends.
+enum class Kind : std::uint8_t { memory, local, tcp, pipe };
+inline constexpr int kKinds = 4;
+inline constexpr const char* kKindNames[kKinds] = {"memory", "local", "tcp", "pipe"};
+
+// `size` bytes, a megabyte at most, of pattern `number` from `offset` on.
+Bytes pattern(unsigned number, std::size_t offset, std::size_t size);
+
+class Channel {
+ public:
+  Channel(unsigned number, Kind kind) : number_(number), kind_(kind) {}
+
+  unsigned number() const { return number_; }
+  Kind kind() const { return kind_; }
+
+  // ---- writing
+
+  // What its own pattern has next.
+  Bytes next(std::size_t size) const { return pattern(number_, own_, size); }
+  // `size` of its own bytes have been taken.
+  void accept_own(std::size_t size) {
+    accept(number_, own_, size);
+    own_ += size;
+  }
+  void accept(unsigned number, std::size_t offset, std::size_t size);
+  // What `other` carries from `at` on has been taken once more, here.
+  void accept_from(const Channel& other, std::size_t at, std::size_t size);
+  std::size_t accepted() const { return accepted_; }
+  // These were refused: not one of them may be seen.
+  void refuse(Bytes bytes) { refused_.assign(bytes.begin(), bytes.end()); }
+
+  // ---- reading
+
+  // Fails unless `bytes` are what is due at `at`.
+  void verify(std::size_t at, Bytes bytes, const char* who);
+  // The reader has been shown everything up to `end`.
+  void show(std::size_t end, Nanos now);
+  std::size_t shown() const { return shown_; }
+  bool is_whole() const { return shown_ == accepted_; }
+
+  // ---- what may be lost
+
+  bool is_lossy() const { return loss_ != nullptr; }
+  const char* loss() const { return loss_ == nullptr ? "nothing" : loss_; }
+  void lose(const char* why) {
+    if (loss_ == nullptr) loss_ = why;
+  }
+  Nanos last_progress{0};
+
+  // ---- descriptors, each set with the offset of the byte that it goes with
+
+  struct Sent {
+    std::size_t at;
+    std::vector<std::uint64_t> files;  // Their inodes.
+    unsigned taker;                    // What its reader's End::takes_descriptors_ was.
+  };
+  std::deque<Sent> descriptors;
+
+ private:
+  struct Segment {
+    std::size_t at;  // Where it begins here.
+    unsigned number;
+    std::size_t offset;
+  };
+  std::size_t segment_of(std::size_t at) const;
+  std::size_t end_of(std::size_t segment) const {
+    return segment + 1 < segments_.size() ? segments_[segment + 1].at : accepted_;
+  }
+
+  unsigned number_;
+  Kind kind_;
+  std::vector<Segment> segments_;
+  std::size_t own_ = 0;
+  std::size_t accepted_ = 0;
+  std::size_t shown_ = 0;
+  std::vector<std::byte> refused_;  // Last, since something was taken.
+  const char* loss_ = nullptr;
+};
+
+}  // namespace spate::chaos

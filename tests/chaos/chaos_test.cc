@@ -1,0 +1,106 @@
+// Random programs of everything that the headers allow; README.md says how to read a failure.
+//
+// SPATE_SEED=<number> does one program alone, SPATE_CHAOS_SEEDS=<first>:<count> others than the
+// usual; SPATE_CHAOS_BACKEND=<name> on one backend only; SPATE_CHAOS_SURVEY=1 goes on after a
+// failure, and counts; SPATE_CHAOS_COVERAGE=1 prints what was never done where.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <string>
+
+#include "chaos/runner.h"
+#include "spate/loop.h"
+
+namespace spate::chaos {
+namespace {
+
+constexpr std::uint64_t kPrograms = 850;  // A part.
+constexpr int kParts = 4;
+
+std::uint64_t environment_number(const char* text, std::uint64_t otherwise) {
+  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
+}
+
+// The callbacks that are common enough for everything to be done in them in each part.
+constexpr Where kCommon[] = {Where::outside, Where::data,  Where::end,       Where::drained,
+                             Where::closed,  Where::timer, Where::post,      Where::accept,
+                             Where::connected, Where::released};
+
+template <class Function>
+void for_each_gap(const Coverage& coverage, Function function) {
+  for (int op = 0; op < kOps; ++op) {
+    for (int where = 0; where < kWheres; ++where) {
+      const auto one = static_cast<Op>(op);
+      const auto place = static_cast<Where>(where);
+      if (is_possible(one, place) && coverage.count(one, place) == 0) function(one, place);
+    }
+  }
+}
+
+void print_gaps(const Coverage& coverage) {
+  for_each_gap(coverage, [](Op op, Where where) {
+    std::printf("never: %s %s\n", name_of(op), name_of(where));
+  });
+}
+
+void expect_wide(const Coverage& coverage) {
+  for_each_gap(coverage, [](Op op, Where where) {
+    if (std::ranges::find(kCommon, where) != std::end(kCommon))
+      ADD_FAILURE() << "never done: " << name_of(op) << " " << name_of(where);
+  });
+}
+
+struct Part {
+  std::string backend;
+  int number;
+};
+
+class Chaos : public ::testing::TestWithParam<Part> {};
+
+TEST_P(Chaos, BreaksNoPromise) {
+  Batch batch{GetParam().backend, 0, kPrograms};
+  batch.first = 1 + kPrograms * static_cast<std::uint64_t>(GetParam().number);
+  const char* seed = std::getenv("SPATE_SEED");
+  const char* seeds = std::getenv("SPATE_CHAOS_SEEDS");
+  const char* backend = std::getenv("SPATE_CHAOS_BACKEND");
+  const bool is_chosen = seed != nullptr || seeds != nullptr;
+  if (is_chosen && GetParam().number % kParts != 0) return;
+  if (backend != nullptr && GetParam().backend != backend) return;
+  if (seed != nullptr) {
+    batch.first = environment_number(seed, 1);
+    batch.count = 1;
+  } else if (seeds != nullptr) {
+    const std::string text = seeds;
+    batch.first = environment_number(text.c_str(), 1);
+    batch.count = environment_number(text.substr(text.find(':') + 1).c_str(), 1);
+  }
+  if (std::getenv("SPATE_CHAOS_SURVEY") != nullptr) {
+    EXPECT_TRUE(survey(batch));
+    return;
+  }
+  auto coverage = std::make_unique<Coverage>();
+  EXPECT_TRUE(run_batch(batch, coverage.get()));
+  if (std::getenv("SPATE_CHAOS_COVERAGE") != nullptr) print_gaps(*coverage);
+  if (!is_chosen && std::getenv("SPATE_CHAOS_WITHOUT") == nullptr) expect_wide(*coverage);
+}
+
+std::vector<Part> parts() {
+  std::vector<Part> all;
+  for (const std::string_view backend : Loop::backends()) {
+    for (int i = 0; i < kParts; ++i)
+      all.push_back({std::string(backend), static_cast<int>(all.size())});
+  }
+  return all;
+}
+
+std::string name_of(const ::testing::TestParamInfo<Part>& part) {
+  return part.param.backend + std::to_string(part.param.number % kParts);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Chaos, ::testing::ValuesIn(parts()), name_of);
+
+}  // namespace
+}  // namespace spate::chaos

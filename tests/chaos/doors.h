@@ -1,0 +1,95 @@
+// Doors: how connections come about by themselves: listeners, connect() by address and by name,
+// clients, and bare sockets that knock.
+//
+// The two ends of a connection appear one after the other. They meet by the port that the caller
+// set out from (World::meet()).
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "chaos/end.h"
+#include "chaos/program.h"
+#include "spate/net/client.h"
+#include "spate/net/connect.h"
+#include "spate/net/listener.h"
+
+namespace spate::testing {
+class NameServer;
+}
+
+namespace spate::chaos {
+
+class Raw;
+class World;
+struct Visit;
+
+class Doors {
+ public:
+  explicit Doors(World& world);
+  ~Doors();
+
+  void act(const Step& step, const Visit& visit);
+
+  void make_friendly();
+  // Nothing moves any more: all who asked have their answer, and all who knocked were let in.
+  void check_settled();
+  // No connection is left.
+  void check_empty();
+  void close();
+
+ private:
+  struct Door {
+    std::optional<Listener> listener;
+    Address address;
+    std::size_t most = SIZE_MAX;
+    bool is_paused = false;
+    bool is_closing = false;  // Those who wait are let in, and then it is gone.
+    bool in_listen = true;
+    std::uint64_t calls = 0;
+    std::vector<Raw*> guests;  // Who knocked, in bare sockets.
+  };
+  struct Attempt {
+    Connecting handle;
+    bool in_connect = true;
+    bool is_over = false;  // Called, or cancelled.
+    bool is_cancelled = false;
+    bool may_fail = false;
+    Nanos due{-1};  // When its timeout is over; none if negative.
+    Nanos since{0};
+    Nanos timeout{0};
+    Door* door = nullptr;
+  };
+  struct Caller {
+    std::optional<Client> client;
+    Door* door = nullptr;
+    End* current = nullptr;
+    std::uint64_t connections = 0;
+    bool is_wanted = false;
+  };
+
+  void listen(const Step& step);
+  void change_door(const Step& step);
+  void knock(const Step& step);
+  void connect(const Step& step);
+  void connect_by_name(Attempt& attempt, const ConnectOptions& options, const Step& step);
+  void cancel(const Step& step);
+  void use_client(const Step& step);
+  void change_client(Caller& caller, const Step& step);
+  Door* some_door(std::size_t choice);
+  testing::NameServer& names();
+
+  void on_accept(Door& door, Stream stream, const Address& peer);
+  void on_connected(Attempt& attempt, std::expected<Stream, std::error_code> result);
+  void on_called(Caller& caller, std::expected<Stream, std::error_code> result);
+  End* admit(std::expected<Stream, std::error_code>& result);
+
+  World& world_;
+  std::vector<std::unique_ptr<Door>> doors_;
+  std::vector<std::unique_ptr<Attempt>> attempts_;
+  std::vector<std::unique_ptr<Caller>> callers_;
+  std::unique_ptr<testing::NameServer> names_;
+};
+
+}  // namespace spate::chaos

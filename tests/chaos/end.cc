@@ -1,0 +1,320 @@
+// What an End is told by the library, and what it must have been told in the end.
+#include "chaos/end.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <string>
+
+#include "chaos/handler.h"
+#include "chaos/verdict.h"
+#include "chaos/world.h"
+
+namespace spate::chaos {
+
+namespace {
+
+const char* name_of(const Party& party) {
+  static char names[4][24];
+  static unsigned next = 0;
+  char* name = names[next++ % 4];
+  std::snprintf(name, sizeof(names[0]), "end %u (%s)", party.number,
+                kKindNames[static_cast<int>(party.kind)]);
+  return name;
+}
+
+}  // namespace
+
+End::End(World& its_world, unsigned its_number, Kind its_kind, Stream stream)
+    : Party(its_world, its_number, its_kind, false), stream_(new Stream(std::move(stream))) {}
+
+End::~End() = default;
+
+// ---- called by the library
+
+void End::begin_call(const Handler& handler, const char* what) {
+  world.moved();
+  world.tell("[%s %s]", name_of(*this), what);
+  check(!is_gone_, "gone_hears_nothing", "%s: %s after its owner had gone", name_of(*this), what);
+  check(!is_closed_, "closed_is_last", "%s: %s after on_closed()", name_of(*this), what);
+  check(!handler.is_retired, "replaced_hears_nothing", "%s: %s to a handler that was replaced",
+        name_of(*this), what);
+  check(!in_callback_, "one_callback_at_a_time", "%s: %s inside another callback of its own",
+        name_of(*this), what);
+  in_callback_ = true;
+}
+
+std::size_t End::on_data(const Handler& handler, Bytes bytes) {
+  begin_call(handler, "on_data");
+  check(!is_paused_, "paused_reads_nothing", "%s: on_data() while paused", name_of(*this));
+  check(!is_closing_, "closing_hears_nothing", "%s: on_data() after close()", name_of(*this));
+  check(!saw_end_, "end_is_the_end", "%s: on_data() after on_end()", name_of(*this));
+  check(!limits_.pause_reading || !stream_->is_full(), "full_reads_nothing",
+        "%s: on_data() while full, with pause_reading", name_of(*this));
+  check(!bytes.empty(), "some_bytes", "%s: on_data() without bytes", name_of(*this));
+  in->verify(used_, bytes, name_of(*this));
+  check(bytes.size() >= left_, "unread_comes_again", "%s: %zu bytes were left, %zu came",
+        name_of(*this), left_, bytes.size());
+  check(bytes.size() > left_ || may_be_offered_again_, "no_offer_without_more",
+        "%s: the same %zu bytes once more", name_of(*this), left_);
+  if (!in->descriptors.empty()) note_descriptors_missed(used_ + bytes.size());
+  may_be_offered_again_ = owes_offer_ = false;
+  left_ = bytes.size();
+  in->show(used_ + left_, world.now());
+  idle_.since = idle_.latest = read_.since = read_.latest = world.now();
+  const std::size_t used = choose_use(bytes.size());
+  world.tell("  %zu bytes from %zu, uses %zu", bytes.size(), used_, used);
+  const std::size_t at = used_;
+  in_data_ = true;
+  world.visit({Where::data, this, bytes, at});
+  in_data_ = false;
+  in->verify(at, bytes, name_of(*this));
+  in_callback_ = false;
+  const std::size_t counted = is_gone_ ? bytes.size() : used;
+  used_ += counted;
+  left_ = bytes.size() - counted;
+  if (left_ > limits_.most_unread) overread_ = true;
+  if (left_ == 0) owes_offer_ = false;
+  return counted;
+}
+
+// Descriptors come before the byte that they were sent with.
+void End::note_descriptors_missed(std::size_t shown) {
+  while (!in->descriptors.empty() && in->descriptors.front().at < shown) {
+    const bool must_come = takes_descriptors_ != 0 &&
+                           in->descriptors.front().taker == takes_descriptors_ && !world.is_stormy();
+    check(!must_come, "descriptors_arrive", "%s: the descriptors that came with byte %zu are missing",
+          name_of(*this), in->descriptors.front().at);
+    in->descriptors.pop_front();
+  }
+}
+
+// Nobody is told of the end of a Stream that was never started.
+void End::catch_up() {
+  if (is_over() || is_started_ || !has_handle() || stream_->is_open()) return;
+  mark_dead("closed before it was started");
+  may_show_end = true;
+}
+
+void End::on_end(const Handler& handler) {
+  begin_call(handler, "on_end");
+  peer->catch_up();
+  check(!is_paused_, "paused_reads_nothing", "%s: on_end() while paused", name_of(*this));
+  check(!is_closing_, "closing_hears_nothing", "%s: on_end() after close()", name_of(*this));
+  check(!saw_end_, "end_once", "%s: on_end() twice", name_of(*this));
+  check(!limits_.pause_reading || !stream_->is_full(), "full_reads_nothing",
+        "%s: on_end() while full, with pause_reading", name_of(*this));
+  const bool shows_resets = kind == Kind::tcp || kind == Kind::memory;
+  check(in->is_whole() || (in->is_lossy() && !shows_resets) || world.is_stormy(), "end_is_whole",
+        "%s: the end after %zu bytes of %zu; lost by: %s", name_of(*this), in->shown(),
+        in->accepted(), in->loss());
+  check(peer->may_show_end || (peer->may_show_cut && !shows_resets) || world.is_stormy(),
+        "end_is_the_peers", "%s: on_end(), and its peer has not ended", name_of(*this));
+  check(!owes_offer_, "unread_before_end",
+        "%s: the end, before %zu unread bytes were offered once more", name_of(*this), left_);
+  saw_end_ = true;
+  left_ = 0;
+  world.visit({Where::end, this});
+  in_callback_ = false;
+  if (!is_half_open_) may_show_end = true;
+}
+
+void End::on_descriptors(const Handler& handler, std::span<const int> fds, bool some_lost) {
+  begin_call(handler, "on_descriptors");
+  check(!is_paused_, "paused_reads_nothing", "%s: on_descriptors() while paused", name_of(*this));
+  check(!is_closing_, "closing_hears_nothing", "%s: on_descriptors() after close()",
+        name_of(*this));
+  check(!some_lost || world.is_stormy(), "descriptors_arrive", "%s: some were lost",
+        name_of(*this));
+  std::vector<std::uint64_t> files;
+  for (const int fd : fds) {
+    struct stat status;
+    files.push_back(::fstat(fd, &status) == 0 ? status.st_ino : 0);
+  }
+  close_descriptors(fds);
+  const bool is_known = !in->descriptors.empty() && in->descriptors.front().files == files;
+  check(is_known, "own_descriptors", "%s: %zu descriptors that are not those sent next",
+        name_of(*this), fds.size());
+  if (is_known) {
+    check(in->descriptors.front().at >= in->shown(), "own_descriptors",
+          "%s: descriptors of byte %zu after byte %zu", name_of(*this),
+          in->descriptors.front().at, in->shown());
+    in->descriptors.pop_front();
+  }
+  world.visit({Where::descriptors, this});
+  in_callback_ = false;
+}
+
+void End::on_drained(const Handler& handler) {
+  begin_call(handler, "on_drained");
+  check(!is_closing_, "closing_hears_nothing", "%s: on_drained() after close()", name_of(*this));
+  check(!stream_->is_full(), "drained_is_not_full", "%s: on_drained(), and it is full",
+        name_of(*this));
+  check(stream_->queued() <= limits_.low || limits_changed_, "drained_is_low",
+        "%s: on_drained() with %zu queued, above %zu", name_of(*this), stream_->queued(),
+        limits_.low);
+  owes_drained_ = limits_changed_ = false;
+  may_be_offered_again_ = true;
+  world.visit({Where::drained, this});
+  in_callback_ = false;
+}
+
+void End::on_closed(const Handler& handler, std::error_code error) {
+  begin_call(handler, "on_closed");
+  world.tell("  %s", error ? error.message().c_str() : "no error");
+  check(!stream_->is_open() && !stream_->is_writable(), "closed_is_closed",
+        "%s: open or writable in on_closed()", name_of(*this));
+  peer->catch_up();
+  check(is_legal(error), "right_error", "%s: closed with \"%s\" at %lld ns", name_of(*this),
+        error ? error.message().c_str() : "no error", static_cast<long long>(world.now().count()));
+  is_closed_ = true;
+  owes_drained_ = owes_offer_ = false;
+  if (error) {
+    mark_dead("closed with an error");
+    may_show_end = true;  // If all had been sent; else it is a reset, where there are resets.
+  } else {
+    if (in != nullptr && !saw_end_) in->lose("closed");
+    may_show_end = may_show_error = true;
+  }
+  world.visit({Where::closed, this});
+  in_callback_ = false;
+}
+
+bool End::is_legal(std::error_code error) const {
+  if (world.is_stormy()) return true;
+  if (!error) return saw_end_ || is_closing_ || (in == nullptr && is_ending_);
+  const Nanos now = world.now();
+  if (error == Error::idle_timeout) return idle_.is_over(now) && !has_unheard_bytes();
+  if (error == Error::read_timeout) return read_.is_over(now);
+  if (error == Error::write_timeout) return write_.is_over(now);
+  if (error == Error::deadline) return deadline_.is_over(now);
+  if (error == Error::queue_full) return overflowed_ || may_overflow_;
+  if (error == Error::unread_full) return overread_ || left_ > limits_.most_unread;
+  if (error == std::error_code(ENODATA, std::system_category())) return is_file_short_;
+  const bool is_reset = error == std::error_code(ECONNRESET, std::system_category()) ||
+                        error == std::error_code(EPIPE, std::system_category());
+  return is_reset && peer->may_show_error;
+}
+
+// What is ready is read before anybody is judged idle.
+bool End::has_unheard_bytes() const {
+  return is_reading() && !is_rated_ && kind == Kind::local && peer->is_raw && !in->is_lossy() &&
+         in->shown() < in->accepted() && !is_left_out("read_before_idle");
+}
+
+std::size_t End::choose_use(std::size_t size) {
+  if (use_times_ > 0 && --use_times_ == 0) use_ = Use::all;
+  switch (use_) {
+    case Use::none:
+      return 0;
+    case Use::half:
+      return size / 2;
+    case Use::one:
+      return 1;
+    case Use::all_but_one:
+      return size - 1;
+    default:
+      return size;
+  }
+}
+
+// ---- what the world asks
+
+bool End::is_reading() const {
+  return is_started_ && !is_over() && !is_paused_ && !saw_end_ && !is_closing_ && in != nullptr &&
+         !(limits_.pause_reading && stream_->is_full());
+}
+
+bool End::keeps_loop_alive() const {
+  if (kind == Kind::memory || is_over() || in_callback_ || !stream_->is_open()) return false;
+  return is_reading() || stream_->queued() > 0;
+}
+
+void End::look() {
+  if (is_over()) return;
+  if (stream_->is_full() && is_started_) owes_drained_ = true;
+  const std::size_t queued = stream_->queued();
+  if (queued != last_queued_) idle_.latest = write_.latest = world.now();
+  if (queued == 0) write_.since = write_.latest = world.now();
+  last_queued_ = queued;
+}
+
+namespace {
+
+void check_late(bool is_late, int& turns, const char* promise, const End& end) {
+  turns = is_late ? turns + 1 : 0;
+  check(turns < 4, promise, "%s is overdue", name_of(end));
+}
+
+}  // namespace
+
+// Rests for a rate's sake move the times of what has to do with bytes.
+void End::check_time(Nanos now) {
+  if (is_over() || !is_started_ || world.is_stormy() || in_callback_) return;
+  check_late(deadline_.is_late(now), deadline_.overdue,
+             is_closing_ ? "deadline_while_closing" : "deadline_comes", *this);
+  if (is_closing_) return;
+  check_late(idle_.is_late(now), idle_.overdue, "idle_timeout_comes", *this);
+  if (is_rated_) return;
+  if (!is_reading()) read_.latest = now;
+  check_late(read_.is_late(now), read_.overdue, "read_timeout_comes", *this);
+  check_late(write_.is_late(now) && last_queued_ > 0, write_.overdue, "write_timeout_comes",
+             *this);
+}
+
+void End::make_friendly() {
+  if (is_over()) return;
+  use_ = Use::all;
+  if (stream_->is_open()) idle_.span = read_.span = write_.span = deadline_.span = Nanos{0};
+  stream_->set_idle_timeout(Nanos{0});
+  stream_->set_read_timeout(Nanos{0});
+  stream_->set_write_timeout(Nanos{0});
+  stream_->set_deadline(Nanos{0});
+  stream_->join(nullptr);
+  stream_->set_rate_limits({});
+  is_rated_ = false;
+  limits_ = QueueLimits{};
+  limits_changed_ = true;
+  may_be_offered_again_ = true;
+  stream_->set_limits(limits_);
+  if (!is_started_) start();
+  if (left_ > 0) stream_->pause();
+  stream_->resume();
+  is_paused_ = false;
+  owes_offer_ = left_ > 0 && !saw_end_ && !is_closing_ && stream_->is_open();
+}
+
+void End::check_settled() {
+  if (is_over() || world.is_stormy()) return;
+  const bool is_told = saw_end_ || is_closing_ || in == nullptr;
+  check(is_told || in->is_lossy() || in->is_whole(), "bytes_arrive",
+        "%s: %zu of %zu bytes arrived, and nothing moves any more", name_of(*this),
+        in == nullptr ? 0 : in->shown(), in == nullptr ? 0 : in->accepted());
+  check(!owes_offer_, "unread_is_offered", "%s: %zu unread bytes are not offered once more",
+        name_of(*this), left_);
+  check(!overflowed_, "overflow_is_told", "%s: was to be closed with queue_full", name_of(*this));
+  if (is_closing_) return;
+  check(stream_->queued() == 0, "queue_is_sent", "%s: %zu bytes stay queued", name_of(*this),
+        stream_->queued());
+  check(!stream_->is_full() && !owes_drained_, "drained_comes", "%s: on_drained() has not come%s",
+        name_of(*this), stream_->is_full() ? ", and it stays full" : "");
+  const bool peer_is_over = peer->may_show_end || peer->may_show_cut;
+  check(!peer_is_over || saw_end_ || in == nullptr, "end_comes",
+        "%s: its peer has gone, and it was not told", name_of(*this));
+}
+
+void End::check_told() {
+  check(is_over() || world.is_stormy(), "closed_comes", "%s: on_closed() has not come%s%s%s",
+        name_of(*this), is_ending_ ? ", ending" : "", saw_end_ ? ", ended by its peer" : "",
+        is_closing_ ? ", closing" : "");
+}
+
+void End::on_loop_gone() {
+  if (!has_handle()) return;
+  check(!stream_->is_open() && !stream_->is_writable(), "loop_closes", "%s: open without a loop",
+        name_of(*this));
+  is_gone_ = true;
+}
+
+}  // namespace spate::chaos

@@ -1,0 +1,157 @@
+// End: a Stream, the handlers it calls, and the exact model of what it may tell and must.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <optional>
+#include <system_error>
+
+#include "chaos/party.h"
+#include "chaos/program.h"
+#include "spate/net/stream.h"
+
+namespace spate::chaos {
+
+struct Visit;
+
+class End final : public Party {
+ public:
+  End(World& world, unsigned number, Kind kind, Stream stream);
+  ~End() override;
+  void catch_up() override;
+
+  // ---- what a program does
+
+  void act(const Step& step, const Visit& visit);
+  void start();
+  void destroy();
+  // The loop is run inside one of its callbacks: what is unread may come once more.
+  void note_run() {
+    if (in_callback_) may_be_offered_again_ = true;
+  }
+  // Some are made with what is rare otherwise: narrow limits, descriptors.
+  void prepare(const Step& step);
+  // Somebody else has closed it, in good order.
+  void on_closed_for_it();
+  // With the descriptor that `other` has released.
+  void go_on_from(const End& other);
+
+  // ---- what the world asks
+
+  // Nobody is to be called: destroyed, aborted, released, or told of the end.
+  bool is_over() const { return is_gone_ || is_closed_; }
+  bool is_gone() const { return is_gone_; }
+  bool has_handle() const { return stream_ != nullptr; }
+  Stream& stream() { return *stream_; }
+  bool pauses_reading() const { return limits_.pause_reading; }
+  // Whether it alone must keep run() from returning.
+  bool keeps_loop_alive() const;
+  // Whether its peer's bytes have to be shown without anything else being done.
+  bool is_reading() const;
+
+  // After each turn and each step: what can be seen from outside.
+  void look();
+  // After a turn outside of callbacks, at `now`: what should have happened by then.
+  void check_time(Nanos now);
+  // No more resting, no limits; what is unread is asked for.
+  void make_friendly();
+  // Nothing more is to come from here.
+  void finish() { end(); }
+  // Nothing moves any more.
+  void check_settled();
+  void check_told();
+  void on_loop_gone();
+
+ private:
+  class Handler;
+  enum class Use : std::uint8_t { all, none, half, one, all_but_one };
+  // A timeout: not before `since + span`; surely not after `latest + span`.
+  struct Limit {
+    bool is_over(Nanos now) const { return span > Nanos{0} && now - since >= span; }
+    bool is_late(Nanos now) const { return span > Nanos{0} && now - latest - kSlack > span; }
+    static constexpr Nanos kSlack{4'500'000};
+    Nanos span{0};
+    Nanos since{0};
+    Nanos latest{0};
+    int overdue = 0;
+  };
+
+  // ---- called by the library
+
+  void begin_call(const Handler& handler, const char* what);
+  std::size_t on_data(const Handler& handler, Bytes bytes);
+  void on_end(const Handler& handler);
+  void on_descriptors(const Handler& handler, std::span<const int> fds, bool some_lost);
+  void on_drained(const Handler& handler);
+  void on_closed(const Handler& handler, std::error_code error);
+  void note_descriptors_missed(std::size_t shown);
+  bool has_unheard_bytes() const;
+  bool is_legal(std::error_code error) const;
+  std::size_t choose_use(std::size_t size);
+
+  // ---- what a program does
+
+  void act_on_writing(const Step& step, const Visit& visit);
+  void act_on_ending(const Step& step);
+  void act_on_reading(const Step& step);
+  void act_on_time(const Step& step);
+  bool may_write() const;
+  void write(std::size_t size);
+  void write_buffer(const Step& step);
+  void echo(const Step& step, const Visit& visit);
+  void send_file(const Step& step);
+  void send_descriptors(const Step& step);
+  void note_write(bool done, bool might, std::size_t waiting, Bytes bytes);
+  void end();
+  void close();
+  void abort();
+  void release(bool to_raw);
+  void move();
+  void move_over(End& other);
+  void set_limits(const Step& step);
+  void set_rate(const Step& step);
+  void gone(const char* how);
+  void mark_dead(const char* how);
+  std::size_t room() const;
+  void in_is_at_risk(const char* why);
+  void overflow();
+
+  std::unique_ptr<Stream> stream_;
+  std::deque<Handler> handlers_;  // Those that were replaced stay, to notice late calls.
+  Handler* handler_ = nullptr;
+
+  std::size_t used_ = 0;  // Of what came.
+  std::size_t left_ = 0;  // Shown behind that.
+  bool may_be_offered_again_ = false;
+  bool owes_offer_ = false;
+  Use use_ = Use::all;
+  unsigned use_times_ = 0;
+
+  QueueLimits limits_;
+  bool owes_drained_ = false;
+  bool limits_changed_ = false;
+  bool has_file_ = false;        // Files do not count for the limit.
+  bool is_file_short_ = false;   // ENODATA is to come.
+  bool overflowed_ = false;      // queue_full is to come.
+  bool may_overflow_ = false;    // When what was gathered cannot be sent at once.
+  bool overread_ = false;        // unread_full may come.
+  bool is_rated_ = false;
+  unsigned takes_descriptors_ = 0;  // Another number each time that it is switched on.
+
+  bool is_started_ = false;
+  bool is_paused_ = false;
+  bool is_half_open_ = false;
+  bool is_ending_ = false;
+  bool is_closing_ = false;
+  bool saw_end_ = false;
+  bool is_closed_ = false;  // on_closed() has been called.
+  bool is_gone_ = false;
+  bool in_callback_ = false;
+  bool in_data_ = false;
+
+  Limit idle_, read_, write_, deadline_;
+  std::size_t last_queued_ = 0;
+
+};
+
+}  // namespace spate::chaos

@@ -1,0 +1,506 @@
+// What a program does to an End, and what the model makes of it.
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <vector>
+
+#include "chaos/end.h"
+#include "chaos/handler.h"
+#include "chaos/verdict.h"
+#include "chaos/world.h"
+
+namespace spate::chaos {
+
+namespace {
+
+constexpr std::size_t kMostOfAChannel = 700'000;
+constexpr std::size_t kFileSize = 300'000;
+constexpr unsigned kFilePattern = 999;
+
+bool is_system(std::error_code error, int number) {
+  return error == std::error_code(number, std::system_category());
+}
+
+// Mostly few.
+std::size_t size_of(std::uint32_t a) {
+  static constexpr std::size_t kMost[16] = {16,  16,   16,   16,   16,    300,   300,   300,
+                                            300, 6000, 6000, 6000, 30000, 30000, 80000, 250000};
+  return 1 + (a >> 4) % kMost[a & 15];
+}
+
+Nanos span_of(std::uint32_t a) {
+  static constexpr Nanos kSpans[8] = {Nanos{0},
+                                      Nanos{1},
+                                      Nanos{1'000'000},
+                                      Nanos{5'000'000},
+                                      Nanos{50'000'000},
+                                      Nanos{1'000'000'000},
+                                      Nanos{30'000'000'000},
+                                      Nanos::max()};
+  static const bool has_endless = !is_left_out("endless_spans");
+  return kSpans[a % (has_endless ? 8 : 7)];
+}
+
+// A file of a pattern of its own, for all Ends.
+int shared_file() {
+  static const int file = [] {
+    const int made = ::memfd_create("chaos", MFD_CLOEXEC);
+    const Bytes bytes = pattern(kFilePattern, 0, kFileSize);
+    return ::write(made, bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size()) ? made
+                                                                                          : -1;
+  }();
+  return file;
+}
+
+std::uint64_t inode_of(int fd) {
+  struct stat status;
+  return ::fstat(fd, &status) == 0 ? status.st_ino : 0;
+}
+
+}  // namespace
+
+void prepare_files() { static_cast<void>(shared_file()); }
+
+std::size_t End::room() const {
+  return out == nullptr || out->accepted() >= kMostOfAChannel ? 0 : kMostOfAChannel;
+}
+
+void End::act(const Step& step, const Visit& visit) {
+  if (!has_handle()) return;
+  idle_.latest = world.now();
+  if (step.op >= Op::write && step.op <= Op::send_descriptors) {
+    if (room() > 0) act_on_writing(step, visit);
+  } else if (step.op >= Op::idle_timeout && step.op <= Op::deadline) {
+    act_on_time(step);
+  } else {
+    act_on_ending(step);
+  }
+  if (has_handle()) look();
+}
+
+// ---- writing
+
+void End::act_on_writing(const Step& step, const Visit& visit) {
+  switch (step.op) {
+    case Op::write:
+      return write(size_of(step.a));
+    case Op::write_buffer:
+      return write_buffer(step);
+    case Op::write_pieces:
+      for (std::uint32_t i = 0; i < 2 + step.b % 8 && has_handle(); ++i)
+        write(1 + (step.a >> i) % (i % 3 == 2 ? 6000 : 100));
+      return;
+    case Op::echo:
+      return echo(step, visit);
+    case Op::send_file:
+      return send_file(step);
+    default:
+      return send_descriptors(step);
+  }
+}
+
+bool End::may_write() const {
+  const bool may = stream_->is_writable();
+  check(!may || !(is_ending_ || is_closing_ || is_over()), "over_is_not_writable",
+        "end %u: writable after its end", number);
+  return may;
+}
+
+void End::write(std::size_t size) {
+  const bool might = may_write();
+  const std::size_t waiting = stream_->queued();
+  const bool done = stream_->write(out->next(size));
+  note_write(done, might, waiting, out->next(size));
+  if (done) out->accept_own(size);
+}
+
+namespace {
+
+struct Borrowed {
+  World* world;
+  std::vector<std::byte> bytes;
+  bool is_sent = false;     // A Stream has taken them: the loop gives them back.
+  bool in_write = false;
+};
+
+void give_back(void* context) {
+  std::unique_ptr<Borrowed> borrowed(static_cast<Borrowed*>(context));
+  std::fill(borrowed->bytes.begin(), borrowed->bytes.end(), std::byte{0xDD});
+  check(!borrowed->in_write, "release_not_from_inside", "a release function inside write()");
+  World& world = *borrowed->world;
+  if (!borrowed->is_sent || !world.has_loop()) return;
+  check(world.loop().depth() > 0, "release_by_the_loop", "a release function outside of run()");
+  world.visit({.where = Where::released});
+}
+
+}  // namespace
+
+// Copied, by reference, or of both kinds; moved or shared.
+void End::write_buffer(const Step& step) {
+  const std::size_t size = size_of(step.a);
+  const Bytes bytes = out->next(size);
+  Buffer buffer;
+  const std::size_t head = step.b % 3 == 0 ? size : step.b % 3 == 1 ? 0 : size / 2;
+  if (!buffer.append(bytes.first(head))) return;
+  Borrowed* lent = nullptr;
+  if (head < size) {
+    const Bytes rest = bytes.subspan(head);
+    auto borrowed =
+        std::make_unique<Borrowed>(&world, std::vector<std::byte>(rest.begin(), rest.end()));
+    const Bytes shown(borrowed->bytes);
+    if (!buffer.append_reference(shown, give_back, borrowed.get())) return;
+    lent = borrowed.release();
+  }
+  const bool might = may_write();
+  const std::size_t waiting = stream_->queued();
+  // It may be sent at once, given back, and its release function may do anything.
+  const Channel before = *out;
+  out->accept_own(size);
+  if (lent != nullptr) lent->in_write = true;
+  const bool done = stream_->write(std::move(buffer));
+  if (lent != nullptr) {
+    lent->in_write = false;
+    lent->is_sent = done;
+  }
+  if (!done) *out = before;
+  check(done || buffer.size() == size, "refused_is_left", "end %u: refused, and %zu of %zu left",
+        number, buffer.size(), size);
+  if (has_handle()) note_write(done, might, waiting, bytes);
+}
+
+void End::echo(const Step& step, const Visit& visit) {
+  if (visit.end == nullptr || visit.arrived.empty()) return;
+  const std::size_t size = visit.arrived.size();
+  const std::size_t skip = step.b % 4 == 0 ? step.a % size : 0;
+  const std::size_t most = size - skip;
+  const std::size_t count = step.b % 3 == 0 ? 1 + step.a % most : most;
+  const bool might = may_write();
+  const std::size_t waiting = stream_->queued();
+  const bool done = stream_->write(visit.arrived.subspan(skip, count));
+  note_write(done, might, waiting, visit.arrived.subspan(skip, count));
+  if (done) out->accept_from(*visit.end->in, visit.arrived_at + skip, count);
+}
+
+void End::note_write(bool done, bool might, std::size_t waiting, Bytes bytes) {
+  const std::size_t size = bytes.size();
+  world.tell("  end %u writes %zu: %s, %zu queued", number, size, done ? "taken" : "refused",
+             has_handle() ? stream_->queued() : 0);
+  check(might || !done, "over_takes_nothing", "end %u: write() to what is not writable", number);
+  if (done && peer->may_show_error) in_is_at_risk("written to a peer that is gone");
+  if (done && in_callback_ && limits_.when_full == WhenFull::close)
+    may_overflow_ = may_overflow_ || waiting + size > limits_.most;
+  if (done || !might) return;
+  out->refuse(bytes);
+  if (world.is_stormy()) return;
+  if (waiting + size <= limits_.most && peer->may_show_error) return;
+  check(waiting + size > limits_.most, "write_is_taken",
+        "end %u: %zu bytes refused with %zu of %zu queued", number, size, waiting, limits_.most);
+  if (limits_.when_full == WhenFull::close) overflow();
+}
+
+// What the peer has sent before it went may go with the reset that it answers with.
+void End::in_is_at_risk(const char* why) {
+  if (in != nullptr) in->lose(why);
+}
+
+void End::overflow() {
+  overflowed_ = true;
+  mark_dead("queue_full");
+}
+
+void End::send_file(const Step& step) {
+  const std::size_t offset = step.a % kFileSize;
+  const std::size_t there = kFileSize - offset;
+  const bool is_short = step.b % 16 == 0;
+  const std::size_t size = is_short ? there + 10 : std::min(size_of(step.a >> 3), there);
+  const bool might = may_write();
+  const int file = ::fcntl(shared_file(), F_DUPFD_CLOEXEC, 0);
+  const std::error_code error = stream_->send_file(file, offset, size);
+  world.tell("  end %u sends %zu bytes of a file: %s", number, size, error.message().c_str());
+  if (error) ::close(file);
+  check(might || error, "over_takes_nothing", "end %u: send_file() to what is not writable", number);
+  check(!might || !error || world.is_stormy() || (is_system(error, EPIPE) && peer->may_show_error),
+        "write_is_taken", "end %u: send_file(): %s", number, error.message().c_str());
+  if (error) return;
+  if (peer->may_show_error) in_is_at_risk("sent to a peer that is gone");
+  has_file_ = true;
+  out->accept(kFilePattern, offset, std::min(size, there));
+  if (!is_short) return;
+  is_file_short_ = true;
+  mark_dead("a file that is too short");
+}
+
+void End::send_descriptors(const Step& step) {
+  const std::size_t size = size_of(step.a % 12 + (step.a & ~15u));
+  const std::vector<int> fds(1 + step.b % 3, shared_file());
+  const bool might = may_write();
+  const std::size_t waiting = stream_->queued();
+  const std::error_code error = stream_->send_descriptors(out->next(size), fds);
+  world.tell("  end %u sends %zu descriptors with %zu bytes: %s", number, fds.size(), size,
+             error.message().c_str());
+  if (kind != Kind::local) {
+    check(static_cast<bool>(error), "descriptors_need_unix", "end %u: taken", number);
+    return;
+  }
+  check(might || error, "over_takes_nothing", "end %u: send_descriptors() to what is not writable",
+        number);
+  if (!error) {
+    if (peer->may_show_error) in_is_at_risk("sent to a peer that is gone");
+    const unsigned taker = peer->is_raw ? 0 : static_cast<End*>(peer)->takes_descriptors_;
+    out->descriptors.push_back(
+        {out->accepted(), std::vector<std::uint64_t>(fds.size(), inode_of(fds[0])), taker});
+    out->accept_own(size);
+    return;
+  }
+  if (!might || world.is_stormy() || (is_system(error, EPIPE) && peer->may_show_error)) return;
+  check(error == Error::queue_full && waiting + size > limits_.most, "write_is_taken",
+        "end %u: send_descriptors(): %s", number, error.message().c_str());
+  if (limits_.when_full == WhenFull::close) overflow();
+}
+
+// ---- reading, limits, rates
+
+void End::act_on_reading(const Step& step) {
+  switch (step.op) {
+    case Op::pause:
+      stream_->pause();
+      is_paused_ = true;
+      return;
+    case Op::resume:
+      if (is_paused_ && left_ > 0) owes_offer_ = is_started_;
+      may_be_offered_again_ = true;
+      stream_->resume();
+      is_paused_ = false;
+      read_.since = read_.latest = world.now();
+      return;
+    case Op::use:
+      use_ = static_cast<Use>(step.a % 5);
+      use_times_ = 1 + step.b % 8;
+      return;
+    case Op::take_descriptors:
+      takes_descriptors_ = step.a % 4 == 0 ? 0 : world.next_number();
+      stream_->set_receive_descriptors(takes_descriptors_ != 0);
+      return;
+    case Op::half_open:
+      is_half_open_ = step.a % 3 != 0;
+      stream_->set_half_open(is_half_open_);
+      return;
+    case Op::limits:
+      return set_limits(step);
+    case Op::rate:
+      return set_rate(step);
+    case Op::join: {
+      RateGroup* group = step.a % 4 == 0 ? nullptr : world.group(step.a);
+      if (stream_->join(group) && group != nullptr) is_rated_ = true;
+      return;
+    }
+    default:
+      return;
+  }
+}
+
+void End::set_limits(const Step& step) {
+  static constexpr std::size_t kHigh[8] = {0, 1, 100, 3000, 20000, 100000, 256 * 1024, 1 << 20};
+  static constexpr std::size_t kMore[6] = {0, 10, 1000, 50000, 400000, 64 << 20};
+  static constexpr std::size_t kUnread[6] = {16, 300, 20000, 16 << 20, 16 << 20, 16 << 20};
+  QueueLimits limits;
+  limits.high = kHigh[step.a % 8];
+  limits.low = limits.high / (1 + (step.a >> 3) % 4);
+  limits.most = limits.high + kMore[(step.a >> 5) % 6];
+  limits.most_unread = kUnread[(step.a >> 8) % 6];
+  limits.when_full = step.b % 2 == 0 ? WhenFull::drop : WhenFull::close;
+  const bool may_pause =
+      peer->is_raw || static_cast<End*>(peer)->is_gone() || !static_cast<End*>(peer)->pauses_reading();
+  limits.pause_reading = may_pause && step.b % 4 >= 2 && !is_left_out("pause_reading");
+  if (!stream_->set_limits(limits)) return;
+  limits_changed_ = may_be_offered_again_ = true;
+  if (left_ > limits.most_unread) overread_ = true;
+  limits_ = limits;
+}
+
+void End::set_rate(const Step& step) {
+  static constexpr std::uint64_t kRates[4] = {0, 30'000, 500'000, 20'000'000};
+  static constexpr std::size_t kBursts[4] = {0, 1000, 8000, 100'000};
+  const RateLimits limits{{kRates[step.a % 4], kBursts[(step.a >> 2) % 4]},
+                          {kRates[(step.a >> 4) % 4], kBursts[(step.a >> 6) % 4]}};
+  if (stream_->set_rate_limits(limits)) is_rated_ = true;
+}
+
+// ---- time
+
+void End::act_on_time(const Step& step) {
+  const Nanos span = span_of(step.a);
+  const Limit limit{span, world.now(), world.now(), 0};
+  if (step.op == Op::idle_timeout) {
+    stream_->set_idle_timeout(span);
+    idle_ = limit;
+  } else if (step.op == Op::read_timeout) {
+    if (stream_->set_read_timeout(span)) read_ = limit;
+  } else if (step.op == Op::write_timeout) {
+    if (stream_->set_write_timeout(span)) write_ = limit;
+  } else if (stream_->set_deadline(span)) {
+    deadline_ = limit;
+  }
+}
+
+// ---- beginning and ending
+
+void End::act_on_ending(const Step& step) {
+  switch (step.op) {
+    case Op::end:
+      return end();
+    case Op::close:
+      return close();
+    case Op::abort:
+      return abort();
+    case Op::destroy:
+      return destroy();
+    case Op::start_again:
+      return start();
+    case Op::release:
+      return release(step.b % 2 == 0);
+    case Op::move:
+      return move();
+    case Op::move_over:
+      if (End* other = world.other_end(step.b, this); other != nullptr) other->move_over(*this);
+      return;
+    case Op::kernel_buffers:
+      static_cast<void>(stream_->set_kernel_buffers(1 + step.a % 20000, kind == Kind::tcp ? 0 : step.b * 100));
+      return;
+    default:
+      return act_on_reading(step);
+  }
+}
+
+void End::start() {
+  if (is_closed_) return;  // on_closed() would come once more.
+  catch_up();
+  if (handler_ != nullptr) handler_->is_retired = true;
+  handler_ = &handlers_.emplace_back(*this);
+  if (left_ > 0 && stream_->is_open() && !is_closing_) owes_offer_ = true;
+  may_be_offered_again_ = true;
+  if (!is_started_) read_.since = read_.latest = world.now();
+  is_started_ = true;
+  stream_->start(*handler_);
+}
+
+void End::prepare(const Step& step) {
+  if (step.a / 256 % 3 == 0) {
+    takes_descriptors_ = world.next_number();
+    stream_->set_receive_descriptors(true);
+  }
+  if (step.a / 1024 % 4 == 0) {
+    limits_.low = 100;
+    limits_.high = 2000;
+    if (!stream_->set_limits(limits_)) limits_ = {};
+  }
+}
+
+void End::go_on_from(const End& other) {
+  used_ = in == nullptr ? 0 : in->shown();
+  is_half_open_ = other.is_half_open_;
+  stream_->set_half_open(is_half_open_);
+  start();
+}
+
+void End::end() {
+  if (stream_->is_writable()) may_show_end = true;
+  is_ending_ = true;
+  stream_->end();
+}
+
+void End::close() {
+  if (!stream_->is_open()) return;
+  on_closed_for_it();
+  stream_->close();
+}
+
+void End::on_closed_for_it() {
+  if (!has_handle() || is_over() || !stream_->is_open()) return;
+  is_closing_ = is_ending_ = true;
+  owes_drained_ = owes_offer_ = false;
+  gone("closed");
+}
+
+// In good order: what was written still goes.
+void End::gone(const char* how) {
+  may_show_end = may_show_error = true;
+  if (in != nullptr) in->lose(how);
+  if (out != nullptr) out->last_progress = world.now();
+}
+
+void End::abort() {
+  const bool was_open = stream_->is_open();
+  stream_->abort();
+  check(!stream_->is_open() && !stream_->is_writable(), "abort_closes", "end %u: open", number);
+  if (!was_open) return;
+  is_gone_ = true;
+  mark_dead("aborted");
+}
+
+// The other end may see anything but what is not true.
+void End::mark_dead(const char* how) {
+  may_show_error = may_show_cut = true;
+  if (in != nullptr) in->lose(how);
+  if (out != nullptr) out->lose(how);
+}
+
+void End::destroy() {
+  if (!has_handle()) return;
+  if (!is_over() && stream_->is_open()) gone("thrown away by one that is destroyed");
+  is_gone_ = true;
+  const std::unique_ptr<Stream> last = std::move(stream_);
+}
+
+void End::move() {
+  auto moved = std::make_unique<Stream>(std::move(*stream_));
+  check(!stream_->is_open() && !stream_->is_writable() && stream_->fd() == -1, "moved_is_empty",
+        "end %u: what was moved from is open", number);
+  stream_ = std::move(moved);
+}
+
+// Its Stream is overwritten by `other`'s, and goes with what `other` had.
+void End::move_over(End& other) {
+  if (!has_handle() || !other.has_handle()) return;
+  std::unique_ptr<Stream> target = std::move(stream_);
+  std::unique_ptr<Stream> source = std::move(other.stream_);
+  if (!is_over() && target->is_open()) gone("moved over");
+  is_gone_ = true;
+  *target = std::move(*source);
+  other.stream_ = std::move(target);
+  source.reset();
+}
+
+void End::release(bool to_raw) {
+  if (in_data_) return;  // What is shown is not used yet.
+  const bool was_open = stream_->is_open();
+  const std::size_t waiting = stream_->queued();
+  const std::size_t left = left_;
+  const auto released = stream_->release();
+  world.tell("  end %u is released: %s", number,
+             released ? "" : released.error().message().c_str());
+  if (!was_open || kind == Kind::memory) {
+    check(!released && (is_system(released.error(), EBADF) || is_system(released.error(), EOPNOTSUPP)),
+          "release_tells", "end %u: released what is %s", number, was_open ? "memory" : "closed");
+    return;
+  }
+  const bool is_free = waiting == 0 && left == 0 && !is_ending_ && !may_show_end && !overflowed_ &&
+                       !is_file_short_ &&
+                       !peer->may_show_error;
+  check(released || !is_free || world.is_stormy() || is_system(released.error(), EBUSY),
+        "release_gives", "end %u: %s with nothing queued or unread", number,
+        released ? "" : released.error().message().c_str());
+  if (!released) return;
+  check(waiting == 0 && left == 0, "release_loses_nothing", "end %u: %zu queued, %zu unread", number,
+        waiting, left);
+  check(!overflowed_, "release_of_the_broken", "end %u: released, and it is broken", number);
+  is_gone_ = true;
+  stream_.reset();
+  world.hand_on(*this, *released, to_raw);
+}
+
+}  // namespace spate::chaos

@@ -1,0 +1,26 @@
+// The handler of an End: tells it which of its handlers was called.
+#pragma once
+
+#include "chaos/end.h"
+
+namespace spate::chaos {
+
+class End::Handler final : public StreamHandler {
+ public:
+  explicit Handler(End& end) : end_(end) {}
+
+  std::size_t on_data(Bytes bytes) override { return end_.on_data(*this, bytes); }
+  void on_end() override { end_.on_end(*this); }
+  void on_descriptors(std::span<const int> fds, bool some_lost) override {
+    end_.on_descriptors(*this, fds, some_lost);
+  }
+  void on_drained() override { end_.on_drained(*this); }
+  void on_closed(std::error_code error) override { end_.on_closed(*this, error); }
+
+  bool is_retired = false;  // Another one was named since.
+
+ private:
+  End& end_;
+};
+
+}  // namespace spate::chaos

@@ -1,0 +1,37 @@
+// Party: one end of a connection, played by a Stream (End) or by the test with a bare descriptor
+// (Raw), and what the other end may see of how this one goes.
+#pragma once
+
+#include "chaos/channel.h"
+
+namespace spate::chaos {
+
+class World;
+
+struct Party {
+  Party(World& its_world, unsigned its_number, Kind its_kind, bool is_bare)
+      : world(its_world), number(its_number), kind(its_kind), is_raw(is_bare) {}
+  Party(const Party&) = delete;
+  Party& operator=(const Party&) = delete;
+
+  // Notes what has become of it since: before the other end is judged by it.
+  virtual void catch_up() {}
+
+  World& world;
+  const unsigned number;
+  const Kind kind;
+  const bool is_raw;
+  Party* peer = nullptr;
+  Channel* in = nullptr;   // None at the end of a pipe that only writes, ...
+  Channel* out = nullptr;  // ... or only reads.
+
+  // The other end may see: all that was sent and then the end; an end in the middle; an error.
+  bool may_show_end = false;
+  bool may_show_cut = false;
+  bool may_show_error = false;
+
+ protected:
+  virtual ~Party() = default;
+};
+
+}  // namespace spate::chaos

@@ -1,0 +1,47 @@
+// Raw: the other end as an adversary plays it, with a bare non-blocking descriptor: a byte at a
+// time, stalls, resets, floods, ends in the middle.
+#pragma once
+
+#include "chaos/party.h"
+#include "chaos/program.h"
+
+namespace spate::chaos {
+
+class Raw final : public Party {
+ public:
+  Raw(World& its_world, unsigned its_number, Kind its_kind, int fd)
+      : Party(its_world, its_number, its_kind, true), fd_(fd) {}
+  ~Raw() override;
+
+  void act(const Step& step);
+  // What it does by itself after each turn. True if a byte has moved.
+  bool go_on();
+  bool read_all();
+  void make_friendly() { mode_ = Mode::reads; }
+  void end();
+  void close();
+  // Nothing moves any more: what was sent to it and not lost must be here.
+  void check_settled();
+  void check_told();
+  bool is_open() const { return fd_ >= 0; }
+  bool has_met() const { return peer->number != 0; }
+  bool awaits_end() const { return fd_ >= 0 && in != nullptr && !is_over_; }
+
+ private:
+  enum class Mode : std::uint8_t { silent, reads, reads_little, echoes, floods };
+
+  bool read(std::size_t most);
+  bool send(std::size_t size);
+  void on_error(int error);
+  void reset();
+  void gone();
+  bool has_unread() const;
+
+  int fd_;
+  Mode mode_ = Mode::reads;
+  bool is_over_ = false;  // Its reading: the end, or an error.
+  bool saw_end_ = false;
+  bool has_ended_ = false;
+};
+
+}  // namespace spate::chaos

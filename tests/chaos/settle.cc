@@ -1,0 +1,192 @@
+// How a program ends: everybody turns friendly, all that is owed must come, and nothing is left.
+#include <poll.h>
+
+#include <cerrno>
+
+#include "chaos/verdict.h"
+#include "chaos/world.h"
+
+namespace spate::chaos {
+
+namespace {
+
+constexpr int kMostTurns = 200'000;
+constexpr int kMostSpins = 1000;
+// Turns without anything to see before the loop is believed to be done.
+constexpr int kStillTurns = 3;
+
+}  // namespace
+
+void World::install_weather(const Program& program) {
+  using sys::Call;
+  if (program.weather == Weather::fair) return;
+  plan_ = std::make_unique<sys::FaultPlan>();
+  const std::uint64_t seed = program.weather_seed;
+  for (const Call call : {Call::read, Call::write, Call::receive, Call::send, Call::send_file}) {
+    plan_->shorten_share(call, 0.2, 1 + seed % 100, seed);
+    plan_->fail_share(call, 0.05, EAGAIN, seed + 1);
+    plan_->fail_share(call, 0.05, EINTR, seed + 2);
+  }
+  if (program.weather == Weather::stormy) {
+    const double share = 0.002 * static_cast<double>(1 + seed % 20);
+    plan_->fail_share(Call::allocate, share, ENOMEM, seed + 3);
+    plan_->fail_share(Call::receive, share / 2, ECONNRESET, seed + 4);
+    plan_->fail_share(Call::send, share / 2, EPIPE, seed + 5);
+    plan_->fail_share(Call::send, share / 2, ENOBUFS, seed + 6);
+    plan_->fail_share(Call::send_file, share, EIO, seed + 7);
+    plan_->fail_share(Call::epoll_ctl, share, ENOMEM, seed + 8);
+    plan_->fail_share(Call::duplicate, share, EMFILE, seed + 9);
+    plan_->fail_share(Call::accept, share * 4, EMFILE, seed + 10);
+    plan_->fail_share(Call::socket, share, ENFILE, seed + 11);
+    plan_->fail_share(Call::connect, share, ECONNREFUSED, seed + 12);
+  }
+  faults_.emplace(*plan_);
+}
+
+// Turns until nothing moves; the clock goes on when only that helps, `patience` at most.
+bool World::settle(Nanos patience) {
+  const Nanos end = clock_.monotonic() + patience;
+  int still = 0;
+  int spins = 0;
+  int naps = 0;
+  for (int turns = 0; turns < kMostTurns; ++turns) {
+    has_moved_ = false;
+    for (const auto& raw : raws_) raw->read_all();
+    const std::size_t queued = total_queued();
+    const auto result = loop_->run(Run::no_wait);
+    check(result.has_value(), "run_succeeds", "%s", result ? "" : result.error().message().c_str());
+    after_turn();
+    if (has_moved_ || total_queued() != queued) {
+      still = spins = 0;
+      continue;
+    }
+    const Nanos wait = loop_->prepare_to_wait();
+    if (wait == Nanos{0}) {
+      check(++spins < kMostSpins, "no_spin", "a thousand turns, and nothing has come of it");
+      continue;
+    }
+    if (++still < kStillTurns) continue;
+    if (has_bytes_on_the_way() && naps < 100) {  // The kernel takes its time with TCP.
+      ::poll(nullptr, 0, ++naps / 10);
+      still = 0;
+      continue;
+    }
+    if (wait >= kForever || clock_.monotonic() + wait > end) return true;
+    clock_.advance(wait);
+    still = spins = 0;
+  }
+  return false;
+}
+
+std::size_t World::total_queued() const {
+  std::size_t total = 0;
+  for (const auto& end : ends_) {
+    if (end->has_handle()) total += end->stream().queued();
+  }
+  return total;
+}
+
+bool World::has_bytes_on_the_way() const {
+  for (const auto& channel : channels_) {
+    if (channel->kind() == Kind::tcp && !channel->is_lossy() && !channel->is_whole()) return true;
+  }
+  for (const auto& end : ends_) {
+    if (end->kind == Kind::tcp && end->has_handle() && end->stream().queued() > 0) return true;
+  }
+  return is_parting_ && has_tcp_untold();
+}
+
+bool World::has_tcp_untold() const {
+  for (const auto& end : ends_) {
+    if (end->kind == Kind::tcp && !end->is_over()) return true;
+  }
+  for (const auto& raw : raws_) {
+    if (raw->kind == Kind::tcp && raw->awaits_end()) return true;
+  }
+  return false;
+}
+
+void World::settle_all(Nanos patience, const char* what) {
+  check(settle(patience), "comes_to_rest", "%s: no rest after many turns", what);
+}
+
+void World::finish() {
+  tell("everybody turns friendly");
+  laid_out_.clear();
+  tickers_.clear();
+  groups_.clear();
+  doors_.make_friendly();
+  packets_.make_friendly();
+  for (const auto& raw : raws_) raw->make_friendly();
+  make_friendly_again();
+  tell("what should have come?");
+  check(posts_called_ == posts_made_, "posts_are_called", "%llu of %llu posts",
+        static_cast<unsigned long long>(posts_called_),
+        static_cast<unsigned long long>(posts_made_));
+  doors_.check_settled();
+  packets_.check_settled();
+  for (auto& [port, half] : halves_) half.party->out->lose("nobody was there");
+  for (const auto& end : ends_) end->check_settled();
+  for (const auto& raw : raws_) raw->check_settled();
+  part();
+  check_empty();
+}
+
+// Those that have only just been accepted or connected.
+void World::make_friendly_again() {
+  std::size_t known;
+  do {
+    known = ends_.size();
+    for (std::size_t i = 0; i < known; ++i) {
+      if (ends_[i]->has_handle()) ends_[i]->make_friendly();
+    }
+    settle_all(std::chrono::seconds{60}, "friendly");
+  } while (known < ends_.size());
+}
+
+// All end, and all must be told. What lingers has its peer's end, or its ten seconds.
+void World::part() {
+  tell("everybody ends");
+  is_parting_ = true;
+  for (const auto& end : ends_) {
+    if (end->has_handle() && !end->is_over()) end->finish();
+  }
+  for (const auto& raw : raws_) raw->end();
+  settle_all(std::chrono::seconds{60}, "parting");
+  for (const auto& end : ends_) end->check_told();
+  for (const auto& raw : raws_) raw->check_told();
+  for (const auto& end : ends_) end->destroy();
+  settle_all(std::chrono::seconds{60}, "after the end");
+  doors_.check_empty();
+  doors_.close();
+  packets_.close();
+  settle_all(std::chrono::seconds{1}, "after the doors");
+  for (const auto& raw : raws_) raw->close();
+}
+
+// Nothing is left that keeps the loop from returning.
+void World::check_empty() {
+  check(loop_->active_count() == 0, "nothing_is_left", "%lld still active",
+        static_cast<long long>(loop_->active_count()));
+  check(loop_->pending_count() == 0, "nothing_is_left", "%zu still pending",
+        loop_->pending_count());
+  // One for all deadlines of Streams may be early, and find nothing.
+  check(loop_->metrics().active_timers <= 1, "nothing_is_left", "%zu timers",
+        loop_->metrics().active_timers);
+  loop_.reset();
+}
+
+// The loop goes first: Streams are closed, and nobody is told.
+void World::lose_loop() {
+  tell("the loop goes first");
+  laid_out_.clear();
+  loop_.reset();
+  for (const auto& end : ends_) end->on_loop_gone();
+  for (const auto& end : ends_) end->destroy();
+  doors_.close();
+  packets_.close();
+  tickers_.clear();
+  groups_.clear();
+}
+
+}  // namespace spate::chaos

@@ -1,0 +1,310 @@
+// A program's course: its steps, what callbacks find laid out for them, nested runs.
+#include "chaos/world.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "chaos/verdict.h"
+
+namespace spate::chaos {
+
+namespace {
+
+constexpr int kMostVisits = 4;
+constexpr int kMostRuns = 3;
+constexpr std::size_t kMostLaidOut = 16;
+
+}  // namespace
+
+World::World(const Surroundings& surroundings) : around_(surroundings) {
+  LoopOptions options;
+  options.backend = surroundings.backend;
+  options.clock = &clock_;
+  auto made = Loop::create(options);
+  if (!made) fail("loop_is_made", made.error().message().c_str());
+  loop_ = std::move(*made);
+}
+
+World::~World() = default;
+
+void World::run(const Program& program) {
+  weather_ = program.weather;
+  install_weather(program);
+  for (const Step& step : program.steps) do_step(step);
+  faults_.reset();
+  if (program.loop_goes_first) {
+    lose_loop();
+  } else {
+    finish();
+  }
+}
+
+void World::tell(const char* format, ...) {
+  if (!around_.is_told) return;
+  std::fprintf(stderr, "%*s", 2 + 2 * visits_, "");
+  va_list values;
+  va_start(values, format);
+  std::vfprintf(stderr, format, values);
+  va_end(values);
+  std::fputc('\n', stderr);
+}
+
+// ---- steps
+
+void World::do_step(const Step& step) {
+  if (step.where == Where::outside) return act(step, {});
+  if (laid_out_.size() == kMostLaidOut) laid_out_.erase(laid_out_.begin());
+  laid_out_.push_back(step);
+}
+
+void World::visit(const Visit& visit) {
+  if (visits_ == kMostVisits) return;
+  ++visits_;
+  for (int done = 0; done < 4; ++done) {
+    const auto next = std::find_if(laid_out_.begin(), laid_out_.end(), [&](const Step& step) {
+      return step.where == visit.where || step.where == Where::anywhere;
+    });
+    if (next == laid_out_.end()) break;
+    const Step step = *next;
+    laid_out_.erase(next);
+    act(step, visit);
+    if (!step.more) break;
+  }
+  --visits_;
+}
+
+namespace {
+
+// Whether it is left out, alone or in this callback.
+bool is_step_left_out(Op op, Where where) {
+  static const auto left_out = [] {
+    std::vector<std::uint8_t> all(static_cast<std::size_t>(kOps * kWheres));
+    for (int i = 0; i < kOps * kWheres; ++i) {
+      const auto one = static_cast<Op>(i / kWheres);
+      const std::string name = name_of(one);
+      all[static_cast<std::size_t>(i)] =
+          is_left_out(name) || is_left_out(name + "@" + name_of(static_cast<Where>(i % kWheres)));
+    }
+    return all;
+  }();
+  return left_out[static_cast<std::size_t>(static_cast<int>(op) * kWheres +
+                                           static_cast<int>(where))] != 0;
+}
+
+}  // namespace
+
+void World::act(const Step& step, const Visit& visit) {
+  if (is_step_left_out(step.op, visit.where)) return;
+  if (step.op >= Op::peer_send && step.op <= Op::peer_close) {
+    if (!raws_.empty()) act_on_raw(step, visit);
+    return;
+  }
+  if (step.op < Op::write || step.op > Op::peer_close) return act_on_world(step, visit);
+  if (ends_.empty()) return;
+  const bool is_self = visit.end != nullptr && step.target < 160;
+  End& end = is_self ? *visit.end : *ends_[step.target % ends_.size()];
+  if (!end.has_handle()) return;
+  count(step.op, static_cast<int>(end.kind), visit.where);
+  tell("%s: end %u (%s): %s a=%u b=%u", name_of(visit.where), end.number,
+       kKindNames[static_cast<int>(end.kind)], name_of(step.op), step.a, step.b);
+  end.act(step, visit);
+}
+
+void World::act_on_raw(const Step& step, const Visit& visit) {
+  Raw& raw = *raws_[step.target % raws_.size()];
+  if (!raw.is_open()) return;
+  count(step.op, static_cast<int>(raw.kind), visit.where);
+  raw.act(step);
+}
+
+void World::act_on_world(const Step& step, const Visit& visit) {
+  count(step.op, Coverage::kNone, visit.where);
+  if (step.op != Op::turn) tell("%s: %s a=%u b=%u", name_of(visit.where), name_of(step.op), step.a, step.b);
+  switch (step.op) {
+    case Op::link:
+      return make_link(step);
+    case Op::turn:
+      for (std::uint32_t i = 0; i <= step.a % 4; ++i) turn();
+      return;
+    case Op::advance: {
+      static constexpr std::int64_t kSpans[16] = {
+          1'000,      900'000,    2'000'000,  2'000'000,   6'000'000,     6'000'000,
+          6'000'000,  60'000'000, 60'000'000, 60'000'000,  60'000'000,    1'100'000'000,
+          1'000'000'000, 5'000'000'000, 11'000'000'000, 40'000'000'000};
+      clock_.advance(Nanos{kSpans[step.a % 16]});
+      if (step.b % 4 == 0) loop_->update_now();
+      return;
+    }
+    case Op::run:
+      if (visit.where != Where::descriptors) run_nested(step);
+      return;
+    case Op::stop:
+      return step.a % 2 == 0 ? loop_->stop() : loop_->stop_all();
+    case Op::post:
+      return post();
+    case Op::timer:
+      return use_timer(step);
+    case Op::group:
+      return use_group(step);
+    default:
+      return step.op >= Op::packets ? packets_.act(step, visit) : doors_.act(step, visit);
+  }
+}
+
+// ---- turns
+
+void World::turn() {
+  for (const auto& raw : raws_) raw->go_on();
+  tell("turn at %lld ns", static_cast<long long>(clock_.monotonic().count()));
+  const auto result = loop_->run(Run::no_wait);
+  check(result.has_value() || is_stormy(), "run_succeeds", "%s",
+        result ? "" : result.error().message().c_str());
+  after_turn();
+}
+
+void World::after_turn() {
+  bool must_live = false;
+  for (std::size_t i = 0; i < ends_.size(); ++i) {
+    ends_[i]->look();
+    ends_[i]->check_time(now());
+    must_live = must_live || ends_[i]->keeps_loop_alive();
+  }
+  note_linger();
+  check(!must_live || loop_->active_count() > 0 || loop_->pending_count() > 0 || is_stormy(),
+        "streams_keep_alive", "a stream waits for bytes, and nothing keeps run() from returning");
+}
+
+// One that nobody holds is given up ten seconds after the last byte that moved.
+void World::note_linger() {
+  constexpr Nanos kLinger{9'990'000'000};
+  for (const auto& end : ends_) {
+    if (end->out == nullptr || !end->may_show_error || end->out->is_lossy()) continue;
+    if (now() - end->out->last_progress >= kLinger) end->out->lose("nobody took it for ten seconds");
+  }
+}
+
+void World::run_nested(const Step& step) {
+  if (runs_ == kMostRuns) return;
+  ++runs_;
+  for (const auto& end : ends_) end->note_run();
+  bool is_ready = false;
+  switch (step.a % 5) {
+    case 0:
+      for (std::uint32_t i = 0; i < 1 + step.b % 3; ++i) static_cast<void>(loop_->run(Run::no_wait));
+      break;
+    case 1:  // Never without something that is there already: time does not pass by itself.
+      is_ready = loop_->post([] {});
+      if (is_ready) static_cast<void>(loop_->run(Run::once));
+      break;
+    case 2:
+      run_until_told();
+      break;
+    default:
+      for (const auto& raw : raws_) raw->go_on();
+      static_cast<void>(loop_->run(Run::no_wait));
+  }
+  --runs_;
+}
+
+namespace {
+
+struct Wait {
+  Loop* loop;
+  int depth;
+  bool is_over = false;
+};
+
+// A task that was queued for an outer run() waits for it in the loop that calls it.
+struct TellToStop {
+  std::shared_ptr<Wait> wait;
+  void operator()() const {
+    if (wait->is_over) return;
+    if (wait->loop->depth() == wait->depth) return wait->loop->stop();
+    wait->loop->post(*this);
+  }
+};
+
+}  // namespace
+
+void World::run_until_told() {
+  const auto wait = std::make_shared<Wait>(loop_.get(), loop_->depth() + 1);
+  if (loop_->post(TellToStop{wait})) static_cast<void>(loop_->run());
+  wait->is_over = true;
+}
+
+// ---- posts, timers, groups
+
+void World::post() {
+  const std::uint64_t number_of_this = posts_made_;
+  if (loop_->post([this, number_of_this] { on_post(number_of_this); })) {
+    ++posts_made_;
+  } else {
+    check(is_stormy(), "post_is_taken", "post() refused");
+  }
+}
+
+void World::on_post(std::uint64_t number_of_this) {
+  moved();
+  check(number_of_this == posts_called_, "posts_in_order", "post %llu after %llu",
+        static_cast<unsigned long long>(number_of_this),
+        static_cast<unsigned long long>(posts_called_));
+  ++posts_called_;
+  visit({.where = Where::post});
+}
+
+void World::use_timer(const Step& step) {
+  static constexpr std::int64_t kDelays[8] = {-5,         0,          1,           500'000,
+                                              3'000'000, 70'000'000, 900'000'000, INT64_MAX};
+  const std::size_t choice = step.b % 8;
+  if (tickers_.size() < 4 && (choice < 3 || tickers_.empty()))
+    tickers_.push_back(std::make_unique<Ticker>(*loop_, spate::bind<&World::on_timer>(this)));
+  if (tickers_.empty()) return;
+  const std::size_t i = step.target % tickers_.size();
+  Ticker& ticker = *tickers_[i];
+  if (choice == 7) return static_cast<void>(tickers_.erase(tickers_.begin() + static_cast<long>(i)));
+  if (choice == 6) return ticker.timer.stop();
+  const Nanos delay{kDelays[step.a % 8]};
+  const Nanos repeat{choice == 5 ? 1'000'000 : 0};
+  if (!ticker.timer.start(delay, repeat)) check(is_stormy(), "timer_starts", "start() refused");
+  ticker.due = ticker.timer.deadline();
+}
+
+void World::on_timer(Timer& timer) {
+  moved();
+  for (const auto& ticker : tickers_) {
+    if (&ticker->timer != &timer) continue;
+    check(now() >= ticker->due, "timer_not_early", "%lld ns early",
+          static_cast<long long>((ticker->due - now()).count()));
+    if (timer.repeat() > Nanos{0}) ticker->due += timer.repeat();
+    return visit({.where = Where::timer});
+  }
+  fail("stopped_timer_is_silent", "a timer that is gone was called");
+}
+
+RateGroup* World::group(std::size_t choice) {
+  return groups_.empty() ? nullptr : groups_[choice % groups_.size()].get();
+}
+
+void World::use_group(const Step& step) {
+  static constexpr std::uint64_t kRates[4] = {0, 40'000, 1'000'000, 50'000'000};
+  const RateLimits limits{{kRates[step.a % 4], 2000 * (step.b % 3)},
+                          {kRates[(step.a >> 2) % 4], 2000 * (step.b % 5)}};
+  const std::size_t choice = (step.a >> 4) % 4;
+  if (groups_.size() < 2 && (choice < 2 || groups_.empty()))
+    return static_cast<void>(groups_.push_back(std::make_unique<RateGroup>(limits)));
+  const std::size_t i = step.target % groups_.size();
+  if (choice == 3) {
+    groups_.erase(groups_.begin() + static_cast<long>(i));
+  } else {
+    groups_[i]->set_limits(limits);
+  }
+}
+
+End* World::other_end(std::size_t choice, const End* than) {
+  End* end = ends_.empty() ? nullptr : ends_[choice % ends_.size()].get();
+  return end == than ? nullptr : end;
+}
+
+}  // namespace spate::chaos
