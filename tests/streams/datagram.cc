@@ -295,7 +295,8 @@ TEST_F(DatagramTest, KeepsWithinItsRoomWhateverTheKernelJoins) {
     sender.send_segments(bytes_of(std::string(40 * 50, 'x')), 50, receiver.local_address());
   receiver.start(log_);
   run_until(loop_, [&] { return log_.batches > 0; });
-  EXPECT_LE(log_.texts.size(), 128u);
+  EXPECT_TRUE(log_.texts.size() == 128 || log_.texts.size() == 32)  // Full, or nothing is joined.
+      << log_.texts.size();
   for (const std::string& text : log_.texts) EXPECT_EQ(text, std::string(text.size(), 'x'));
   for (const Packet& packet : log_.all) EXPECT_EQ(packet.peer, sender.local_address());
 }
