@@ -507,11 +507,11 @@ static void periodics_stopped_in_between(void) {
 
 // What takes the place of the one that was stopped is due before those above that place.
 static void the_last_periodic_is_an_early_one(void) {
-  static const int seconds[] = {1, 50, 2, 60, 70, 3, 4};
-  static ev_periodic numbered[7];
+  static const int seconds[] = {1, 50, 2, 60, 70, 3, 20, 61, 62, 71, 72, 4};
+  static ev_periodic numbered[12];
   new_loop();
   const double now = floor(ev_now(loop));
-  for (int i = 0; i < 7; i++) start_numbered(&numbered[i], i, now + 0.0005 + seconds[i]);
+  for (int i = 0; i < 12; i++) start_numbered(&numbered[i], i, now + 0.0005 + seconds[i]);
   ev_periodic_stop(loop, &numbered[3]);
   later(10000.);
   later(80000.);

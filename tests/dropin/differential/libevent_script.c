@@ -156,8 +156,7 @@ static void op_by_number(void) {
     say("active_by_signal %s\n", signal_text(number));
     event_base_active_by_signal(any_base(), random_chance(90) ? number : -1);
   } else if (ends > 0) {
-    static const short whats[] = {EV_READ, EV_WRITE,   EV_READ | EV_WRITE,
-                                  0,       EV_PERSIST, EV_ET};
+    static const short whats[] = {EV_READ, EV_WRITE, EV_READ | EV_WRITE, 0, EV_PERSIST, EV_ET};
     const int end = random_below(ends);
     const short what = whats[random_below(random_chance(80) ? 3 : 6)];
     say("active_by_fd %d what=%#x\n", end, what);
