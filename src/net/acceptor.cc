@@ -88,7 +88,10 @@ int Acceptor::release() {
   return fd;
 }
 
+// What was stopped in this very turn, the kernel still knows: started once more, it is forgotten by
+// being closed, and nobody tells the kernel about a number that somebody else may have by then.
 void Acceptor::stop_listening() {
+  if (net_.is_alive() && socket_.is_open()) io_.start();
   io_.stop_closing();
   resting_.stop();
   socket_ = sys::Descriptor();

@@ -559,6 +559,18 @@ TEST_F(Listening, TakesNobodyMoreIfItIsFullWhenItIsClosed) {
   EXPECT_EQ(listener.accepted(), 2u);
 }
 
+// The number may be another thread's by the time at which the kernel is told what has changed.
+TEST_F(Listening, TellsTheKernelNothingAboutASocketThatItHasClosed) {
+  std::optional<Listener> listener(listen());
+  run_turns(loop_, 1);
+  sys::FaultPlan plan;
+  const sys::FaultScope scope(plan);
+  listener->pause();
+  listener.reset();
+  run_turns(loop_, 2);
+  EXPECT_EQ(plan.calls(sys::Call::epoll_ctl), 0u);
+}
+
 TEST_F(Listening, IsClosedAtOnceWhenItsLoopHasGone) {
   Listener listener = listen();
   Listener closing = listen();
