@@ -63,6 +63,7 @@ class Channel {
     if (loss_ == nullptr) loss_ = why;
   }
   Nanos last_progress{0};
+  Nanos left_alone_at{0};  // When its writer was closed or destroyed.
 
   // ---- descriptors, each set with the offset of the byte that it goes with
 
