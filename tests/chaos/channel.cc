@@ -92,7 +92,7 @@ void Channel::verify(std::size_t at, Bytes bytes, const char* who) {
     const Bytes refused = Bytes(refused_).subspan(skip);
     if (more.size() <= refused.size() && std::equal(more.begin(), more.end(), refused.begin())) {
       lose("refused, and sent in part");
-      return check(false, "refused_sends_nothing", "%s: %zu bytes of a write that was refused", who,
+      return check(may_show_refused_, "refused_sends_nothing", "%s: %zu bytes of a write that was refused", who,
                    more.size());
     }
     fail("own_bytes",

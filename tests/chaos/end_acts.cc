@@ -194,7 +194,7 @@ void End::note_write(bool done, bool might, std::size_t waiting, Bytes bytes) {
   if (done && in_callback_ && limits_.when_full == WhenFull::close)
     may_overflow_ = may_overflow_ || waiting + size > limits_.most;
   if (done || !might) return;
-  out->refuse(bytes);
+  out->refuse(bytes, world.is_stormy());
   if (world.is_stormy()) return;
   if (waiting + size <= limits_.most && peer->may_show_error) return;
   check(waiting + size > limits_.most, "write_is_taken",
