@@ -88,10 +88,11 @@ void Channel::verify(std::size_t at, Bytes bytes, const char* who) {
     const std::size_t known = accepted_ > at ? accepted_ - at : 0;
     if (known > 0) verify(at, bytes.first(known), who);
     const Bytes more = bytes.subspan(known);
-    if (more.size() <= refused_.size() &&
-        std::equal(more.begin(), more.end(), refused_.begin())) {
+    const std::size_t skip = std::min(at + known - accepted_, refused_.size());
+    const Bytes refused = Bytes(refused_).subspan(skip);
+    if (more.size() <= refused.size() && std::equal(more.begin(), more.end(), refused.begin())) {
       lose("refused, and sent in part");
-      return check(false, "refused_sends_nothing", "%s: %zu bytes of a write that was refused", who,
+      return check(may_show_refused_, "refused_sends_nothing", "%s: %zu bytes of a write that was refused", who,
                    more.size());
     }
     fail("own_bytes",

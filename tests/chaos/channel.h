@@ -43,8 +43,11 @@ class Channel {
   // What `other` carries from `at` on has been taken once more, here.
   void accept_from(const Channel& other, std::size_t at, std::size_t size);
   std::size_t accepted() const { return accepted_; }
-  // These were refused: not one of them may be seen.
-  void refuse(Bytes bytes) { refused_.assign(bytes.begin(), bytes.end()); }
+  // These were refused: not one of them may be seen, unless it was for want of memory.
+  void refuse(Bytes bytes, bool for_want_of_memory) {
+    refused_.assign(bytes.begin(), bytes.end());
+    may_show_refused_ = for_want_of_memory;
+  }
 
   // ---- reading
 
@@ -63,6 +66,7 @@ class Channel {
     if (loss_ == nullptr) loss_ = why;
   }
   Nanos last_progress{0};
+  Nanos left_alone_at{0};  // When its writer was closed or destroyed.
 
   // ---- descriptors, each set with the offset of the byte that it goes with
 
@@ -91,6 +95,7 @@ class Channel {
   std::size_t accepted_ = 0;
   std::size_t shown_ = 0;
   std::vector<std::byte> refused_;  // Last, since something was taken.
+  bool may_show_refused_ = false;
   const char* loss_ = nullptr;
 };
 

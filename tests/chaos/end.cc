@@ -155,6 +155,7 @@ void End::on_drained(const Handler& handler) {
         "%s: on_drained() with %zu queued, above %zu", name_of(*this), stream_->queued(),
         limits_.low);
   owes_drained_ = limits_changed_ = false;
+  read_.latest = world.now();
   may_be_offered_again_ = true;
   world.visit({Where::drained, this});
   in_callback_ = false;
@@ -187,7 +188,7 @@ bool End::is_legal(std::error_code error) const {
   const Nanos now = world.now();
   if (error == Error::idle_timeout) return idle_.is_over(now) && !has_unheard_bytes();
   if (error == Error::read_timeout) return read_.is_over(now);
-  if (error == Error::write_timeout) return write_.is_over(now);
+  if (error == Error::write_timeout) return write_.is_over(now) || has_lingered(now);
   if (error == Error::deadline) return deadline_.is_over(now);
   if (error == Error::queue_full) return overflowed_ || may_overflow_;
   if (error == Error::unread_full) return overread_ || left_ > limits_.most_unread;
@@ -195,6 +196,12 @@ bool End::is_legal(std::error_code error) const {
   const bool is_reset = error == std::error_code(ECONNRESET, std::system_category()) ||
                         error == std::error_code(EPIPE, std::system_category());
   return is_reset && peer->may_show_error;
+}
+
+// Closed with a queue, and for ten seconds nobody has taken any of it.
+bool End::has_lingered(Nanos now) const {
+  constexpr Nanos kLinger{10'000'000'000};
+  return is_closing_ && now - out->left_alone_at >= kLinger;
 }
 
 // What is ready is read before anybody is judged idle.
@@ -254,9 +261,8 @@ void End::check_time(Nanos now) {
   if (is_over() || !is_started_ || world.is_stormy() || in_callback_) return;
   check_late(deadline_.is_late(now), deadline_.overdue,
              is_closing_ ? "deadline_while_closing" : "deadline_comes", *this);
-  if (is_closing_) return;
+  if (is_closing_ || is_rated_) return;
   check_late(idle_.is_late(now), idle_.overdue, "idle_timeout_comes", *this);
-  if (is_rated_) return;
   if (!is_reading()) read_.latest = now;
   check_late(read_.is_late(now), read_.overdue, "read_timeout_comes", *this);
   check_late(write_.is_late(now) && last_queued_ > 0, write_.overdue, "write_timeout_comes",

@@ -85,6 +85,7 @@ class End final : public Party {
   void on_drained(const Handler& handler);
   void on_closed(const Handler& handler, std::error_code error);
   void note_descriptors_missed(std::size_t shown);
+  bool has_lingered(Nanos now) const;
   bool has_unheard_bytes() const;
   bool is_legal(std::error_code error) const;
   std::size_t choose_use(std::size_t size);

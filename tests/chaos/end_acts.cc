@@ -194,7 +194,7 @@ void End::note_write(bool done, bool might, std::size_t waiting, Bytes bytes) {
   if (done && in_callback_ && limits_.when_full == WhenFull::close)
     may_overflow_ = may_overflow_ || waiting + size > limits_.most;
   if (done || !might) return;
-  out->refuse(bytes);
+  out->refuse(bytes, world.is_stormy());
   if (world.is_stormy()) return;
   if (waiting + size <= limits_.most && peer->may_show_error) return;
   check(waiting + size > limits_.most, "write_is_taken",
@@ -292,8 +292,10 @@ void End::act_on_reading(const Step& step) {
     case Op::limits:
       return set_limits(step);
     case Op::rate:
+      read_.latest = world.now();
       return set_rate(step);
     case Op::join: {
+      read_.latest = world.now();
       RateGroup* group = step.a % 4 == 0 ? nullptr : world.group(step.a);
       if (stream_->join(group) && group != nullptr) is_rated_ = true;
       return;
@@ -318,6 +320,7 @@ void End::set_limits(const Step& step) {
   limits.pause_reading = may_pause && step.b % 4 >= 2 && !is_left_out("pause_reading");
   if (!stream_->set_limits(limits)) return;
   limits_changed_ = may_be_offered_again_ = true;
+  read_.latest = world.now();
   if (left_ > limits.most_unread) overread_ = true;
   limits_ = limits;
 }
@@ -430,7 +433,8 @@ void End::on_closed_for_it() {
 void End::gone(const char* how) {
   may_show_end = may_show_error = true;
   if (in != nullptr) in->lose(how);
-  if (out != nullptr) out->last_progress = world.now();
+  if (out != nullptr && out->left_alone_at == Nanos{0})
+    out->last_progress = out->left_alone_at = world.now();
 }
 
 void End::abort() {
@@ -495,7 +499,8 @@ void End::release(bool to_raw) {
         "release_gives", "end %u: %s with nothing queued or unread", number,
         released ? "" : released.error().message().c_str());
   if (!released) return;
-  check(waiting == 0 && left == 0, "release_loses_nothing", "end %u: %zu queued, %zu unread", number,
+  // In its own callback, what was gathered is sent first.
+  check((waiting == 0 || in_callback_) && left == 0, "release_loses_nothing", "end %u: %zu queued, %zu unread", number,
         waiting, left);
   check(!overflowed_, "release_of_the_broken", "end %u: released, and it is broken", number);
   is_gone_ = true;

@@ -112,6 +112,7 @@ void World::settle_all(Nanos patience, const char* what) {
 
 void World::finish() {
   tell("everybody turns friendly");
+  is_friendly_ = true;
   laid_out_.clear();
   tickers_.clear();
   groups_.clear();

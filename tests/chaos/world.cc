@@ -176,12 +176,14 @@ void World::after_turn() {
         "streams_keep_alive", "a stream waits for bytes, and nothing keeps run() from returning");
 }
 
-// One that nobody holds is given up ten seconds after the last byte that moved.
+// One that nobody holds is given up ten seconds after the last byte that moved. Whether one moves
+// for the library is certain only when everybody reads all there is.
 void World::note_linger() {
   constexpr Nanos kLinger{9'990'000'000};
   for (const auto& end : ends_) {
     if (end->out == nullptr || !end->may_show_error || end->out->is_lossy()) continue;
-    if (now() - end->out->last_progress >= kLinger) end->out->lose("nobody took it for ten seconds");
+    const Nanos since = is_friendly_ ? end->out->last_progress : end->out->left_alone_at;
+    if (now() - since >= kLinger) end->out->lose("nobody took it for ten seconds");
   }
 }
 
@@ -222,7 +224,8 @@ struct TellToStop {
   void operator()() const {
     if (wait->is_over) return;
     if (wait->loop->depth() == wait->depth) return wait->loop->stop();
-    wait->loop->post(*this);
+    while (!wait->loop->post(*this)) {  // In a storm, memory comes and goes.
+    }
   }
 };
 

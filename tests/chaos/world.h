@@ -156,6 +156,7 @@ class World {
   int visits_ = 0;   // Nested.
   int runs_ = 0;     // Nested, of run() inside callbacks.
   bool has_moved_ = false;
+  bool is_friendly_ = false;
   bool is_parting_ = false;
   std::uint64_t posts_made_ = 0;
   std::uint64_t posts_called_ = 0;
