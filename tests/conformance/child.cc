@@ -120,6 +120,24 @@ TEST_P(ChildTest, SeveralWatchersOfOneProcessAreAllTold) {
   }
 }
 
+// The report to the first takes the next ones in the list out: those after them are looked at, too.
+TEST_P(ChildTest, SeveralWatchersOfOneProcessDoNotHideAnother) {
+  Probe<Child> other{*loop_};
+  Probe<Child> a{*loop_};
+  Probe<Child> b{*loop_};
+  const int first = fork_sleeper();
+  const int second = fork_sleeper();
+  for (auto [child, pid] : {std::pair{&other, second}, {&a, first}, {&b, first}})
+    EXPECT_FALSE((*child)->start(pid, Child::Report::exit_stop_continue));
+  turn();
+  for (const int pid : {first, second}) {
+    ::kill(pid, SIGKILL);
+    await_end(pid);
+  }
+  turn(3);
+  for (Probe<Child>* child : {&other, &a, &b}) EXPECT_EQ(child->calls, 1);
+}
+
 TEST_P(ChildTest, ManyChildrenEndingTogetherAreAllReported) {
   std::vector<std::unique_ptr<Probe<Child>>> children;
   for (int i = 0; i < 20; ++i) {

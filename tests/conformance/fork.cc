@@ -148,6 +148,12 @@ TEST_P(ForkTest, AChildThatStopsPathsUntoldLeavesTheParentsWatches) {
     return 0;
   });
   EXPECT_EQ(wait_for(pid), 0);
+  {
+    sys::FaultPlan plan;
+    const sys::FaultScope scope(plan);
+    turn(3);
+    EXPECT_EQ(plan.calls(sys::Call::inotify_add_watch), 0u) << "a watch was gone";
+  }
   dir.append("file");
   dir.append("missing");
   EXPECT_TRUE(run_until(*loop_, [&] { return file.calls == 1 && missing.calls == 1; }));

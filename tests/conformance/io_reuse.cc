@@ -249,6 +249,40 @@ TEST_P(IoReuseTest, OneOfManyLivesOutlivesItsNeighbour) {
   EXPECT_EQ(loop_->metrics().stale_events, 0u);
 }
 
+TEST_P(IoReuseTest, ANumberReopenedForOtherEventsDelivers) {
+  Pipe pipe;
+  Sockets sockets;
+  const int number = pipe.in();
+  Probe<Io> io{*loop_, number, Events::read};
+  EXPECT_TRUE(io->start());
+  turn();
+  io->stop();
+  reopen(number, sockets.near());
+  io->set(number, Events::write);
+  EXPECT_TRUE(io->start());
+  turn();
+  EXPECT_EQ(io.calls, 1);
+  EXPECT_EQ(io.events, Events::write);
+}
+
+// Closed as promised, but the file lives on elsewhere and comes back under its number.
+TEST_P(IoReuseTest, ANumberThatComesBackAsTheSameFileDelivers) {
+  Pipe pipe;
+  const int number = pipe.in();
+  Probe<Io> io{*loop_, number, Events::read};
+  EXPECT_TRUE(io->start());
+  turn();
+  const Fd copy(::dup(number));
+  io->stop_closing();
+  reopen(number, copy.get());
+  io->set(number, Events::read);
+  EXPECT_TRUE(io->start());
+  pipe.fill();
+  turn();
+  EXPECT_EQ(io.calls, 1);
+  EXPECT_EQ(io.events, Events::read);
+}
+
 TEST_P(IoReuseTest, ANumberThatIsTheSameFileDeliversAtOnceToAnotherWatcher) {
   Pipe pipe;
   for (int i = 0; i < 5; ++i) {

@@ -217,6 +217,23 @@ TEST_P(RunTest, StopEndsTheInnermostRunOnly) {
   EXPECT_EQ(outer.calls, 2) << "the outer run ended with the inner one";
 }
 
+TEST_P(RunTest, AStopInANestedRunIsForgottenByTheNextOne) {
+  loop_->ref();
+  int called = 0;
+  Probe<Timer> timer{*loop_};
+  timer.then = [&] { loop_->stop(); };
+  EXPECT_TRUE(loop_->post([&] {
+    for (int i = 1; i <= 3; ++i) {
+      timer->start(1ms);
+      EXPECT_TRUE(loop_->run());
+      called += timer.calls == i;
+    }
+    loop_->stop();
+  }));
+  EXPECT_TRUE(loop_->run());
+  EXPECT_EQ(called, 3);
+}
+
 TEST_P(RunTest, StopAllEndsAllNestedRuns) {
   Probe<Timer> outer{*loop_};
   Probe<Timer> inner{*loop_};

@@ -257,6 +257,41 @@ TEST_P(StatTest, TwoWatchersOfOneFileAreBothCalledAndLeaveEachOtherAlone) {
   EXPECT_EQ(a.calls, 1);
 }
 
+// The kernel has one watch for both.
+TEST_P(StatTest, TheFirstOfTwoWatchersOfOneFileLeavesTheWatchToTheOther) {
+  dir_.append("file");
+  Probe<Stat> first{*loop_};
+  Probe<Stat> second{*loop_};
+  EXPECT_FALSE(first->start(dir_.file("file")));
+  EXPECT_FALSE(second->start(dir_.file("file")));
+  first->stop();
+  sys::FaultPlan plan;
+  const sys::FaultScope scope(plan);
+  quiet_turns();
+  EXPECT_EQ(plan.calls(sys::Call::inotify_add_watch), 0u) << "the watch was gone";
+  dir_.append("file");
+  EXPECT_TRUE(called(second, 1));
+}
+
+// More happens than the kernel keeps: what is lost may have been anything.
+TEST_P(StatTest, NoticesAChangeThatTheKernelForgotToTell) {
+  int room = 0;
+  std::ifstream("/proc/sys/fs/inotify/max_queued_events") >> room;
+  if (room <= 0 || room > 100'000) GTEST_SKIP() << "the kernel keeps too much";
+  std::vector<std::unique_ptr<Probe<Stat>>> stats;
+  for (const char* name : {"a", "b", "quiet"}) {
+    dir_.append(name);
+    stats.push_back(std::make_unique<Probe<Stat>>(*loop_));
+    EXPECT_FALSE(stats.back()->watcher.start(dir_.file(name), 1h));
+  }
+  for (int i = 0; i < room + 10; ++i) {
+    const char* name = i % 2 == 0 ? "a" : "b";  // Two alike in a row would be merged.
+    ASSERT_EQ(::chmod(dir_.file(name).c_str(), 0600), 0);
+  }
+  dir_.append("quiet");
+  EXPECT_TRUE(called(*stats.back(), 1));
+}
+
 TEST_P(StatTest, RefreshLooksWithoutCalling) {
   dir_.append("file");
   Probe<Stat> stat{*loop_};

@@ -228,6 +228,17 @@ TEST_F(BeyondRepair, StaysWakeableWhenTheWakeUpIsRefusedMeanwhile) {
   EXPECT_EQ(::poll(&sleeper, 1, 0), 1) << "the loop would sleep through a post()";
 }
 
+TEST_F(BeyondRepair, LooksNowAndThenWhileTheWakeUpIsRefused) {
+  sys::FaultPlan plan;
+  plan.fail_share(Call::epoll_ctl, 1, ENOMEM, 1);
+  const sys::FaultScope scope(plan);
+  for (int turn = 0; turn < 6; ++turn) (void)loop_->run(Run::no_wait);
+  loop_->ref();
+  const Nanos wait = loop_->prepare_to_wait();
+  EXPECT_GT(wait, Nanos{0});
+  EXPECT_LE(wait, std::chrono::milliseconds{10}) << "the loop would sleep through a post()";
+}
+
 // ---- after a fork
 
 TEST(AfterFork, CanBeToldAgainWhicheverCallFails) {

@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <pthread.h>
 
 #include <atomic>
 #include <chrono>
@@ -89,7 +90,7 @@ TEST_P(Post, WakesALoopThatIsAboutToSleep) {
   loop->ref();
   std::thread asker([&] {
     for (int i = 0; i < kRounds && !lost; ++i) {
-      for (int pause = i * 7 % 1200; pause > 0; --pause)
+      for (int pause = i * 7 % 5000; pause > 0; --pause)
         std::atomic_signal_fence(std::memory_order_seq_cst);
       loop->post([&answered] { answered.fetch_add(1, std::memory_order_release); });
       const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(10);
@@ -141,6 +142,66 @@ TEST_P(Post, FromTheDestructorOfAThreadLocalIsCalledInOrder) {
   EXPECT_TRUE(account.in_order);
   ASSERT_TRUE(other->run(Run::no_wait));
   EXPECT_EQ(other->metrics().posts, static_cast<std::uint64_t>(kThreads));
+}
+
+// The functions of a thread's keys come last of all, round after round while they set them anew.
+struct PostsInEachRound {
+  static constexpr int kRounds = 3;
+
+  static void on_end(void* context) {
+    auto& self = *static_cast<PostsInEachRound*>(context);
+    const int round = self.rounds.fetch_add(1) + 1;
+    self.loop->post([&self] { self.called.fetch_add(1); });
+    const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    while (self.called.load() < round && std::chrono::steady_clock::now() < limit)
+      std::this_thread::yield();
+    if (round < kRounds) ::pthread_setspecific(self.key, context);
+  }
+
+  Loop* loop;
+  pthread_key_t key{};
+  std::atomic<int> rounds{0};
+  std::atomic<int> called{0};
+};
+
+TEST_P(Post, FromTheFunctionOfAThreadsKeyIsCalled) {
+  const auto loop = make_loop(GetParam());
+  PostsInEachRound posts{.loop = loop.get()};
+  ASSERT_EQ(::pthread_key_create(&posts.key, &PostsInEachRound::on_end), 0);
+  loop->ref();
+  std::thread ending([&] {
+    std::thread([&] { ::pthread_setspecific(posts.key, &posts); }).join();
+    loop->post([&loop] { loop->stop(); });
+  });
+  EXPECT_TRUE(loop->run());
+  ending.join();
+  ::pthread_key_delete(posts.key);
+  EXPECT_EQ(posts.called.load(), PostsInEachRound::kRounds);
+}
+
+// To a loop that is not running, so that all lies there when it is.
+struct PostsLast {
+  static void on_end(void* context) {
+    auto& self = *static_cast<PostsLast*>(context);
+    self.loop->post([&self] { self.log += "last"; });
+  }
+
+  Loop* loop;
+  std::string log;
+};
+
+TEST_P(Post, FromTheFunctionOfAThreadsKeyKeepsTheThreadsOrder) {
+  const auto loop = make_loop(GetParam());
+  PostsLast posts{.loop = loop.get(), .log = {}};
+  pthread_key_t key{};
+  ASSERT_EQ(::pthread_key_create(&key, &PostsLast::on_end), 0);
+  std::thread([&] {
+    loop->post([&posts] { posts.log += "first "; });
+    ::pthread_setspecific(key, &posts);
+  }).join();
+  ::pthread_key_delete(key);
+  ASSERT_TRUE(loop->run(Run::no_wait));
+  EXPECT_EQ(posts.log, "first last");
 }
 
 TEST_P(Post, DoesNotEnterTheKernelWhileTheLoopIsBusy) {
