@@ -25,8 +25,8 @@ std::uint64_t environment_number(const char* text, std::uint64_t otherwise) {
 }
 
 // The callbacks that are common enough for everything to be done in them in each part.
-constexpr Where kCommon[] = {Where::outside, Where::data,  Where::end,       Where::drained,
-                             Where::closed,  Where::timer, Where::post,      Where::accept,
+constexpr Where kCommon[] = {Where::outside,   Where::data,    Where::end,  Where::drained,
+                             Where::closed,    Where::timer,   Where::post, Where::accept,
                              Where::connected, Where::released};
 
 template <class Function>

@@ -15,6 +15,9 @@ namespace spate::chaos {
 
 namespace {
 
+// An offer too many is no promise broken, as long as it does not go on like that.
+constexpr int kMostSameOffers = 3;
+
 const char* name_of(const Party& party) {
   static char names[4][24];
   static unsigned next = 0;
@@ -56,8 +59,10 @@ std::size_t End::on_data(const Handler& handler, Bytes bytes) {
   in->verify(used_, bytes, name_of(*this));
   check(bytes.size() >= left_, "unread_comes_again", "%s: %zu bytes were left, %zu came",
         name_of(*this), left_, bytes.size());
-  check(bytes.size() > left_ || may_be_offered_again_, "no_offer_without_more",
-        "%s: the same %zu bytes once more", name_of(*this), left_);
+  const bool is_more = bytes.size() > left_ || may_be_offered_again_;
+  same_offers_ = is_more ? 0 : same_offers_ + 1;
+  check(same_offers_ < kMostSameOffers, "no_offer_without_more", "%s: the same %zu bytes once more",
+        name_of(*this), left_);
   if (!in->descriptors.empty()) note_descriptors_missed(used_ + bytes.size());
   may_be_offered_again_ = owes_offer_ = false;
   left_ = bytes.size();
@@ -83,9 +88,11 @@ std::size_t End::on_data(const Handler& handler, Bytes bytes) {
 void End::note_descriptors_missed(std::size_t shown) {
   while (!in->descriptors.empty() && in->descriptors.front().at < shown) {
     const bool must_come = takes_descriptors_ != 0 &&
-                           in->descriptors.front().taker == takes_descriptors_ && !world.is_stormy();
-    check(!must_come, "descriptors_arrive", "%s: the descriptors that came with byte %zu are missing",
-          name_of(*this), in->descriptors.front().at);
+                           in->descriptors.front().taker == takes_descriptors_ &&
+                           !world.is_stormy();
+    check(!must_come, "descriptors_arrive",
+          "%s: the descriptors that came with byte %zu are missing", name_of(*this),
+          in->descriptors.front().at);
     in->descriptors.pop_front();
   }
 }
@@ -138,8 +145,8 @@ void End::on_descriptors(const Handler& handler, std::span<const int> fds, bool 
         name_of(*this), fds.size());
   if (is_known) {
     check(in->descriptors.front().at >= in->shown(), "own_descriptors",
-          "%s: descriptors of byte %zu after byte %zu", name_of(*this),
-          in->descriptors.front().at, in->shown());
+          "%s: descriptors of byte %zu after byte %zu", name_of(*this), in->descriptors.front().at,
+          in->shown());
     in->descriptors.pop_front();
   }
   world.visit({Where::descriptors, this});
@@ -265,8 +272,7 @@ void End::check_time(Nanos now) {
   check_late(idle_.is_late(now), idle_.overdue, "idle_timeout_comes", *this);
   if (!is_reading()) read_.latest = now;
   check_late(read_.is_late(now), read_.overdue, "read_timeout_comes", *this);
-  check_late(write_.is_late(now) && last_queued_ > 0, write_.overdue, "write_timeout_comes",
-             *this);
+  check_late(write_.is_late(now) && last_queued_ > 0, write_.overdue, "write_timeout_comes", *this);
 }
 
 void End::make_friendly() {

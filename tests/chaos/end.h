@@ -124,6 +124,7 @@ class End final : public Party {
   std::size_t used_ = 0;  // Of what came.
   std::size_t left_ = 0;  // Shown behind that.
   bool may_be_offered_again_ = false;
+  int same_offers_ = 0;
   bool owes_offer_ = false;
   Use use_ = Use::all;
   unsigned use_times_ = 0;
@@ -131,11 +132,11 @@ class End final : public Party {
   QueueLimits limits_;
   bool owes_drained_ = false;
   bool limits_changed_ = false;
-  bool has_file_ = false;        // Files do not count for the limit.
-  bool is_file_short_ = false;   // ENODATA is to come.
-  bool overflowed_ = false;      // queue_full is to come.
-  bool may_overflow_ = false;    // When what was gathered cannot be sent at once.
-  bool overread_ = false;        // unread_full may come.
+  bool has_file_ = false;       // Files do not count for the limit.
+  bool is_file_short_ = false;  // ENODATA is to come.
+  bool overflowed_ = false;     // queue_full is to come.
+  bool may_overflow_ = false;   // When what was gathered cannot be sent at once.
+  bool overread_ = false;       // unread_full may come.
   bool is_rated_ = false;
   unsigned takes_descriptors_ = 0;  // Another number each time that it is switched on.
 
@@ -152,7 +153,6 @@ class End final : public Party {
 
   Limit idle_, read_, write_, deadline_;
   std::size_t last_queued_ = 0;
-
 };
 
 }  // namespace spate::chaos

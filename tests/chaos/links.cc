@@ -125,8 +125,7 @@ void World::add_fds(Kind kind, int first, int second, const Step& step) {
 }
 
 End& World::add_end(Kind kind, Stream stream) {
-  return *ends_.emplace_back(
-      std::make_unique<End>(*this, next_number(), kind, std::move(stream)));
+  return *ends_.emplace_back(std::make_unique<End>(*this, next_number(), kind, std::move(stream)));
 }
 
 Raw& World::add_raw(Kind kind, int fd) {
