@@ -76,6 +76,14 @@ class End final : public Party {
     int overdue = 0;
   };
 
+  // A rate of its own: since it was set, no more than the burst and what the time gives.
+  struct Pace {
+    bool holds(std::size_t count, Nanos now) const;
+    Rate rate;
+    Nanos since{0};
+    std::size_t base = 0;
+  };
+
   // ---- called by the library
 
   void begin_call(const Handler& handler, const char* what);
@@ -114,6 +122,7 @@ class End final : public Party {
   void gone(const char* how);
   void mark_dead(const char* how);
   std::size_t room() const;
+  std::size_t sent() const { return out == nullptr ? 0 : out->accepted() - stream_->queued(); }
   void in_is_at_risk(const char* why);
   void overflow();
 
@@ -138,6 +147,7 @@ class End final : public Party {
   bool may_overflow_ = false;   // When what was gathered cannot be sent at once.
   bool overread_ = false;       // unread_full may come.
   bool is_rated_ = false;
+  Pace reading_, writing_;
   unsigned takes_descriptors_ = 0;  // Another number each time that it is switched on.
 
   bool is_started_ = false;

@@ -331,7 +331,11 @@ void End::set_rate(const Step& step) {
   static constexpr std::size_t kBursts[4] = {0, 1000, 8000, 100'000};
   const RateLimits limits{{kRates[step.a % 4], kBursts[(step.a >> 2) % 4]},
                           {kRates[(step.a >> 4) % 4], kBursts[(step.a >> 6) % 4]}};
-  if (stream_->set_rate_limits(limits)) is_rated_ = true;
+  if (!stream_->set_rate_limits(limits)) return;
+  is_rated_ = true;
+  // What is gathered in its own callback goes by the new rate.
+  reading_ = {limits.read, world.now(), in == nullptr ? 0 : in->shown()};
+  writing_ = {limits.write, world.now(), sent()};
 }
 
 // ---- time
@@ -395,11 +399,11 @@ void End::start() {
 }
 
 void End::prepare(const Step& step) {
-  if (step.a / 256 % 3 == 0) {
+  if (step.a / 256 % 2 == 0) {
     takes_descriptors_ = world.next_number();
     stream_->set_receive_descriptors(true);
   }
-  if (step.a / 1024 % 4 == 0) {
+  if (step.a / 1024 % 2 == 0) {
     limits_.low = 100;
     limits_.high = 2000;
     if (!stream_->set_limits(limits_)) limits_ = {};

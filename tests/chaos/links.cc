@@ -67,7 +67,7 @@ void World::make_link(const Step& step) {
 }
 
 bool World::open_link(Kind kind, const Step& step) {
-  if (kind == Kind::memory || (kind == Kind::local && step.a / 16 % 4 == 0)) {
+  if (kind == Kind::memory || (kind == Kind::local && step.a / 16 % 2 == 0)) {
     auto pair = kind == Kind::memory ? Stream::memory_pair(*loop_) : Stream::socket_pair(*loop_);
     if (!pair) return false;
     add_pair(kind, std::move(pair->first), std::move(pair->second), step);

@@ -28,7 +28,7 @@ constexpr OpInfo kInfos[kOps] = {
     {"write_pieces", 16, kBoth},
     {"echo", 40, kInData},
     {"send_file", 12, kBoth},
-    {"send_descriptors", 16, kBoth},
+    {"send_descriptors", 24, kBoth},
     {"take_descriptors", 8, kBoth},
     {"end", 10, kBoth},
     {"close", 9, kBoth},
@@ -61,8 +61,8 @@ constexpr OpInfo kInfos[kOps] = {
     {"connect", 24, kBoth},
     {"connecting", 4, kBoth},
     {"client", 5, kBoth},
-    {"packets", 8, kBoth},
-    {"packets_send", 22, kBoth},
+    {"packets", 10, kBoth},
+    {"packets_send", 30, kBoth},
     {"packets_change", 7, kBoth},
 };
 

@@ -14,7 +14,7 @@ namespace {
 
 constexpr int kMostVisits = 4;
 constexpr int kMostRuns = 3;
-constexpr std::size_t kMostLaidOut = 16;
+constexpr std::size_t kMostLaidOut = 24;
 
 }  // namespace
 
@@ -59,13 +59,16 @@ void World::do_step(const Step& step) {
   laid_out_.push_back(step);
 }
 
+std::vector<Step>::iterator World::laid_out_for(Where where) {
+  return std::ranges::find(laid_out_, where, &Step::where);
+}
+
 void World::visit(const Visit& visit) {
   if (visits_ == kMostVisits) return;
   ++visits_;
   for (int done = 0; done < 4; ++done) {
-    const auto next = std::find_if(laid_out_.begin(), laid_out_.end(), [&](const Step& step) {
-      return step.where == visit.where || step.where == Where::anywhere;
-    });
+    auto next = laid_out_for(visit.where);
+    if (next == laid_out_.end()) next = laid_out_for(Where::anywhere);
     if (next == laid_out_.end()) break;
     const Step step = *next;
     laid_out_.erase(next);
@@ -260,8 +263,8 @@ void World::on_post(std::uint64_t number_of_this) {
 }
 
 void World::use_timer(const Step& step) {
-  static constexpr std::int64_t kDelays[8] = {-5,        0,          1,           500'000,
-                                              3'000'000, 70'000'000, 900'000'000, INT64_MAX};
+  static constexpr std::int64_t kDelays[8] = {-5,      0,         1,          1,
+                                              500'000, 3'000'000, 70'000'000, INT64_MAX};
   const std::size_t choice = step.b % 8;
   if (tickers_.size() < 4 && (choice < 3 || tickers_.empty()))
     tickers_.push_back(std::make_unique<Ticker>(*loop_, spate::bind<&World::on_timer>(this)));

@@ -104,6 +104,7 @@ class World {
   };
 
   void do_step(const Step& step);
+  std::vector<Step>::iterator laid_out_for(Where where);
   void act(const Step& step, const Visit& visit);
   void act_on_world(const Step& step, const Visit& visit);
   void act_on_raw(const Step& step, const Visit& visit);
