@@ -77,9 +77,9 @@ void Channel::accept_from(const Channel& other, std::size_t at, std::size_t size
 }
 
 std::size_t Channel::segment_of(std::size_t at) const {
-  const auto behind =
-      std::upper_bound(segments_.begin(), segments_.end(), at,
-                       [](std::size_t place, const Segment& segment) { return place < segment.at; });
+  const auto behind = std::upper_bound(
+      segments_.begin(), segments_.end(), at,
+      [](std::size_t place, const Segment& segment) { return place < segment.at; });
   return static_cast<std::size_t>(behind - segments_.begin()) - 1;
 }
 
@@ -92,8 +92,8 @@ void Channel::verify(std::size_t at, Bytes bytes, const char* who) {
     const Bytes refused = Bytes(refused_).subspan(skip);
     if (more.size() <= refused.size() && std::equal(more.begin(), more.end(), refused.begin())) {
       lose("refused, and sent in part");
-      return check(may_show_refused_, "refused_sends_nothing", "%s: %zu bytes of a write that was refused", who,
-                   more.size());
+      return check(may_show_refused_, "refused_sends_nothing",
+                   "%s: %zu bytes of a write that was refused", who, more.size());
     }
     fail("own_bytes",
          (std::string(who) + ": " + std::to_string(bytes.size() - known) + " bytes behind " +

@@ -24,11 +24,6 @@ std::uint64_t environment_number(const char* text, std::uint64_t otherwise) {
   return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
 }
 
-// The callbacks that are common enough for everything to be done in them in each part.
-constexpr Where kCommon[] = {Where::outside, Where::data,  Where::end,       Where::drained,
-                             Where::closed,  Where::timer, Where::post,      Where::accept,
-                             Where::connected, Where::released};
-
 template <class Function>
 void for_each_gap(const Coverage& coverage, Function function) {
   for (int op = 0; op < kOps; ++op) {
@@ -43,13 +38,6 @@ void for_each_gap(const Coverage& coverage, Function function) {
 void print_gaps(const Coverage& coverage) {
   for_each_gap(coverage, [](Op op, Where where) {
     std::printf("never: %s %s\n", name_of(op), name_of(where));
-  });
-}
-
-void expect_wide(const Coverage& coverage) {
-  for_each_gap(coverage, [](Op op, Where where) {
-    if (std::ranges::find(kCommon, where) != std::end(kCommon))
-      ADD_FAILURE() << "never done: " << name_of(op) << " " << name_of(where);
   });
 }
 
@@ -84,7 +72,25 @@ TEST_P(Chaos, BreaksNoPromise) {
   auto coverage = std::make_unique<Coverage>();
   EXPECT_TRUE(run_batch(batch, coverage.get()));
   if (std::getenv("SPATE_CHAOS_COVERAGE") != nullptr) print_gaps(*coverage);
-  if (!is_chosen && std::getenv("SPATE_CHAOS_WITHOUT") == nullptr) expect_wide(*coverage);
+}
+
+// In the callbacks that are common, everything is done; in the others, most.
+TEST(ChaosCoverage, ReachesEveryCallbackWithEveryOperation) {
+  constexpr Where kCommon[] = {Where::outside, Where::data, Where::end,     Where::closed,
+                               Where::timer,   Where::post, Where::released};
+  constexpr Where kRare[] = {Where::drained,   Where::descriptors, Where::accept,
+                             Where::connected, Where::packets,     Where::writable};
+  if (std::getenv("SPATE_SEED") != nullptr || std::getenv("SPATE_CHAOS_SEEDS") != nullptr) return;
+  auto coverage = std::make_unique<Coverage>();
+  ASSERT_TRUE(run_batch({Loop::backends().front(), 1'000'000, 4 * kPrograms}, coverage.get()));
+  int gaps[kWheres] = {};
+  for_each_gap(*coverage, [&](Op op, Where where) {
+    ++gaps[static_cast<int>(where)];
+    if (std::ranges::find(kCommon, where) != std::end(kCommon))
+      ADD_FAILURE() << "never done: " << name_of(op) << " " << name_of(where);
+  });
+  for (const Where where : kRare)
+    EXPECT_LT(gaps[static_cast<int>(where)], kOps / 2) << name_of(where);
 }
 
 std::vector<Part> parts() {

@@ -212,16 +212,15 @@ void Doors::on_connected(Attempt& attempt, std::expected<Stream, std::error_code
   attempt.is_over = true;
   if (!result && !world_.is_stormy()) {
     const bool is_late = result.error() == Error::connect_timeout;
-    check(!is_late || (attempt.timeout > Nanos{0} &&
-                       world_.now() - attempt.since >= attempt.timeout),
-          "right_error", "connect() is over before its time");
+    check(
+        !is_late || (attempt.timeout > Nanos{0} && world_.now() - attempt.since >= attempt.timeout),
+        "right_error", "connect() is over before its time");
     // One who was let in and thrown out at once may see that, and nothing of the connection.
     const bool is_thrown_out =
         result.error() == std::error_code(ECONNRESET, std::system_category());
     check(is_late || attempt.may_fail || is_thrown_out || !attempt.door->listener ||
               attempt.door->is_closing,
-          "right_error",
-          "connect() to one who listens: %s", result.error().message().c_str());
+          "right_error", "connect() to one who listens: %s", result.error().message().c_str());
   }
   End* end = admit(result);
   world_.visit({Where::connected, end, {}, 0});

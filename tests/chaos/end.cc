@@ -15,6 +15,9 @@ namespace spate::chaos {
 
 namespace {
 
+// An offer too many is no promise broken, as long as it does not go on like that.
+constexpr int kMostSameOffers = 3;
+
 const char* name_of(const Party& party) {
   static char names[4][24];
   static unsigned next = 0;
@@ -56,13 +59,20 @@ std::size_t End::on_data(const Handler& handler, Bytes bytes) {
   in->verify(used_, bytes, name_of(*this));
   check(bytes.size() >= left_, "unread_comes_again", "%s: %zu bytes were left, %zu came",
         name_of(*this), left_, bytes.size());
-  check(bytes.size() > left_ || may_be_offered_again_, "no_offer_without_more",
-        "%s: the same %zu bytes once more", name_of(*this), left_);
+  const bool has_new = bytes.size() > left_;
+  const bool is_more = has_new || may_be_offered_again_;
+  same_offers_ = is_more ? 0 : same_offers_ + 1;
+  check(same_offers_ < kMostSameOffers, "no_offer_without_more", "%s: the same %zu bytes once more",
+        name_of(*this), left_);
   if (!in->descriptors.empty()) note_descriptors_missed(used_ + bytes.size());
   may_be_offered_again_ = owes_offer_ = false;
   left_ = bytes.size();
   in->show(used_ + left_, world.now());
-  idle_.since = idle_.latest = read_.since = read_.latest = world.now();
+  idle_.latest = read_.latest = world.now();
+  check(reading_.holds(in->shown(), world.now()), "read_rate_holds", "%s: %zu bytes since %lld ns",
+        name_of(*this), in->shown() - reading_.base,
+        static_cast<long long>(reading_.since.count()));
+  if (has_new) idle_.since = read_.since = world.now();
   const std::size_t used = choose_use(bytes.size());
   world.tell("  %zu bytes from %zu, uses %zu", bytes.size(), used_, used);
   const std::size_t at = used_;
@@ -83,9 +93,11 @@ std::size_t End::on_data(const Handler& handler, Bytes bytes) {
 void End::note_descriptors_missed(std::size_t shown) {
   while (!in->descriptors.empty() && in->descriptors.front().at < shown) {
     const bool must_come = takes_descriptors_ != 0 &&
-                           in->descriptors.front().taker == takes_descriptors_ && !world.is_stormy();
-    check(!must_come, "descriptors_arrive", "%s: the descriptors that came with byte %zu are missing",
-          name_of(*this), in->descriptors.front().at);
+                           in->descriptors.front().taker == takes_descriptors_ &&
+                           !world.is_stormy();
+    check(!must_come, "descriptors_arrive",
+          "%s: the descriptors that came with byte %zu are missing", name_of(*this),
+          in->descriptors.front().at);
     in->descriptors.pop_front();
   }
 }
@@ -138,8 +150,8 @@ void End::on_descriptors(const Handler& handler, std::span<const int> fds, bool 
         name_of(*this), fds.size());
   if (is_known) {
     check(in->descriptors.front().at >= in->shown(), "own_descriptors",
-          "%s: descriptors of byte %zu after byte %zu", name_of(*this),
-          in->descriptors.front().at, in->shown());
+          "%s: descriptors of byte %zu after byte %zu", name_of(*this), in->descriptors.front().at,
+          in->shown());
     in->descriptors.pop_front();
   }
   world.visit({Where::descriptors, this});
@@ -245,6 +257,9 @@ void End::look() {
   if (queued != last_queued_) idle_.latest = write_.latest = world.now();
   if (queued == 0) write_.since = write_.latest = world.now();
   last_queued_ = queued;
+  check(!stream_->is_writable() || writing_.holds(sent(), world.now()), "write_rate_holds",
+        "%s: %zu bytes since %lld ns", name_of(*this), sent() - writing_.base,
+        static_cast<long long>(writing_.since.count()));
 }
 
 namespace {
@@ -256,6 +271,14 @@ void check_late(bool is_late, int& turns, const char* promise, const End& end) {
 
 }  // namespace
 
+bool End::Pace::holds(std::size_t count, Nanos now) const {
+  if (rate.bytes_per_second == 0) return true;
+  const std::size_t burst = rate.burst == 0 ? rate.bytes_per_second / 10 : rate.burst;
+  const auto gained = static_cast<double>(rate.bytes_per_second) * 1e-9 *
+                      static_cast<double>((now - since).count());
+  return static_cast<double>(count - base) <= static_cast<double>(burst) + gained + 1;
+}
+
 // Rests for a rate's sake move the times of what has to do with bytes.
 void End::check_time(Nanos now) {
   if (is_over() || !is_started_ || world.is_stormy() || in_callback_) return;
@@ -265,8 +288,7 @@ void End::check_time(Nanos now) {
   check_late(idle_.is_late(now), idle_.overdue, "idle_timeout_comes", *this);
   if (!is_reading()) read_.latest = now;
   check_late(read_.is_late(now), read_.overdue, "read_timeout_comes", *this);
-  check_late(write_.is_late(now) && last_queued_ > 0, write_.overdue, "write_timeout_comes",
-             *this);
+  check_late(write_.is_late(now) && last_queued_ > 0, write_.overdue, "write_timeout_comes", *this);
 }
 
 void End::make_friendly() {
@@ -280,6 +302,7 @@ void End::make_friendly() {
   stream_->join(nullptr);
   stream_->set_rate_limits({});
   is_rated_ = false;
+  reading_ = writing_ = {};
   limits_ = QueueLimits{};
   limits_changed_ = true;
   may_be_offered_again_ = true;

@@ -76,6 +76,14 @@ class End final : public Party {
     int overdue = 0;
   };
 
+  // A rate of its own: since it was set, no more than the burst and what the time gives.
+  struct Pace {
+    bool holds(std::size_t count, Nanos now) const;
+    Rate rate;
+    Nanos since{0};
+    std::size_t base = 0;
+  };
+
   // ---- called by the library
 
   void begin_call(const Handler& handler, const char* what);
@@ -114,6 +122,7 @@ class End final : public Party {
   void gone(const char* how);
   void mark_dead(const char* how);
   std::size_t room() const;
+  std::size_t sent() const { return out == nullptr ? 0 : out->accepted() - stream_->queued(); }
   void in_is_at_risk(const char* why);
   void overflow();
 
@@ -124,6 +133,7 @@ class End final : public Party {
   std::size_t used_ = 0;  // Of what came.
   std::size_t left_ = 0;  // Shown behind that.
   bool may_be_offered_again_ = false;
+  int same_offers_ = 0;
   bool owes_offer_ = false;
   Use use_ = Use::all;
   unsigned use_times_ = 0;
@@ -131,12 +141,13 @@ class End final : public Party {
   QueueLimits limits_;
   bool owes_drained_ = false;
   bool limits_changed_ = false;
-  bool has_file_ = false;        // Files do not count for the limit.
-  bool is_file_short_ = false;   // ENODATA is to come.
-  bool overflowed_ = false;      // queue_full is to come.
-  bool may_overflow_ = false;    // When what was gathered cannot be sent at once.
-  bool overread_ = false;        // unread_full may come.
+  bool has_file_ = false;       // Files do not count for the limit.
+  bool is_file_short_ = false;  // ENODATA is to come.
+  bool overflowed_ = false;     // queue_full is to come.
+  bool may_overflow_ = false;   // When what was gathered cannot be sent at once.
+  bool overread_ = false;       // unread_full may come.
   bool is_rated_ = false;
+  Pace reading_, writing_;
   unsigned takes_descriptors_ = 0;  // Another number each time that it is switched on.
 
   bool is_started_ = false;
@@ -152,7 +163,6 @@ class End final : public Party {
 
   Limit idle_, read_, write_, deadline_;
   std::size_t last_queued_ = 0;
-
 };
 
 }  // namespace spate::chaos

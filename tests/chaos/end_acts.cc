@@ -51,7 +51,7 @@ int shared_file() {
     const int made = ::memfd_create("chaos", MFD_CLOEXEC);
     const Bytes bytes = pattern(kFilePattern, 0, kFileSize);
     return ::write(made, bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size()) ? made
-                                                                                          : -1;
+                                                                                           : -1;
   }();
   return file;
 }
@@ -123,7 +123,7 @@ namespace {
 struct Borrowed {
   World* world;
   std::vector<std::byte> bytes;
-  bool is_sent = false;     // A Stream has taken them: the loop gives them back.
+  bool is_sent = false;  // A Stream has taken them: the loop gives them back.
   bool in_write = false;
 };
 
@@ -222,7 +222,8 @@ void End::send_file(const Step& step) {
   const std::error_code error = stream_->send_file(file, offset, size);
   world.tell("  end %u sends %zu bytes of a file: %s", number, size, error.message().c_str());
   if (error) ::close(file);
-  check(might || error, "over_takes_nothing", "end %u: send_file() to what is not writable", number);
+  check(might || error, "over_takes_nothing", "end %u: send_file() to what is not writable",
+        number);
   check(!might || !error || world.is_stormy() || (is_system(error, EPIPE) && peer->may_show_error),
         "write_is_taken", "end %u: send_file(): %s", number, error.message().c_str());
   if (error) return;
@@ -273,9 +274,9 @@ void End::act_on_reading(const Step& step) {
     case Op::resume:
       if (is_paused_ && left_ > 0) owes_offer_ = is_started_;
       may_be_offered_again_ = true;
+      if (is_paused_) read_.since = read_.latest = world.now();
       stream_->resume();
       is_paused_ = false;
-      read_.since = read_.latest = world.now();
       return;
     case Op::use:
       use_ = static_cast<Use>(step.a % 5);
@@ -315,8 +316,8 @@ void End::set_limits(const Step& step) {
   limits.most = limits.high + kMore[(step.a >> 5) % 6];
   limits.most_unread = kUnread[(step.a >> 8) % 6];
   limits.when_full = step.b % 2 == 0 ? WhenFull::drop : WhenFull::close;
-  const bool may_pause =
-      peer->is_raw || static_cast<End*>(peer)->is_gone() || !static_cast<End*>(peer)->pauses_reading();
+  const bool may_pause = peer->is_raw || static_cast<End*>(peer)->is_gone() ||
+                         !static_cast<End*>(peer)->pauses_reading();
   limits.pause_reading = may_pause && step.b % 4 >= 2 && !is_left_out("pause_reading");
   if (!stream_->set_limits(limits)) return;
   limits_changed_ = may_be_offered_again_ = true;
@@ -330,7 +331,11 @@ void End::set_rate(const Step& step) {
   static constexpr std::size_t kBursts[4] = {0, 1000, 8000, 100'000};
   const RateLimits limits{{kRates[step.a % 4], kBursts[(step.a >> 2) % 4]},
                           {kRates[(step.a >> 4) % 4], kBursts[(step.a >> 6) % 4]}};
-  if (stream_->set_rate_limits(limits)) is_rated_ = true;
+  if (!stream_->set_rate_limits(limits)) return;
+  is_rated_ = true;
+  // What is gathered in its own callback goes by the new rate.
+  reading_ = {limits.read, world.now(), in == nullptr ? 0 : in->shown()};
+  writing_ = {limits.write, world.now(), sent()};
 }
 
 // ---- time
@@ -372,7 +377,8 @@ void End::act_on_ending(const Step& step) {
       if (End* other = world.other_end(step.b, this); other != nullptr) other->move_over(*this);
       return;
     case Op::kernel_buffers:
-      static_cast<void>(stream_->set_kernel_buffers(1 + step.a % 20000, kind == Kind::tcp ? 0 : step.b * 100));
+      static_cast<void>(
+          stream_->set_kernel_buffers(1 + step.a % 20000, kind == Kind::tcp ? 0 : step.b * 100));
       return;
     default:
       return act_on_reading(step);
@@ -386,17 +392,18 @@ void End::start() {
   handler_ = &handlers_.emplace_back(*this);
   if (left_ > 0 && stream_->is_open() && !is_closing_) owes_offer_ = true;
   may_be_offered_again_ = true;
-  if (!is_started_) read_.since = read_.latest = world.now();
+  if (!is_started_) read_.since = world.now();
+  read_.latest = world.now();
   is_started_ = true;
   stream_->start(*handler_);
 }
 
 void End::prepare(const Step& step) {
-  if (step.a / 256 % 3 == 0) {
+  if (step.a / 256 % 2 == 0) {
     takes_descriptors_ = world.next_number();
     stream_->set_receive_descriptors(true);
   }
-  if (step.a / 1024 % 4 == 0) {
+  if (step.a / 1024 % 2 == 0) {
     limits_.low = 100;
     limits_.high = 2000;
     if (!stream_->set_limits(limits_)) limits_ = {};
@@ -488,20 +495,20 @@ void End::release(bool to_raw) {
   world.tell("  end %u is released: %s", number,
              released ? "" : released.error().message().c_str());
   if (!was_open || kind == Kind::memory) {
-    check(!released && (is_system(released.error(), EBADF) || is_system(released.error(), EOPNOTSUPP)),
+    check(!released &&
+              (is_system(released.error(), EBADF) || is_system(released.error(), EOPNOTSUPP)),
           "release_tells", "end %u: released what is %s", number, was_open ? "memory" : "closed");
     return;
   }
   const bool is_free = waiting == 0 && left == 0 && !is_ending_ && !may_show_end && !overflowed_ &&
-                       !is_file_short_ &&
-                       !peer->may_show_error;
+                       !is_file_short_ && !peer->may_show_error;
   check(released || !is_free || world.is_stormy() || is_system(released.error(), EBUSY),
         "release_gives", "end %u: %s with nothing queued or unread", number,
         released ? "" : released.error().message().c_str());
   if (!released) return;
   // In its own callback, what was gathered is sent first.
-  check((waiting == 0 || in_callback_) && left == 0, "release_loses_nothing", "end %u: %zu queued, %zu unread", number,
-        waiting, left);
+  check((waiting == 0 || in_callback_) && left == 0, "release_loses_nothing",
+        "end %u: %zu queued, %zu unread", number, waiting, left);
   check(!overflowed_, "release_of_the_broken", "end %u: released, and it is broken", number);
   is_gone_ = true;
   stream_.reset();

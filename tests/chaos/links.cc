@@ -67,7 +67,7 @@ void World::make_link(const Step& step) {
 }
 
 bool World::open_link(Kind kind, const Step& step) {
-  if (kind == Kind::memory || (kind == Kind::local && step.a / 16 % 4 == 0)) {
+  if (kind == Kind::memory || (kind == Kind::local && step.a / 16 % 2 == 0)) {
     auto pair = kind == Kind::memory ? Stream::memory_pair(*loop_) : Stream::socket_pair(*loop_);
     if (!pair) return false;
     add_pair(kind, std::move(pair->first), std::move(pair->second), step);
@@ -125,8 +125,7 @@ void World::add_fds(Kind kind, int first, int second, const Step& step) {
 }
 
 End& World::add_end(Kind kind, Stream stream) {
-  return *ends_.emplace_back(
-      std::make_unique<End>(*this, next_number(), kind, std::move(stream)));
+  return *ends_.emplace_back(std::make_unique<End>(*this, next_number(), kind, std::move(stream)));
 }
 
 Raw& World::add_raw(Kind kind, int fd) {

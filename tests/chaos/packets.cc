@@ -70,7 +70,7 @@ class Packets::Socket final : public DatagramHandler {
   bool is_started = false;
   bool was_refused = false;
   unsigned sent = 0;
-  std::size_t most = 2048;  // Longer ones are cut.
+  std::size_t most = 2048;                                   // Longer ones are cut.
   std::map<std::pair<unsigned, unsigned>, std::size_t> due;  // To it, with their sizes.
 
  private:
@@ -191,8 +191,8 @@ void Packets::send(Socket& from, const Step& step) {
   }
   world_.tell("  %zu packets from %u to %u: %zu sent %s", count, from.number(), to->number(), sent,
               error ? error.message().c_str() : "");
-  const bool has_no_room = error == std::errc::resource_unavailable_try_again ||
-                           error == std::errc::no_buffer_space;
+  const bool has_no_room =
+      error == std::errc::resource_unavailable_try_again || error == std::errc::no_buffer_space;
   from.was_refused = from.was_refused || has_no_room;
   check(!error || has_no_room || world_.is_stormy() || error == std::errc::interrupted ||
             error == std::errc::connection_refused,

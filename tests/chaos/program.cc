@@ -28,7 +28,7 @@ constexpr OpInfo kInfos[kOps] = {
     {"write_pieces", 16, kBoth},
     {"echo", 40, kInData},
     {"send_file", 12, kBoth},
-    {"send_descriptors", 16, kBoth},
+    {"send_descriptors", 24, kBoth},
     {"take_descriptors", 8, kBoth},
     {"end", 10, kBoth},
     {"close", 9, kBoth},
@@ -61,15 +61,15 @@ constexpr OpInfo kInfos[kOps] = {
     {"connect", 24, kBoth},
     {"connecting", 4, kBoth},
     {"client", 5, kBoth},
-    {"packets", 8, kBoth},
-    {"packets_send", 22, kBoth},
+    {"packets", 10, kBoth},
+    {"packets_send", 30, kBoth},
     {"packets_change", 7, kBoth},
 };
 
 constexpr const char* kWhereNames[kWheres] = {
-    "outside",  "anywhere", "on_data",  "on_end",    "on_drained", "on_closed",   "on_descriptors",
-    "in timer", "in post",  "on_accept", "connected", "on_packets", "on_error", "on_writable",
-    "in release"};
+    "outside",   "anywhere",       "on_data",  "on_end",      "on_drained",
+    "on_closed", "on_descriptors", "in timer", "in post",     "on_accept",
+    "connected", "on_packets",     "on_error", "on_writable", "in release"};
 
 constexpr unsigned total_weight() {
   unsigned total = 0;
@@ -120,15 +120,17 @@ bool is_possible(Op op, Where where) {
 Program make_program(Tape& tape) {
   Program program;
   const std::size_t weather = tape.below(16);
-  program.weather = weather < 11   ? Weather::fair
-                    : weather < 14 ? Weather::gusty
-                                   : Weather::stormy;
+  program.weather = weather < 11 ? Weather::fair : weather < 14 ? Weather::gusty : Weather::stormy;
   program.weather_seed = tape.number();
   program.loop_goes_first = tape.one_in(16);
   const std::size_t links = 1 + tape.below(3);
   for (std::size_t i = 0; i < links; ++i) {
-    program.steps.push_back({.op = Op::link, .where = Where::outside, .target = 0, .more = false,
-                             .a = tape.number(), .b = static_cast<std::uint32_t>(tape.below(256))});
+    program.steps.push_back({.op = Op::link,
+                             .where = Where::outside,
+                             .target = 0,
+                             .more = false,
+                             .a = tape.number(),
+                             .b = static_cast<std::uint32_t>(tape.below(256))});
   }
   const std::size_t count = 20 + tape.below(60);
   for (std::size_t i = 0; i < count && !tape.is_over(); ++i) {

@@ -104,8 +104,8 @@ void Raw::on_error(int error) {
   is_over_ = true;
   world.moved();
   world.tell("[peer %u meets an error: %s]", number, std::strerror(error));
-  check(peer->may_show_error || world.is_stormy(), "right_error", "peer %u: %s, and nobody has reset",
-        number, std::strerror(error));
+  check(peer->may_show_error || world.is_stormy(), "right_error",
+        "peer %u: %s, and nobody has reset", number, std::strerror(error));
   if (in != nullptr) in->lose("reset");
 }
 
@@ -137,8 +137,8 @@ void Raw::end() {
 
 bool Raw::has_unread() const {
   int size = 0;
-  return in != nullptr && (in->accepted() > in->shown() || ::ioctl(fd_, FIONREAD, &size) < 0 ||
-                           size > 0);
+  return in != nullptr &&
+         (in->accepted() > in->shown() || ::ioctl(fd_, FIONREAD, &size) < 0 || size > 0);
 }
 
 void Raw::gone() {

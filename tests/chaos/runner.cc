@@ -38,8 +38,8 @@ struct Report {
 };
 
 Report* shared_report() {
-  static void* memory = ::mmap(nullptr, sizeof(Report), PROT_READ | PROT_WRITE,
-                               MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  static void* memory =
+      ::mmap(nullptr, sizeof(Report), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   return static_cast<Report*>(memory);
 }
 

@@ -14,7 +14,7 @@ namespace {
 
 constexpr int kMostVisits = 4;
 constexpr int kMostRuns = 3;
-constexpr std::size_t kMostLaidOut = 16;
+constexpr std::size_t kMostLaidOut = 24;
 
 }  // namespace
 
@@ -59,13 +59,16 @@ void World::do_step(const Step& step) {
   laid_out_.push_back(step);
 }
 
+std::vector<Step>::iterator World::laid_out_for(Where where) {
+  return std::ranges::find(laid_out_, where, &Step::where);
+}
+
 void World::visit(const Visit& visit) {
   if (visits_ == kMostVisits) return;
   ++visits_;
   for (int done = 0; done < 4; ++done) {
-    const auto next = std::find_if(laid_out_.begin(), laid_out_.end(), [&](const Step& step) {
-      return step.where == visit.where || step.where == Where::anywhere;
-    });
+    auto next = laid_out_for(visit.where);
+    if (next == laid_out_.end()) next = laid_out_for(Where::anywhere);
     if (next == laid_out_.end()) break;
     const Step step = *next;
     laid_out_.erase(next);
@@ -121,7 +124,8 @@ void World::act_on_raw(const Step& step, const Visit& visit) {
 
 void World::act_on_world(const Step& step, const Visit& visit) {
   count(step.op, Coverage::kNone, visit.where);
-  if (step.op != Op::turn) tell("%s: %s a=%u b=%u", name_of(visit.where), name_of(step.op), step.a, step.b);
+  if (step.op != Op::turn)
+    tell("%s: %s a=%u b=%u", name_of(visit.where), name_of(step.op), step.a, step.b);
   switch (step.op) {
     case Op::link:
       return make_link(step);
@@ -130,8 +134,8 @@ void World::act_on_world(const Step& step, const Visit& visit) {
       return;
     case Op::advance: {
       static constexpr std::int64_t kSpans[16] = {
-          1'000,      900'000,    2'000'000,  2'000'000,   6'000'000,     6'000'000,
-          6'000'000,  60'000'000, 60'000'000, 60'000'000,  60'000'000,    1'100'000'000,
+          1'000,         900'000,       2'000'000,      2'000'000,     6'000'000,  6'000'000,
+          6'000'000,     60'000'000,    60'000'000,     60'000'000,    60'000'000, 1'100'000'000,
           1'000'000'000, 5'000'000'000, 11'000'000'000, 40'000'000'000};
       clock_.advance(Nanos{kSpans[step.a % 16]});
       if (step.b % 4 == 0) loop_->update_now();
@@ -194,7 +198,8 @@ void World::run_nested(const Step& step) {
   bool is_ready = false;
   switch (step.a % 5) {
     case 0:
-      for (std::uint32_t i = 0; i < 1 + step.b % 3; ++i) static_cast<void>(loop_->run(Run::no_wait));
+      for (std::uint32_t i = 0; i < 1 + step.b % 3; ++i)
+        static_cast<void>(loop_->run(Run::no_wait));
       break;
     case 1:  // Never without something that is there already: time does not pass by itself.
       is_ready = loop_->post([] {});
@@ -258,15 +263,16 @@ void World::on_post(std::uint64_t number_of_this) {
 }
 
 void World::use_timer(const Step& step) {
-  static constexpr std::int64_t kDelays[8] = {-5,         0,          1,           500'000,
-                                              3'000'000, 70'000'000, 900'000'000, INT64_MAX};
+  static constexpr std::int64_t kDelays[8] = {-5,      0,         1,          1,
+                                              500'000, 3'000'000, 70'000'000, INT64_MAX};
   const std::size_t choice = step.b % 8;
   if (tickers_.size() < 4 && (choice < 3 || tickers_.empty()))
     tickers_.push_back(std::make_unique<Ticker>(*loop_, spate::bind<&World::on_timer>(this)));
   if (tickers_.empty()) return;
   const std::size_t i = step.target % tickers_.size();
   Ticker& ticker = *tickers_[i];
-  if (choice == 7) return static_cast<void>(tickers_.erase(tickers_.begin() + static_cast<long>(i)));
+  if (choice == 7)
+    return static_cast<void>(tickers_.erase(tickers_.begin() + static_cast<long>(i)));
   if (choice == 6) return ticker.timer.stop();
   const Nanos delay{kDelays[step.a % 8]};
   const Nanos repeat{choice == 5 ? 1'000'000 : 0};

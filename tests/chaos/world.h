@@ -1,5 +1,5 @@
-// World: one loop with everything that a program plays with, a clock that the program moves, and the
-// account of what is owed.
+// World: one loop with everything that a program plays with, a clock that the program moves, and
+// the account of what is owed.
 #pragma once
 
 #include <cstdarg>
@@ -27,8 +27,8 @@ namespace spate::chaos {
 // A callback that is running, or none.
 struct Visit {
   Where where = Where::outside;
-  End* end = nullptr;         // Whose.
-  Bytes arrived{};            // on_data()'s.
+  End* end = nullptr;  // Whose.
+  Bytes arrived{};     // on_data()'s.
   std::size_t arrived_at = 0;
 };
 
@@ -104,6 +104,7 @@ class World {
   };
 
   void do_step(const Step& step);
+  std::vector<Step>::iterator laid_out_for(Where where);
   void act(const Step& step, const Visit& visit);
   void act_on_world(const Step& step, const Visit& visit);
   void act_on_raw(const Step& step, const Visit& visit);
@@ -153,8 +154,8 @@ class World {
   std::vector<std::unique_ptr<RateGroup>> groups_;
   std::vector<Step> laid_out_;
   unsigned last_number_ = 0;
-  int visits_ = 0;   // Nested.
-  int runs_ = 0;     // Nested, of run() inside callbacks.
+  int visits_ = 0;  // Nested.
+  int runs_ = 0;    // Nested, of run() inside callbacks.
   bool has_moved_ = false;
   bool is_friendly_ = false;
   bool is_parting_ = false;
