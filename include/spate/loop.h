@@ -138,7 +138,7 @@ class SPATE_EXPORT Loop {
   void update_now();
   WallTime wall_now();
   // Between the two, loop time stands still: the timers of a process that was stopped do not all
-  // expire at once.
+  // expire at once. A loop that runs meanwhile waits for no timer.
   void suspend();
   void resume();
 
@@ -183,10 +183,11 @@ class SPATE_EXPORT Loop {
   // ---- fork
 
   // In the child of a fork, before anything else is done with a loop that the child goes on to use.
-  // Until then run() and immediate starts answer Error::loop_forked, and the parent's kernel
-  // objects are not touched. Fork hooks run at the start of the next turn. Children watched in the
-  // parent are not the child's: their watchers are stopped. Errors: EMFILE, ENFILE, ENOMEM; the
-  // loop can then be told again.
+  // Until it has succeeded run(), poll_fd() and immediate starts answer Error::loop_forked, and the
+  // parent's kernel objects are not touched. A loop that another thread was running at the fork is
+  // in pieces here, and not to be touched at all. Fork hooks run at the start of the next turn.
+  // Children watched in the parent are not the child's: their watchers are stopped. Errors: EMFILE,
+  // ENFILE, ENOMEM; the loop can then be told again.
   std::error_code after_fork();
 
   // ---- looking in

@@ -4,8 +4,9 @@
 // The path need not exist; its coming into being is a change. Where inotify can serve (local file
 // systems) nothing is polled while all is quiet; elsewhere, and where inotify's limits are reached,
 // the path is looked at every interval(). Changes faster than that, or within one tick of the file
-// system's clock, may be merged, and inotify does not see a directory further up being renamed. A
-// symbolic link is watched itself, not followed. An active watcher keeps its loop alive.
+// system's clock, may be merged, and inotify does not see a directory further up being renamed, nor
+// a link there being changed. A symbolic link at the end of the path is watched itself, not
+// followed. An active watcher keeps its loop alive.
 #pragma once
 
 #include <string>

@@ -151,11 +151,23 @@ struct PostsInEachRound {
   static void on_end(void* context) {
     auto& self = *static_cast<PostsInEachRound*>(context);
     const int round = self.rounds.fetch_add(1) + 1;
+    self.let_the_loop_look();
     self.loop->post([&self] { self.called.fetch_add(1); });
     const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(10);
     while (self.called.load() < round && std::chrono::steady_clock::now() < limit)
       std::this_thread::yield();
     if (round < kRounds) ::pthread_setspecific(self.key, context);
+  }
+
+  // So that it has let go of what the thread has let go of.
+  void let_the_loop_look() const {
+    std::thread([this] {
+      for (int i = 0; i < 3; ++i) {
+        std::atomic<bool> seen{false};
+        loop->post([&seen] { seen.store(true); });
+        while (!seen.load()) std::this_thread::yield();
+      }
+    }).join();
   }
 
   Loop* loop;
