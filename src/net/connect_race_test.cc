@@ -132,6 +132,18 @@ TEST_F(ConnectRaceTest, LetsAddressesThatComeLateTakeTurnsWithThoseThatAreLeft) 
   EXPECT_EQ(families(), "46464");
 }
 
+TEST_F(ConnectRaceTest, DelaysOneThatComesWhileTheLastIsStillYoung) {
+  const auto race = this->race();
+  race->add({ipv4()});
+  race->begin();
+  turn();
+  scripted_.clock.advance(100ms);
+  loop_.update_now();
+  race->add({ipv4()});
+  while (tried_.size() < 2) turn();
+  EXPECT_EQ(tried_, (Times{0ms, 250ms}));
+}
+
 TEST_F(ConnectRaceTest, BeginsWithTheFamilyThatItIsTold) {
   const auto race = this->race({.ipv6_first = false});
   race->add_by_turns({ipv6(), ipv6(), ipv4()});

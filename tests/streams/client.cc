@@ -119,7 +119,8 @@ TEST_F(ClientTimeTest, StartsAfreshAfterAConnectionThatHasLasted) {
   Client client = make({.first_delay = 1s, .jitter = 0, .steady_after = 10s});
   client.connect();
   while (client.failures() < 3) turn();
-  connect_now(client);
+  listening_.emplace(path_);
+  while (client.state() != Client::State::connected) turn();
   EXPECT_EQ(client.connections(), 1u);
   EXPECT_FALSE(client.last_error());
   scripted_.clock.advance(11s);

@@ -205,6 +205,17 @@ TEST_F(ResolvingTest, SaysThatNoServerCanBeReached) {
   EXPECT_EQ(error_of("both.test"), NameError::unreachable);
 }
 
+TEST_F(ResolvingTest, ForgetsTroubleThatIsOver) {
+  server_.names["failure.test"] = {.code = 2};
+  {
+    sys::FaultPlan plan;
+    plan.fail_share(sys::Call::send, 1, EHOSTUNREACH, 1);
+    const sys::FaultScope scope(plan);
+    EXPECT_EQ(error_of("both.test"), NameError::unreachable);
+  }
+  EXPECT_EQ(error_of("failure.test"), NameError::server_failure);
+}
+
 TEST_F(ResolvingTest, AsksTheNextServerWhenOneFailsOrIsSilent) {
   NameServer first(loop_);
   first.names["both.test"] = {.code = 2};

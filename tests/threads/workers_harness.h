@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <functional>
+#include <list>
 #include <memory>
 #include <string>
 
@@ -16,7 +17,7 @@ namespace spate::testing {
 
 using namespace std::chrono_literals;
 
-// Echoes until the peer ends; owns itself.
+// Echoes until the peer ends. It belongs to its thread, and goes with it at the latest.
 class Echo final : public StreamHandler {
  public:
   static inline std::atomic<int> alive{0};
@@ -29,10 +30,18 @@ class Echo final : public StreamHandler {
     stream_.write(bytes);
     return bytes.size();
   }
-  void on_closed(std::error_code) override { delete this; }
+  void on_closed(std::error_code) override {
+    own().remove_if([this](const auto& one) { return one.get() == this; });
+  }
+  static void make(Stream stream) { own().push_back(std::make_unique<Echo>(std::move(stream))); }
+  ~Echo() { --alive; }
 
  private:
-  ~Echo() { --alive; }
+  static std::list<std::unique_ptr<Echo>>& own() {
+    thread_local std::list<std::unique_ptr<Echo>> sessions;
+    return sessions;
+  }
+
   Stream stream_;
 };
 
@@ -83,6 +92,6 @@ class WorkersTest : public ::testing::TestWithParam<Balance> {
   std::unique_ptr<Loop> loop_ = *Loop::create();
 };
 
-inline const auto kEcho = [](Stream stream, const Address&) { new Echo(std::move(stream)); };
+inline const auto kEcho = [](Stream stream, const Address&) { Echo::make(std::move(stream)); };
 
 }  // namespace spate::testing

@@ -31,7 +31,7 @@ TEST_P(WorkersStopping, HappensOnlyWhenTheyAreTold) {
       Address::loopback_ipv4(0),
       [](Stream stream, const Address&) {
         stream.loop().stop();
-        new Echo(std::move(stream));
+        Echo::make(std::move(stream));
       },
       GetParam());
   std::atomic<int> calls{0};
@@ -134,7 +134,6 @@ TEST_P(WorkersStopping, AnswersTheSameWhenItIsRepeated) {
   EXPECT_FALSE(workers->stop(1ms));
   EXPECT_FALSE(workers->stop(30s));
   EXPECT_EQ(connections(*workers), 0u);
-  Echo::alive = 0;  // Theirs were not told.
 }
 
 thread_local std::list<Stream> kept;

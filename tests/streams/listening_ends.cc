@@ -1,0 +1,293 @@
+// Listener: destroyed, emptied, limited, closed and given away, in its callback and outside.
+#include <gtest/gtest.h>
+
+#include <list>
+#include <memory>
+#include <optional>
+
+#include "streams/listening.h"
+#include "sys/fault.h"
+#include "sys/socket.h"
+#include "tests/support/open_fds.h"
+
+namespace spate::testing {
+namespace {
+
+using namespace std::chrono_literals;
+
+// ---- in the callback
+
+TEST_F(Listening, MayBeDestroyedInsideItsCallbackAfterANestedRun) {
+  std::optional<Listener> listener;
+  int depth = 0;
+  Listener::Made made =
+      Listener::listen(loop_, Address::loopback_ipv4(0), [&](Stream, const Address&) {
+        if (++depth != 2) return;
+        run_turns(loop_, 2);
+        EXPECT_EQ(depth, 4);
+        listener.reset();
+      });
+  ASSERT_TRUE(made);
+  listener.emplace(std::move(*made));
+  listener->pause();
+  std::list<Connecting> attempts;
+  for (int i = 0; i < 4; ++i) attempts.push_back(connect(loop_, listener->address(), keep()));
+  run_until(loop_, [&] { return results_ == 4; });
+  listener->resume();
+  run_turns(loop_, 5);
+  EXPECT_EQ(depth, 4);
+}
+
+TEST_F(Listening, IsNotCalledInANestedRunAfterItWasDestroyed) {
+  const std::size_t descriptors = open_fds().size();
+  std::optional<Listener> listener;
+  Stream kept;
+  int calls = 0;
+  Listener::Made made = Listener::listen(loop_, Address::loopback_ipv4(0),
+                                         [&](Stream stream, const Address&) {
+                                           ++calls;
+                                           kept = std::move(stream);
+                                           listener.reset();
+                                           EXPECT_EQ(open_fds().size(),
+                                                     descriptors + 4);  // Three peers and this end.
+                                           kept = Stream();  // What makes room in a full one.
+                                           run_turns(loop_, 3);
+                                         },
+                                         {.accepts_per_turn = 1, .most_connections = 1});
+  ASSERT_TRUE(made);
+  listener.emplace(std::move(*made));
+  std::list<Connecting> attempts;
+  listener->pause();
+  for (int i = 0; i < 3; ++i) attempts.push_back(connect(loop_, listener->address(), keep()));
+  run_until(loop_, [&] { return results_ == 3; });
+  listener->resume();
+  run_turns(loop_, 5);
+  EXPECT_EQ(calls, 1);
+}
+
+// ---- handles
+
+TEST_F(Listening, IsSafeWhenItIsEmpty) {
+  Listener moved = listen();
+  const Listener to = std::move(moved);
+  Listener fresh;
+  for (Listener* empty : {&fresh, &moved}) {
+    empty->pause();
+    empty->resume();
+    empty->close();
+    EXPECT_EQ(empty->address(), Address());
+    EXPECT_EQ(empty->fd(), -1);
+    EXPECT_FALSE(empty->is_open());
+    EXPECT_EQ(empty->accepted(), 0u);
+    EXPECT_EQ(empty->connections(), 0u);
+    EXPECT_FALSE(empty->last_error());
+    EXPECT_EQ(empty->release().error(), std::errc::bad_file_descriptor);
+  }
+}
+
+TEST_F(Listening, ClosesTheOldSocketWhenAnotherIsMovedThere) {
+  Listener listener = listen();
+  const int fd = listener.fd();
+  Listener other = listen();
+  const int kept = other.fd();
+  listener = std::move(other);
+  EXPECT_FALSE(sys::is_open(fd));
+  EXPECT_EQ(listener.fd(), kept);
+  EXPECT_EQ(other.fd(), -1);
+  Listener& same = listener;
+  listener = std::move(same);
+  EXPECT_EQ(listener.fd(), kept);
+}
+
+// ---- limits
+
+TEST_F(Listening, AcceptsOneInATurnAtLeast) {
+  for (const int few : {0, -1}) {
+    Listener listener = listen({.accepts_per_turn = few});
+    Connecting connecting = connect(loop_, listener.address(), keep());
+    run_until(loop_, [&] { return accepted_.size() == 1; });
+    accepted_.clear();
+  }
+}
+
+TEST_F(Listening, AcceptsNobodyWhenItMayHaveNone) {
+  Listener listener = listen({.most_connections = 0});
+  Connecting connecting = connect(loop_, listener.address(), keep());
+  run_until(loop_, [&] { return connected_.size() == 1; });
+  run_turns(loop_, 5);
+  listener.resume();
+  run_turns(loop_, 5);
+  EXPECT_TRUE(accepted_.empty());
+}
+
+TEST_F(Listening, GoesOnWhenAConnectionIsGivenAway) {
+  Listener listener = listen({.most_connections = 1});
+  std::list<Connecting> attempts;
+  for (int i = 0; i < 2; ++i) attempts.push_back(connect(loop_, listener.address(), keep()));
+  run_until(loop_, [&] { return connected_.size() == 2 && accepted_.size() == 1; });
+  const std::expected<int, std::error_code> fd = accepted_.front().stream.release();
+  ASSERT_TRUE(fd);
+  const sys::Descriptor socket(*fd);
+  EXPECT_EQ(listener.connections(), 0u);
+  run_until(loop_, [&] { return accepted_.size() == 2; });
+  EXPECT_EQ(listener.connections(), 1u);
+}
+
+TEST_F(Listening, AsksForNewcomersNoOftenerThanItMayWhileItHasNoDescriptors) {
+  Listener listener = listen();
+  const auto calls_in_a_while = [&](int error) {
+    sys::FaultPlan plan;
+    plan.fail_share(sys::Call::accept, 1, error, 1);
+    const sys::FaultScope scope(plan);
+    Connecting connecting = connect(loop_, listener.address(), keep());
+    run_until(loop_, [&] { return plan.calls(sys::Call::accept) == 1; });
+    const Nanos began = loop_.now();
+    run_until(loop_, [&] { return loop_.now() - began >= 300ms; });
+    EXPECT_EQ(listener.last_error().value(), error);
+    return plan.calls(sys::Call::accept);
+  };
+  for (const int error : {EMFILE, ENFILE, ENOBUFS, ENOMEM}) {
+    EXPECT_LE(calls_in_a_while(error), 7u);
+    run_until(loop_, [&] { return accepted_.size() == 1; });
+    accepted_.clear();
+  }
+}
+
+TEST_F(Listening, DoesNotRestForWhatConcernsOneNewcomer) {
+  Listener listener = listen();
+  for (const int error : {ECONNABORTED, EPROTO, EPERM, ENETDOWN, EINTR}) {
+    sys::FaultPlan plan;
+    plan.fail_nth(sys::Call::accept, 1, error);
+    const sys::FaultScope scope(plan);
+    Connecting connecting = connect(loop_, listener.address(), keep());
+    run_until(loop_, [&] { return accepted_.size() == 1; });
+    EXPECT_FALSE(listener.last_error());
+    accepted_.clear();
+  }
+}
+
+// ---- the end
+
+TEST_F(Listening, HandsOverWhoWaitsBeforeItIsClosed) {
+  Listener listener = listen({.accepts_per_turn = 1});
+  listener.pause();
+  const Address address = listener.address();
+  std::list<Connecting> attempts;
+  for (int i = 0; i < 10; ++i) attempts.push_back(connect(loop_, address, keep()));
+  run_until(loop_, [&] { return connected_.size() == 10; });
+  listener.close();
+  EXPECT_TRUE(accepted_.empty());  // Nobody is called from inside.
+  EXPECT_TRUE(listener.is_open());
+  listener.close();
+  listener.resume();
+  run_until(loop_, [&] { return !listener.is_open(); });
+  EXPECT_EQ(accepted_.size(), 10u);
+  EXPECT_EQ(listener.accepted(), 10u);
+  EXPECT_EQ(listener.connections(), 10u);
+  for (Stream& stream : connected_) stream.end();
+  for (Peer& peer : accepted_) run_until(loop_, [&] { return peer.log.closed_calls == 1; });
+  EXPECT_EQ(listener.connections(), 0u);
+  EXPECT_EQ(listener.fd(), -1);
+  EXPECT_EQ(loop_.active_count(), 0);
+  expect_refusal(address);
+}
+
+TEST_F(Listening, TakesNoMoreThanItMayHaveWhenItIsClosed) {
+  Listener listener = listen({.most_connections = 3});
+  std::list<Connecting> attempts;
+  for (int i = 0; i < 6; ++i) attempts.push_back(connect(loop_, listener.address(), keep()));
+  run_until(loop_, [&] { return connected_.size() == 6 && accepted_.size() == 3; });
+  accepted_.front().stream.abort();
+  listener.close();
+  run_until(loop_, [&] { return !listener.is_open(); });
+  EXPECT_EQ(listener.connections(), 3u);
+}
+
+TEST_F(Listening, TakesNobodyMoreIfItIsFullWhenItIsClosed) {
+  Listener listener = listen({.most_connections = 2});
+  std::list<Connecting> attempts;
+  for (int i = 0; i < 4; ++i) attempts.push_back(connect(loop_, listener.address(), keep()));
+  run_until(loop_, [&] { return connected_.size() == 4 && accepted_.size() == 2; });
+  listener.close();
+  run_until(loop_, [&] { return !listener.is_open(); });
+  EXPECT_EQ(listener.accepted(), 2u);
+}
+
+TEST_F(Listening, HearsNothingOfASocketThatItHasGivenAway) {
+  Listener first = listen();
+  run_turns(loop_, 1);
+  const std::unique_ptr<Loop> other = *Loop::create();
+  const Listener::Made second =
+      Listener::adopt(*other, *first.release(), [](Stream, const Address&) {});
+  ASSERT_TRUE(second);
+  const Connecting connecting = connect(loop_, second->address(), keep());
+  run_until(loop_, [&] { return connected_.size() == 1; });
+  run_turns(loop_, 3);
+  EXPECT_EQ(loop_.metrics().stale_events, 0u);
+}
+
+// The number may be another thread's by the time at which the kernel is told what has changed.
+TEST_F(Listening, TellsTheKernelNothingAboutASocketThatItHasClosed) {
+  std::optional<Listener> listener(listen());
+  run_turns(loop_, 1);
+  sys::FaultPlan plan;
+  const sys::FaultScope scope(plan);
+  listener->pause();
+  listener.reset();
+  run_turns(loop_, 2);
+  EXPECT_EQ(plan.calls(sys::Call::epoll_ctl), 0u);
+}
+
+TEST_F(Listening, IsClosedAtOnceWhenItsLoopHasGone) {
+  Listener listener = listen();
+  Listener closing = listen();
+  closing.close();
+  accepted_.clear();
+  owned_.reset();
+  EXPECT_TRUE(listener.is_open());
+  for (Listener* one : {&listener, &closing}) {
+    one->pause();
+    one->resume();
+    one->close();
+    EXPECT_FALSE(one->is_open());
+    EXPECT_EQ(one->release().error(), std::errc::bad_file_descriptor);
+  }
+}
+
+TEST_F(Listening, MayBeDestroyedWhileItHandsOverTheLast) {
+  std::optional<Listener> listener;
+  int calls = 0;
+  listener = *Listener::listen(loop_, Address::loopback_ipv4(0), [&](Stream, const Address&) {
+    if (++calls == 2) listener.reset();
+  });
+  listener->pause();
+  std::list<Connecting> attempts;
+  for (int i = 0; i < 4; ++i) attempts.push_back(connect(loop_, listener->address(), keep()));
+  run_until(loop_, [&] { return connected_.size() == 4; });
+  listener->close();
+  run_until(loop_, [&] { return !listener.has_value(); });
+  run_turns(loop_, 3);
+  EXPECT_EQ(calls, 2);
+}
+
+TEST_F(Listening, LosesNobodyWhenItsSocketIsGivenAway) {
+  Listener first = listen();
+  first.pause();
+  const Address address = first.address();
+  std::list<Connecting> attempts;
+  for (int i = 0; i < 5; ++i) attempts.push_back(connect(loop_, address, keep()));
+  run_until(loop_, [&] { return connected_.size() == 5; });
+  const std::expected<int, std::error_code> fd = first.release();
+  ASSERT_TRUE(fd);
+  EXPECT_EQ(first.fd(), -1);
+  EXPECT_EQ(loop_.active_count(), 0);
+  const std::unique_ptr<Loop> other = *Loop::create();
+  int served = 0;
+  const Listener::Made second =
+      Listener::adopt(*other, *fd, [&](Stream, const Address&) { ++served; });
+  ASSERT_TRUE(second);
+  run_until(*other, [&] { return served == 5; });
+}
+
+}  // namespace
+}  // namespace spate::testing
