@@ -178,6 +178,7 @@ void End::echo(const Step& step, const Visit& visit) {
   const std::size_t skip = step.b % 4 == 0 ? step.a % size : 0;
   const std::size_t most = size - skip;
   const std::size_t count = step.b % 3 == 0 ? 1 + step.a % most : most;
+  if (visit.arrived_at + size > visit.end->in->accepted()) return;  // Of a write that was refused.
   const bool might = may_write();
   const std::size_t waiting = stream_->queued();
   const bool done = stream_->write(visit.arrived.subspan(skip, count));
@@ -462,6 +463,7 @@ void End::mark_dead(const char* how) {
 
 void End::destroy() {
   if (!has_handle()) return;
+  catch_up();
   if (!is_over() && stream_->is_open()) gone("thrown away by one that is destroyed");
   is_gone_ = true;
   const std::unique_ptr<Stream> last = std::move(stream_);
