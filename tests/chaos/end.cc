@@ -285,7 +285,7 @@ void check_late(bool is_late, int& turns, const char* promise, const End& end) {
 }  // namespace
 
 bool End::Pace::holds(std::size_t count, Nanos now) const {
-  if (rate.bytes_per_second == 0) return true;
+  if (rate.bytes_per_second == 0 || count <= base) return true;
   const std::size_t burst = rate.burst == 0 ? rate.bytes_per_second / 10 : rate.burst;
   const auto gained = static_cast<double>(rate.bytes_per_second) * 1e-9 *
                       static_cast<double>((now - since).count());

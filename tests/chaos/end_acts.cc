@@ -336,6 +336,7 @@ void End::set_rate(const Step& step) {
   is_rated_ = true;
   // What is gathered in its own callback goes by the new rate.
   reading_ = {limits.read, world.now(), in == nullptr ? 0 : in->shown()};
+  if (in_callback_) reading_ = {};  // More may have been read than was shown.
   writing_ = {limits.write, world.now(), sent()};
 }
 
@@ -344,6 +345,7 @@ void End::set_rate(const Step& step) {
 void End::act_on_time(const Step& step) {
   const Nanos span = span_of(step.a);
   const Limit limit{span, world.now(), world.now(), 0};
+  if (!stream_->is_open()) return;  // What has ended it keeps its time.
   if (step.op == Op::idle_timeout) {
     stream_->set_idle_timeout(span);
     idle_ = limit;
