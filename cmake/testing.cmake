@@ -1,3 +1,25 @@
+option(SPATE_TESTS_SHARED "Link the tests to a shared library (tools/mutants.py)" OFF)
+
+# spate_testing: the library once more, with the fault seam, which the library proper does not have.
+function(spate_add_testing_library)
+  spate_sources(library_sources)
+  file(GLOB_RECURSE testing_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/*.cc)
+  list(FILTER testing_sources INCLUDE REGEX "/src/(.*/)?testing/")
+  list(FILTER testing_sources EXCLUDE REGEX "_test\\.cc$")
+  set(kind STATIC)
+  if(SPATE_TESTS_SHARED)
+    set(kind SHARED)
+  endif()
+  add_library(spate_testing ${kind} ${library_sources} ${testing_sources})
+  spate_configure(spate_testing)
+  if(SPATE_TESTS_SHARED)  # What the library proper hides, the tests of its parts need.
+    target_compile_options(spate_testing PRIVATE
+      -fvisibility=default -fno-visibility-inlines-hidden)
+  endif()
+  set_target_properties(spate_testing PROPERTIES POSITION_INDEPENDENT_CODE ON)
+  target_compile_definitions(spate_testing PUBLIC SPATE_FAULTS=1)
+endfunction()
+
 # spate_add_test(<name> LABEL <label> SOURCES <file>...): one GoogleTest executable, each of whose
 # tests is a test of ctest, named <label>.<Suite>.<Test>.
 function(spate_add_test name)

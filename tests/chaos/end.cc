@@ -102,11 +102,23 @@ void End::note_descriptors_missed(std::size_t shown) {
   }
 }
 
-// Nobody is told of the end of a Stream that was never started.
+// Nobody is told of the end of a Stream that was never started, or that its owner has let go.
 void End::catch_up() {
+  note_lingering();
   if (is_over() || is_started_ || !has_handle() || stream_->is_open()) return;
   mark_dead("closed before it was started");
   may_show_end = true;
+}
+
+// One that nobody holds is given up at its deadline, and ten seconds after the last byte that
+// moved. Whether one moves for the library is certain only when everybody reads all there is.
+void End::note_lingering() {
+  constexpr Nanos kLinger{9'990'000'000};
+  if (out == nullptr || out->left_alone_at == Nanos{0} || out->is_lossy()) return;
+  const Nanos now = world.time();
+  const Nanos since = world.is_friendly() ? out->last_progress : out->left_alone_at;
+  if (now - since >= kLinger) out->lose("nobody took it for ten seconds");
+  if (deadline_.is_over(now)) out->lose("its deadline");
 }
 
 void End::on_end(const Handler& handler) {
@@ -251,6 +263,7 @@ bool End::keeps_loop_alive() const {
 }
 
 void End::look() {
+  note_lingering();
   if (is_over()) return;
   if (stream_->is_full() && is_started_) owes_drained_ = true;
   const std::size_t queued = stream_->queued();
@@ -272,7 +285,7 @@ void check_late(bool is_late, int& turns, const char* promise, const End& end) {
 }  // namespace
 
 bool End::Pace::holds(std::size_t count, Nanos now) const {
-  if (rate.bytes_per_second == 0) return true;
+  if (rate.bytes_per_second == 0 || count <= base) return true;
   const std::size_t burst = rate.burst == 0 ? rate.bytes_per_second / 10 : rate.burst;
   const auto gained = static_cast<double>(rate.bytes_per_second) * 1e-9 *
                       static_cast<double>((now - since).count());

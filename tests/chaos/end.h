@@ -92,6 +92,7 @@ class End final : public Party {
   void on_descriptors(const Handler& handler, std::span<const int> fds, bool some_lost);
   void on_drained(const Handler& handler);
   void on_closed(const Handler& handler, std::error_code error);
+  void note_lingering();
   void note_descriptors_missed(std::size_t shown);
   bool has_lingered(Nanos now) const;
   bool has_unheard_bytes() const;

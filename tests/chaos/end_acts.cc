@@ -178,6 +178,7 @@ void End::echo(const Step& step, const Visit& visit) {
   const std::size_t skip = step.b % 4 == 0 ? step.a % size : 0;
   const std::size_t most = size - skip;
   const std::size_t count = step.b % 3 == 0 ? 1 + step.a % most : most;
+  if (visit.arrived_at + size > visit.end->in->accepted()) return;  // Of a write that was refused.
   const bool might = may_write();
   const std::size_t waiting = stream_->queued();
   const bool done = stream_->write(visit.arrived.subspan(skip, count));
@@ -335,6 +336,7 @@ void End::set_rate(const Step& step) {
   is_rated_ = true;
   // What is gathered in its own callback goes by the new rate.
   reading_ = {limits.read, world.now(), in == nullptr ? 0 : in->shown()};
+  if (in_callback_) reading_ = {};  // More may have been read than was shown.
   writing_ = {limits.write, world.now(), sent()};
 }
 
@@ -343,6 +345,7 @@ void End::set_rate(const Step& step) {
 void End::act_on_time(const Step& step) {
   const Nanos span = span_of(step.a);
   const Limit limit{span, world.now(), world.now(), 0};
+  if (!stream_->is_open()) return;  // What has ended it keeps its time.
   if (step.op == Op::idle_timeout) {
     stream_->set_idle_timeout(span);
     idle_ = limit;
@@ -462,6 +465,7 @@ void End::mark_dead(const char* how) {
 
 void End::destroy() {
   if (!has_handle()) return;
+  catch_up();
   if (!is_over() && stream_->is_open()) gone("thrown away by one that is destroyed");
   is_gone_ = true;
   const std::unique_ptr<Stream> last = std::move(stream_);

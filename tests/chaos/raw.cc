@@ -91,7 +91,8 @@ bool Raw::read(std::size_t most) {
   world.tell("[peer %u reads %zu bytes from %zu]", number, bytes.size(), at);
   in->verify(at, bytes, who.c_str());
   in->show(at + bytes.size(), world.has_loop() ? world.now() : Nanos{0});
-  if (mode_ == Mode::echoes && out != nullptr && !has_ended_ && out->accepted() < 500'000) {
+  if (mode_ == Mode::echoes && in->shown() <= in->accepted() && out != nullptr && !has_ended_ &&
+      out->accepted() < 500'000) {
     const ssize_t sent = ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent < 0 && errno != EAGAIN && errno != EINTR) on_error(errno);
     if (sent > 0) out->accept_from(*in, at, static_cast<std::size_t>(sent));

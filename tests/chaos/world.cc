@@ -175,20 +175,8 @@ void World::after_turn() {
     ends_[i]->check_time(now());
     must_live = must_live || ends_[i]->keeps_loop_alive();
   }
-  note_linger();
   check(!must_live || loop_->active_count() > 0 || loop_->pending_count() > 0 || is_stormy(),
         "streams_keep_alive", "a stream waits for bytes, and nothing keeps run() from returning");
-}
-
-// One that nobody holds is given up ten seconds after the last byte that moved. Whether one moves
-// for the library is certain only when everybody reads all there is.
-void World::note_linger() {
-  constexpr Nanos kLinger{9'990'000'000};
-  for (const auto& end : ends_) {
-    if (end->out == nullptr || !end->may_show_error || end->out->is_lossy()) continue;
-    const Nanos since = is_friendly_ ? end->out->last_progress : end->out->left_alone_at;
-    if (now() - since >= kLinger) end->out->lose("nobody took it for ten seconds");
-  }
 }
 
 void World::run_nested(const Step& step) {

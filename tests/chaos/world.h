@@ -60,6 +60,9 @@ class World {
   Loop& loop() { return *loop_; }
   bool has_loop() const { return loop_ != nullptr; }
   Nanos now() const { return loop_->now(); }
+  // The clock's own, which the loop may not have seen yet.
+  Nanos time() { return clock_.monotonic(); }
+  bool is_friendly() const { return is_friendly_; }
   bool is_fair() const { return weather_ == Weather::fair; }
   // Calls fail: everything may end, for no fault of the parties.
   bool is_stormy() const { return weather_ == Weather::stormy; }
@@ -123,7 +126,6 @@ class World {
   void use_timer(const Step& step);
   void on_timer(Timer& timer);
   void use_group(const Step& step);
-  void note_linger();
   void install_weather(const Program& program);
 
   void finish();
