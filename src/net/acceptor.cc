@@ -170,9 +170,9 @@ bool Acceptor::hand_over(sys::Descriptor socket, const Address& peer) {
   socket.release();
   accepted_ones_->enter();
   ++accepted_;
+  if (is_full()) update();  // A run inside the callback must not accept more.
   call_user("Listener", [&] { on_accept_(Connection::stream_of(connection), peer); });
-  if (is_done() || !net_.is_alive()) return false;
-  if (is_full()) return update(), false;
+  if (is_done() || !net_.is_alive() || is_full()) return false;
   return is_closing_ || !paused_;
 }
 

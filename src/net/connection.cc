@@ -69,10 +69,11 @@ void Connection::drop_extra() {
 
 void Connection::start(StreamHandler& handler) {
   set_handler(&handler);
+  if (!has(kStarted)) read_again();
   set(kStarted);
   if (is_open()) {
     offer_again();
-    read_again();
+    note_deadline();
     update_wish();
   } else {
     settle_later();  // It is told that it is too late.
@@ -154,7 +155,7 @@ void Connection::abandon() {
 }
 
 void Connection::set_idle_timeout(Nanos timeout) {
-  const auto span = static_cast<std::uint64_t>(std::max(timeout, Nanos{0}).count());
+  const auto span = static_cast<std::uint64_t>(timeout < Nanos{0} ? 1 : timeout.count());
   const std::uint64_t rounded_up = (span + kNanosPerTick - 1) / kNanosPerTick;
   idle_ticks_ = static_cast<std::uint32_t>(std::min<std::uint64_t>(rounded_up, INT32_MAX));
   if (!is_open() || has(kDiscarding)) return;
@@ -221,7 +222,9 @@ std::expected<int, std::error_code> Connection::release() {
 
 // ---- ending
 
+// Not after a failure: what was cut short must not look whole.
 void Connection::shut_down() {
+  if (has(kBroken)) return;
   transport_->shut_down(*this);
   set(kEnded);
   if (is_done()) settle_later();
@@ -421,7 +424,7 @@ void Connection::note_deadline() {
 
 // Not before it was; so a deadline that is counted from it is not early.
 std::int64_t Connection::last_active() const {
-  const std::int64_t now = net().loop().now().count() / kNanosPerTick;
+  const std::int64_t now = net().loop().now().count() >> kTickBits;
   const std::uint32_t ago = static_cast<std::uint32_t>(now) - last_active_ticks_;
   return (now - ago + 1) * kNanosPerTick;
 }
@@ -477,11 +480,11 @@ Throttle* Connection::make_throttle() {
 
 // Under the new limits, both directions are tried at once.
 void Connection::on_throttle_changed() {
+  if (has(kReadRests)) read_again();
   set(kReadRests, false);
   set(kSendRests, false);
   if (!throttle()->has_limits()) extra_->throttle.reset();
   drop_extra();
-  read_again();
   update_wish();
 }
 

@@ -115,7 +115,8 @@ class Connection {
   };
 
   static constexpr std::uint32_t kAllFlags = (1 << 24) - 1;
-  static constexpr std::int64_t kNanosPerTick = 1 << 20;  // Divided by at no cost.
+  static constexpr int kTickBits = 20;
+  static constexpr std::int64_t kNanosPerTick = 1 << kTickBits;
 
   // What only a busy connection needs.
   struct Extra {

@@ -109,7 +109,7 @@ inline Net& Connection::net() const { return transport_->net(); }
 inline bool Connection::is_open() const { return !has(kClosed) && net().is_alive(); }
 
 inline void Connection::touch() {
-  last_active_ticks_ = static_cast<std::uint32_t>(net().loop().now().count() / kNanosPerTick);
+  last_active_ticks_ = static_cast<std::uint32_t>(net().loop().now().count() >> kTickBits);
 }
 
 inline void Connection::begin_call(Bytes arrived) {

@@ -33,13 +33,17 @@ TEST_P(Deadlines, OfAnyLengthMayBeAskedFor) {
   }
 }
 
-TEST_P(Deadlines, ThatAreNegativeAreNoneOrOverAtOnce) {
-  left_.set_idle_timeout(-1s);
-  pass(24h);
-  EXPECT_EQ(left_log_.log, "");
+TEST_P(Deadlines, ThatAreNegativeAreOverAtOnce) {
   EXPECT_TRUE(left_.set_deadline(Nanos::min()));
   turn_until([&] { return left_log_.closed_calls == 1; });
   EXPECT_EQ(left_log_.error, Error::deadline);
+  Stream::Pair pair = make_pair(loop_, GetParam());
+  Recorder log;
+  pair->first.start(log);
+  pair->first.set_idle_timeout(-1s);
+  pass(kTicks);
+  turn_until([&] { return log.closed_calls == 1; });
+  EXPECT_EQ(log.error, Error::idle_timeout);
 }
 
 TEST_P(Deadlines, ZeroTakesOneBack) {
@@ -61,6 +65,17 @@ TEST_P(Deadlines, MayBeSetBeforeTheStart) {
   pass(1ns);
   turn_until([&] { return log.closed_calls == 1; });
   EXPECT_EQ(log.error, Error::read_timeout);
+}
+
+TEST_P(Deadlines, OfReadingAreNotPutOffByAnotherHandler) {
+  EXPECT_TRUE(left_.set_read_timeout(5s));
+  for (int i = 0; i < 3; ++i) {
+    pass(2s);
+    left_.start(left_log_);
+    EXPECT_TRUE(left_.set_rate_limits({}));
+  }
+  turn_until([&] { return left_log_.closed_calls == 1; });
+  EXPECT_EQ(left_log_.error, Error::read_timeout);
 }
 
 // ---- never early

@@ -151,6 +151,16 @@ TEST_P(Handles, ThatAreBrokenAndDestroyedNeverLookWhole) {
   EXPECT_EQ(left_log_.error, std::errc::connection_reset);
 }
 
+TEST_P(Handles, ThatAreBrokenAndEndedNeverLookWhole) {
+  if (GetParam() == Kind::local) GTEST_SKIP() << "knows a reset only when input was left unread";
+  ASSERT_TRUE(right_.set_limits({.low = 0, .high = 0, .most = 0}));
+  EXPECT_FALSE(right_.write("x"));
+  right_.end();
+  run_until(loop_, [&] { return left_log_.closed_calls == 1; });
+  EXPECT_EQ(left_log_.log, "closed ");
+  EXPECT_EQ(left_log_.error, std::errc::connection_reset);
+}
+
 TEST_P(Handles, HearNothingButTheEndAfterClose) {
   left_.pause();
   ASSERT_TRUE(right_.set_limits({.low = 0, .high = 10}));

@@ -4,6 +4,7 @@
 #include <list>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "streams/listening.h"
 #include "sys/fault.h"
@@ -118,6 +119,25 @@ TEST_F(Listening, AcceptsNobodyWhenItMayHaveNone) {
   listener.resume();
   run_turns(loop_, 5);
   EXPECT_TRUE(accepted_.empty());
+}
+
+TEST_F(Listening, AcceptsNoMoreThanItMayInARunInsideTheCallback) {
+  std::vector<Stream> taken;
+  std::optional<Listener> listener;
+  Listener::Made made = Listener::listen(loop_, Address::loopback_ipv4(0),
+                                         [&](Stream stream, const Address&) {
+                                           taken.push_back(std::move(stream));
+                                           run_turns(loop_, 5);
+                                           EXPECT_EQ(listener->connections(), 1u);
+                                         },
+                                         {.most_connections = 1});
+  ASSERT_TRUE(made);
+  listener = std::move(*made);
+  std::list<Connecting> attempts;
+  for (int i = 0; i < 3; ++i) attempts.push_back(connect(loop_, listener->address(), keep()));
+  run_until(loop_, [&] { return connected_.size() == 3 && taken.size() == 1; });
+  run_turns(loop_, 5);
+  EXPECT_EQ(taken.size(), 1u);
 }
 
 TEST_F(Listening, GoesOnWhenAConnectionIsGivenAway) {

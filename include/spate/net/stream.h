@@ -9,12 +9,16 @@
 // Callbacks: a StreamHandler's functions, called by the loop and never from inside a call to the
 // Stream. In all of them everything is allowed, destroying the Stream and the handler included.
 //
-// Reading: bytes arrive in memory of the loop's; the handler says how many of them it has used, and
-// what it leaves comes again with what follows. An idle Stream owns no buffer.
+// Reading: bytes arrive in memory of the loop's, lent to the callback until it returns, whatever it
+// does meanwhile; the handler says how many of them it has used, and what it leaves comes again
+// with what follows. An idle Stream owns no buffer.
 // Writing: at once if nothing is queued; what the kernel does not take is queued. What is written
 // inside the Stream's own callback is gathered and sent when the callback returns.
 // Back-pressure: is_full() and on_drained() tell who produces; a server that answers what it reads
-// lets the Stream pause its own reading while its queue is full (QueueLimits::pause_reading).
+// lets the Stream pause its own reading while its queue is full (QueueLimits::pause_reading), and
+// stops answering at is_full(): what it leaves comes again when the queue has drained.
+// Running the loop inside a callback: what was written so far is sent first, and what is queued
+// goes on being sent; this Stream calls nothing more until the callback has returned.
 // Endings: docs/special-problems.md has the table.
 #pragma once
 
@@ -46,15 +50,18 @@ SPATE_EXPORT void close_descriptors(std::span<const int> descriptors);
 class SPATE_EXPORT StreamHandler {
  public:
   // Bytes from the peer, one at least. Returns how many were used, from the front; the others are
-  // kept and come again once there are more. The view ends with the call.
+  // kept and come again, in one piece with what follows: once there are more, after start() or
+  // resume(), and, if is_full() when they were left, after on_drained(). The view ends with the
+  // call. If release() was called inside, all that was shown is the caller's.
   virtual std::size_t on_data(Bytes bytes) = 0;
   // The peer sends no more. Unless the Stream was told to stay half open, it ends its own side,
-  // too, once what is queued has been sent. What on_data() has not used is gone.
+  // too, once what is queued has been sent. Not called before what was left at a full queue has
+  // come again; what on_data() has not used then is gone.
   virtual void on_end() {}
   // Descriptors from the peer (Stream::send_descriptors()), just before the bytes that they came
   // with; the system may put bytes that were sent earlier in front of those, never later ones. They
   // are the handler's from now on: unless this is overridden, they are closed. With `some_lost`,
-  // the process had no room for all of them. Not to run the loop inside.
+  // the process had no room for all of them.
   virtual void on_descriptors(std::span<const int> descriptors, [[maybe_unused]] bool some_lost) {
     close_descriptors(descriptors);
   }
@@ -85,8 +92,9 @@ struct QueueLimits {
   // with Error::unread_full: a message has no end, or nobody takes it.
   std::size_t most_unread = 16 * 1024 * 1024;
   WhenFull when_full = WhenFull::close;
-  // While more than `high` bytes are queued, down to `low`, nothing is read: so a peer that sends
-  // and does not read cannot fill our memory with answers. Not for both ends of one connection:
+  // While more than `high` bytes are queued, down to `low`, nothing is read and on_data() is not
+  // called: so a peer that sends and does not read cannot fill our memory with answers, if
+  // on_data() stops at is_full() among many requests. Not for both ends of one connection:
   // each would wait for the other to read first.
   bool pause_reading = false;
 };
@@ -151,7 +159,8 @@ class SPATE_EXPORT Stream {
   std::size_t queued() const;
   // More than `high` has been queued, and `low` is not reached again: better wait for on_drained().
   bool is_full() const;
-  // False when memory runs out; the limits are what they were.
+  // At once: reading may go on, or on_drained() be owed. False when memory runs out; the limits are
+  // what they were.
   bool set_limits(const QueueLimits& limits);
 
   // ---- reading
@@ -186,10 +195,12 @@ class SPATE_EXPORT Stream {
   // Whether the peer's end leaves our side open until end() is called. False at first.
   void set_half_open(bool on);
 
-  // ---- deadlines: zero is none
+  // ---- deadlines: zero is none; a negative one is over at once, and any length may be asked for.
+  // Nobody is judged before a look at what is ready. A rest for a rate's sake is not idleness.
 
-  // Closed with Error::deadline after so long, whatever moves: for a log-in, a request, a hand
-  // shake. Counted from the call; each call replaces the one before. False when memory runs out.
+  // Closed with Error::deadline after so long, whatever moves: for a log-in, a request, a
+  // handshake. Counted from the call; each call replaces the one before. Holds after close() and
+  // after destruction, too. False when memory runs out.
   bool set_deadline(Nanos timeout);
 
   // Closed with Error::idle_timeout when no byte has moved either way for so long; not before, and
@@ -219,8 +230,8 @@ class SPATE_EXPORT Stream {
   // Bytes; 0 leaves one as it is. The kernel doubles and bounds them.
   std::error_code set_kernel_buffers(std::size_t send, std::size_t receive);
   // Gives the descriptor away, to another loop for instance. Only while nothing is queued and
-  // nothing is left unread. Errors: EBUSY otherwise, EBADF if closed,
-  // EOPNOTSUPP in memory.
+  // nothing is left unread; what this callback has written is sent first. Errors: EBUSY otherwise,
+  // EBADF if closed, EOPNOTSUPP in memory, and what on_closed() will be told if sending has failed.
   std::expected<int, std::error_code> release();
 
  private:
