@@ -123,7 +123,7 @@ class End final : public Party {
   void gone(const char* how);
   void mark_dead(const char* how);
   std::size_t room() const;
-  std::size_t sent() const { return out == nullptr ? 0 : out->accepted() - stream_->queued(); }
+  std::size_t sent() const;
   void in_is_at_risk(const char* why);
   void overflow();
 

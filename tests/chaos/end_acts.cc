@@ -69,6 +69,12 @@ std::size_t End::room() const {
   return out == nullptr || out->accepted() >= kMostOfAChannel ? 0 : kMostOfAChannel;
 }
 
+// A file that is too short has bytes in the queue that were never accepted.
+std::size_t End::sent() const {
+  const std::size_t waiting = stream_->queued();
+  return out == nullptr || out->accepted() < waiting ? 0 : out->accepted() - waiting;
+}
+
 void End::act(const Step& step, const Visit& visit) {
   if (!has_handle()) return;
   idle_.latest = world.now();

@@ -66,7 +66,7 @@ bool World::settle(Nanos patience) {
       continue;
     }
     if (++still < kStillTurns) continue;
-    if (has_bytes_on_the_way() && naps < 100) {  // The kernel takes its time with TCP.
+    if (naps < most_naps(wait)) {
       ::poll(nullptr, 0, ++naps / 10);
       still = 0;
       continue;
@@ -86,6 +86,15 @@ std::size_t World::total_queued() const {
   return total;
 }
 
+// How often to wait for the kernel, which takes its time with TCP: until the other side has
+// acknowledged something it may hold back what was sent. Not for long, where only the clock helps.
+int World::most_naps(Nanos wait) const {
+  constexpr int kFew = 12;
+  constexpr int kMany = 100;
+  if (has_bytes_on_the_way()) return wait < std::chrono::seconds{1} ? kFew : kMany;
+  return is_parting_ && has_tcp_untold() ? kFew : 0;
+}
+
 bool World::has_bytes_on_the_way() const {
   for (const auto& channel : channels_) {
     if (channel->kind() == Kind::tcp && !channel->is_lossy() && !channel->is_whole()) return true;
@@ -93,7 +102,7 @@ bool World::has_bytes_on_the_way() const {
   for (const auto& end : ends_) {
     if (end->kind == Kind::tcp && end->has_handle() && end->stream().queued() > 0) return true;
   }
-  return is_parting_ && has_tcp_untold();
+  return false;
 }
 
 bool World::has_tcp_untold() const {

@@ -134,6 +134,7 @@ class World {
   void make_friendly_again();
   std::size_t total_queued() const;
   bool has_bytes_on_the_way() const;
+  int most_naps(Nanos wait) const;
   bool has_tcp_untold() const;
   void part();
   void check_empty();
