@@ -135,5 +135,62 @@ TEST(ThrottleTest, TakesExtremeRates) {
   EXPECT_EQ(fast.allowance(Throttle::kRead, kStart), 64u * 1024);
 }
 
+TEST(ThrottleTest, WhoseLimitsChangeGivesBackWhatItHasNotUsed) {
+  RateGroup group({.read = {.bytes_per_second = 1'000, .burst = 800}, .write = {}});
+  Throttle changes;
+  Throttle stays;
+  changes.join(&group);
+  stays.join(&group);
+  for (int i = 0; i < 100; ++i) {
+    EXPECT_EQ(changes.allowance(Throttle::kRead, kStart), 100u);
+    changes.set_limits({});
+  }
+  EXPECT_EQ(use_all(stays, kStart, kStart + 1), 800u);
+}
+
+TEST(ThrottleTest, WhoJoinsUsesNothingThatTheGroupHasNotGiven) {
+  RateGroup group({.read = {.bytes_per_second = 1'000, .burst = 80}, .write = {}});
+  Throttle throttle;
+  throttle.set_limits({.read = {.bytes_per_second = 10'000, .burst = 800}, .write = {}});
+  EXPECT_EQ(throttle.allowance(Throttle::kRead, kStart), 100u);
+  throttle.join(&group);
+  EXPECT_EQ(use_all(throttle, kStart, kStart + 1), 80u);
+}
+
+TEST(ThrottleTest, TakesASmallPortionIfOneOfTwoIsSmall) {
+  RateGroup group({.read = {.bytes_per_second = 100'000, .burst = 80'000}, .write = {}});
+  Throttle throttle;
+  throttle.set_limits({.read = {.bytes_per_second = 1'000, .burst = 800}, .write = {}});
+  throttle.join(&group);
+  EXPECT_EQ(throttle.allowance(Throttle::kRead, kStart), 100u);
+}
+
+TEST(ThrottleTest, DoesNotWaitAsLongAsItsGroupsOldLimitsAsked) {
+  RateGroup group({.read = {.bytes_per_second = 1, .burst = 8}, .write = {}});
+  Throttle throttle;
+  throttle.join(&group);
+  EXPECT_EQ(use_all(throttle, kStart, kStart + 1), 8u);
+  EXPECT_GE(throttle.opens_at(Throttle::kRead), kStart + kSecond);
+  group.set_limits({.read = {.bytes_per_second = 1'000'000, .burst = 8'000}, .write = {}});
+  EXPECT_GT(use_all(throttle, kStart, kStart + kSecond / 100), 8'000u);
+}
+
+TEST(ThrottleTest, WhoMovesFromGroupToGroupLeavesNothingOfItsOwnBehind) {
+  RateGroup first({.read = {.bytes_per_second = 1'000, .burst = 800}, .write = {}});
+  RateGroup second({});
+  Throttle members[3];
+  for (Throttle& member : members) member.join(&first);
+  members[1].join(&second);
+  members[1].join(nullptr);
+  EXPECT_EQ(first.members(), 2u);
+  EXPECT_EQ(second.members(), 0u);
+  // Each of those who stayed is still known to the group: it takes back what they hold.
+  EXPECT_EQ(members[0].allowance(Throttle::kRead, kStart), 100u);
+  EXPECT_EQ(members[2].allowance(Throttle::kRead, kStart), 100u);
+  first.set_limits({.read = {.bytes_per_second = 1'000, .burst = 80}, .write = {}});
+  EXPECT_EQ(members[0].allowance(Throttle::kRead, kStart), 10u);
+  EXPECT_EQ(members[2].allowance(Throttle::kRead, kStart), 10u);
+}
+
 }  // namespace
 }  // namespace spate

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <memory>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -104,6 +105,70 @@ TEST_P(Deadlines, IdleTimeoutsAreNotEarlyWhereverInAMillisecondTheyBegin) {
   }
 }
 
+// Each is known in a heap, from whose middle others are taken.
+TEST_P(Deadlines, OfManyAreMetToTheMillisecondThoughOthersAreTakenBack) {
+  if (!is_in_memory()) GTEST_SKIP() << "the heap does not know of what kind they are";
+  struct Peer {
+    Stream stream;
+    Stream other;
+    Recorder log;
+    int due = 0;  // In milliseconds.
+  };
+  constexpr int kLatest = 500;
+  std::mt19937 random(3);
+  std::vector<std::unique_ptr<Peer>> peers;
+  for (int i = 0; i < 400; ++i) {
+    Stream::Pair pair = Stream::memory_pair(loop_);
+    auto& peer = *peers.emplace_back(std::make_unique<Peer>());
+    peer.stream = std::move(pair->first);
+    peer.other = std::move(pair->second);
+    peer.stream.start(peer.log);
+    peer.due = static_cast<int>(random() % kLatest);
+    EXPECT_TRUE(peer.stream.set_deadline(peer.due * 1ms + 1ns));
+  }
+  for (int i = 0; i < 250; ++i) {
+    Peer& peer = *peers[random() % peers.size()];
+    if (i % 5 != 0) peer.stream.abort();
+    peer.due = static_cast<int>(static_cast<unsigned>(peer.due) * (random() % 100) / 100);
+    EXPECT_TRUE(peer.stream.set_deadline(peer.due * 1ms + 1ns));
+  }
+  std::erase_if(peers, [](const auto& peer) { return !peer->stream.is_open(); });
+  ASSERT_GT(peers.size(), 100u);
+  for (int now = 0; now <= kLatest; ++now) {
+    for (const auto& peer : peers) ASSERT_EQ(peer->log.closed_calls, peer->due < now ? 1 : 0);
+    clock_.advance(1ms);
+    run_turns(loop_, 3);
+  }
+}
+
+TEST_P(Deadlines, CountFromWhenTheyAreSet) {
+  right_.pause();
+  EXPECT_TRUE(left_.write(pattern(8'000'000)));
+  turns();
+  pass(1h);
+  right_.set_idle_timeout(10s);
+  EXPECT_TRUE(left_.set_write_timeout(10s));
+  pass(10s - 1ns);
+  EXPECT_EQ(left_log_.log + right_log_.log, "");
+  pass(kTicks);
+  turn_until([&] { return left_log_.closed_calls == 1 && right_log_.closed_calls == 1; });
+  EXPECT_EQ(left_log_.error, Error::write_timeout);
+  EXPECT_EQ(right_log_.error, Error::idle_timeout);
+}
+
+TEST_P(Deadlines, ThatComeInsideACallbackAreMetAfterIt) {
+  EXPECT_TRUE(left_.set_deadline(5s));
+  left_log_.use = [this](Bytes bytes) {
+    pass(6s);
+    EXPECT_EQ(left_log_.log, "");
+    return bytes.size();
+  };
+  EXPECT_TRUE(right_.write("x"));
+  turn_until([&] { return left_log_.closed_calls == 1; });
+  EXPECT_EQ(left_log_.received, "x");
+  EXPECT_EQ(left_log_.error, Error::deadline);
+}
+
 // ---- who is idle
 
 TEST_P(Deadlines, AServerThatOnlySendsIsNotIdle) {
@@ -151,6 +216,21 @@ TEST_P(Deadlines, WhatCanBeSentIsSentBeforeAnybodyIsJudged) {
   EXPECT_EQ(left_log_.closed_calls, 0);
 }
 
+TEST_P(Deadlines, ThePatienceWithThePeerBeginsWithTheClose) {
+  right_.pause();
+  const std::string sent = pattern(8'000'000);
+  EXPECT_TRUE(left_.write(sent));
+  turns();
+  pass(1h);
+  left_.close();
+  pass(5s);
+  EXPECT_EQ(left_log_.log, "");
+  right_.resume();
+  turn_until([&] { return left_log_.closed_calls == 1; });
+  EXPECT_FALSE(left_log_.error);
+  EXPECT_TRUE(right_log_.received == sent);
+}
+
 // ---- what is closed still has its deadline
 
 TEST_P(Deadlines, HoldAfterCloseHoweverSlowlyThePeerReads) {
@@ -170,6 +250,17 @@ TEST_P(Deadlines, HoldAfterCloseHoweverSlowlyThePeerReads) {
   }
   EXPECT_LE(seconds, 65);
   EXPECT_EQ(left_log_.error, Error::deadline);
+}
+
+TEST_P(Deadlines, WhoOwesNothingDoesNotWaitForThePeerAfterClose) {
+  right_.set_half_open(true);
+  left_log_.use = [this](Bytes bytes) {
+    left_.close();
+    return bytes.size();
+  };
+  EXPECT_TRUE(right_.write("go"));
+  turn_until([&] { return left_log_.closed_calls == 1; });
+  EXPECT_FALSE(left_log_.error);
 }
 
 TEST_P(Deadlines, WriteTimeoutsHoldAfterClose) {
@@ -230,6 +321,17 @@ TEST_P(Deadlines, ADestroyedStreamUnderARateLosesNothing) {
   for (int i = 0; i < 100 && right_log_.closed_calls == 0; ++i) pass(1s);
   EXPECT_FALSE(right_log_.error);
   EXPECT_TRUE(right_log_.received == sent);
+}
+
+TEST_P(Deadlines, WhatAClosingStreamThrowsAwayIsUnderNoRate) {
+  ASSERT_TRUE(left_.set_rate_limits({.read = {.bytes_per_second = 10, .burst = 80}, .write = {}}));
+  right_.set_half_open(true);
+  EXPECT_TRUE(left_.write("bye"));
+  left_.close();
+  EXPECT_TRUE(right_.write(pattern(8'000'000)));
+  right_.end();
+  turn_until([&] { return left_log_.closed_calls == 1 && right_log_.closed_calls == 1; });
+  EXPECT_FALSE(left_log_.error || right_log_.error);
 }
 
 // The scripted clock begins a second after the machine has.

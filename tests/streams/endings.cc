@@ -9,6 +9,7 @@
 
 #include <chrono>
 #include <cstdio>
+#include <memory>
 #include <string>
 
 #include "spate/error.h"
@@ -16,6 +17,7 @@
 #include "spate/net/listener.h"
 #include "streams/harness.h"
 #include "support/open_fds.h"
+#include "sys/fault.h"
 
 namespace spate::testing {
 namespace {
@@ -251,6 +253,104 @@ TEST_P(Endings, TheLoopIsDestroyedWhileWeLinger) {
   owned_.reset();
   expect_to_be_cut_short(peer);
   EXPECT_LT(open_fds().size(), before.size());
+}
+
+// ---- sending fails, and what the peer has sent before is still there
+
+class EndingsOfSending : public StreamTest {
+ protected:
+  // From here on.
+  void fail_to_send() {
+    plan_.fail_nth(sys::Call::send, 1, EPIPE, UINT64_MAX / 2);
+    scope_ = std::make_unique<sys::FaultScope>(plan_);
+  }
+  void run_until_right_is_closed() {
+    run_until(loop_, [&] { return right_log_.closed_calls == 1; });
+  }
+
+  sys::FaultPlan plan_;
+  std::unique_ptr<sys::FaultScope> scope_;
+};
+
+INSTANTIATE_TEST_SUITE_P(Kinds, EndingsOfSending, ::testing::Values(Kind::local, Kind::tcp),
+                         name_of);
+
+TEST_P(EndingsOfSending, WhatCameBeforeIsReadFirst) {
+  const std::string sent = pattern(30'000);
+  EXPECT_TRUE(left_.write(sent));
+  fail_to_send();
+  EXPECT_TRUE(right_.write("x"));
+  EXPECT_FALSE(right_.is_writable());
+  run_until_right_is_closed();
+  EXPECT_TRUE(right_log_.received == sent);
+  EXPECT_EQ(right_log_.error, std::errc::broken_pipe);
+}
+
+TEST_P(EndingsOfSending, ItIsToldAfterTheCallbackInWhichItFailed) {
+  right_log_.use = [this](Bytes bytes) {
+    EXPECT_TRUE(right_.write("x"));
+    return bytes.size();
+  };
+  EXPECT_TRUE(left_.write("hello"));
+  fail_to_send();
+  run_until_right_is_closed();
+  EXPECT_EQ(right_log_.received, "hello");
+  EXPECT_EQ(right_log_.log, "closed ");
+}
+
+TEST_P(EndingsOfSending, ThePeersEndBehindItMakesNoGoodOrder) {
+  EXPECT_TRUE(left_.write("last words"));
+  left_.end();
+  fail_to_send();
+  EXPECT_TRUE(right_.write("x"));
+  run_until_right_is_closed();
+  EXPECT_EQ(right_log_.received, "last words");
+  EXPECT_EQ(right_log_.log, "closed ");
+  EXPECT_EQ(right_log_.error, std::errc::broken_pipe);
+}
+
+TEST_P(EndingsOfSending, TheFirstErrorIsTheOneThatIsTold) {
+  fail_to_send();
+  EXPECT_TRUE(right_.write("x"));
+  scope_.reset();
+  sys::FaultPlan plan;
+  plan.fail_nth(sys::Call::receive, 1, ECONNRESET);
+  const sys::FaultScope scope(plan);
+  run_until_right_is_closed();
+  EXPECT_EQ(right_log_.error, std::errc::broken_pipe);
+}
+
+TEST_P(EndingsOfSending, InsideOnEndItIsNoGoodOrder) {
+  left_.end();
+  fail_to_send();
+  right_log_.when_ended = [this] { EXPECT_TRUE(right_.write("x")); };
+  run_until_right_is_closed();
+  EXPECT_EQ(right_log_.log, "end closed ");
+  EXPECT_EQ(right_log_.error, std::errc::broken_pipe);
+}
+
+TEST_P(EndingsOfSending, WhatWaitedForAFullQueueIsReadFirst) {
+  left_.pause();
+  ASSERT_TRUE(right_.set_limits({.low = 0, .high = 10, .pause_reading = true}));
+  EXPECT_TRUE(right_.write(pattern(kMoreThanAKernelTakes)));
+  ASSERT_TRUE(right_.is_full());
+  EXPECT_TRUE(left_.write("last words"));
+  run_turns(loop_, 5);
+  EXPECT_EQ(right_log_.received, "");
+  fail_to_send();
+  left_.resume();
+  run_until_right_is_closed();
+  EXPECT_EQ(right_log_.received, "last words");
+  EXPECT_EQ(right_log_.error, std::errc::broken_pipe);
+}
+
+TEST_P(EndingsOfSending, WhoIsDroppedIsNotReadAnyMore) {
+  ASSERT_TRUE(right_.set_limits({.low = 0, .high = 10, .most = 10}));
+  EXPECT_TRUE(left_.write("unseen"));
+  EXPECT_FALSE(right_.write("more than ten bytes"));
+  run_until_right_is_closed();
+  EXPECT_EQ(right_log_.received, "");
+  EXPECT_EQ(right_log_.error, Error::queue_full);
 }
 
 // ---- deadlines, on a clock that the test moves

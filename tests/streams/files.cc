@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <array>
@@ -56,6 +57,22 @@ TEST_P(Files, AreSentInOrderWithWhatIsWritten) {
   EXPECT_TRUE(right_log_.received == expected);
   EXPECT_FALSE(is_open(first) || is_open(second));
   EXPECT_EQ(left_.queued(), 0u);
+}
+
+TEST_P(Files, AreSentInOrderAgainAndAgain) {
+  const std::string much = noise(1'000'000);
+  std::string expected;
+  for (int i = 0; i < 12; ++i) {
+    const std::string name = "file " + std::to_string(i);
+    EXPECT_TRUE(left_.write(much));
+    EXPECT_FALSE(left_.send_file(file_with(name), 0, name.size()));
+    EXPECT_TRUE(left_.write("!"));
+    expected += much + name + "!";
+    if (i % 3 == 0) run_turns(loop_, i);  // Some of it has gone when the next one comes,
+    if (i % 4 == 0) run_until(loop_, [&] { return left_.queued() == 0; });  // and here all of it.
+  }
+  run_until(loop_, [&] { return right_log_.received.size() == expected.size(); });
+  EXPECT_TRUE(right_log_.received == expected);
 }
 
 TEST_P(Files, AreSentFromInsideACallback) {
@@ -131,6 +148,7 @@ TEST_P(Files, AreClosedWithAConnectionThatEndsBeforeTheyAreSent) {
   EXPECT_TRUE(is_open(file));
   left_.abort();
   EXPECT_FALSE(is_open(file));
+  EXPECT_EQ(left_.queued(), 0u);
 }
 
 // ---- descriptors
@@ -245,6 +263,22 @@ TEST_F(Descriptors, AreClosedWhenNobodyTakesThem) {
   EXPECT_FALSE(left_.send_descriptors(bytes_of("y"), {&file, 1}));
   run_until(loop_, [&] { return indifferent.received == "xy"; });
   EXPECT_EQ(open_descriptors(), before);
+  ::close(file);
+}
+
+TEST_F(Descriptors, ThatTheProcessHasNoRoomForAreSaidToBeLost) {
+  const int file = file_with("");
+  EXPECT_FALSE(left_.send_descriptors(bytes_of("x"), {&file, 1}));
+  const int first_free = ::dup(file);
+  ::close(first_free);
+  rlimit before;
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit none = {static_cast<rlim_t>(first_free), before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  run_until(loop_, [&] { return taker_.received == "x"; });
+  ::setrlimit(RLIMIT_NOFILE, &before);
+  EXPECT_TRUE(taker_.lost);
+  EXPECT_TRUE(taker_.fds.empty());
   ::close(file);
 }
 

@@ -138,6 +138,21 @@ TEST_P(Nested, TheQueueOfTheOneThatWaitsIsSent) {
   run_until(loop_, [&] { return right_log_.log == "drained "; });
 }
 
+TEST_P(Nested, BytesThatWaitForTheCallbackDoNotKeepTheLoopAwake) {
+  right_log_.use = [&](Bytes bytes) {
+    if (right_log_.data_calls > 1) return bytes.size();
+    bool is_over = false;
+    Timer timer(loop_, [&] { is_over = true; });
+    EXPECT_TRUE(left_.write("more") && timer.start(std::chrono::milliseconds(10)));
+    const std::uint64_t before = loop_.iteration();
+    run_until(loop_, [&] { return is_over; });
+    EXPECT_LT(loop_.iteration() - before, 20u);
+    return bytes.size();
+  };
+  EXPECT_TRUE(left_.write("begin"));
+  run_until(loop_, [&] { return right_log_.received == "beginmore"; });
+}
+
 TEST_P(Nested, BytesThatCameMeanwhileAreShownAfterwardsAndInOrder) {
   bool is_inside = false;
   right_log_.use = [&](Bytes bytes) {

@@ -40,6 +40,15 @@ TEST_P(Options, OfTcpAreSetAndOthersRefuseThem) {
   EXPECT_EQ(option_of(left_, IPPROTO_TCP, TCP_KEEPCNT), 4);
 }
 
+TEST_P(Options, TimesAreRoundedUp) {
+  if (GetParam() != Kind::tcp) GTEST_SKIP() << "only TCP has these";
+  EXPECT_FALSE(left_.set_user_timeout(1500ms + 1ns));
+  EXPECT_FALSE(left_.set_keep_alive(30s + 1ns, 1ms, 4));
+  EXPECT_EQ(option_of(left_, IPPROTO_TCP, TCP_USER_TIMEOUT), 1501);
+  EXPECT_EQ(option_of(left_, IPPROTO_TCP, TCP_KEEPIDLE), 31);
+  EXPECT_EQ(option_of(left_, IPPROTO_TCP, TCP_KEEPINTVL), 1);
+}
+
 TEST_P(Options, NonsenseIsRefusedAndChangesNothing) {
   if (GetParam() != Kind::tcp) GTEST_SKIP() << "only TCP has these";
   EXPECT_TRUE(left_.set_keep_alive(-1s, 5s, 4));

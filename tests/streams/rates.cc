@@ -1,6 +1,7 @@
 // Rate limits and deadlines of Streams. What is held is that nothing moves faster than it may; how
 // fast it does move is the machine's business.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <chrono>
 
@@ -78,6 +79,44 @@ TEST_P(Rates, WhoRestsKeepsTheLoopAlive) {
   EXPECT_EQ(right_log_.received.size(), sent.size());
   EXPECT_EQ(right_log_.closed_calls, 1);
   EXPECT_LT(loop_.iteration() - before, 1'000u) << "and sleeps while it does";
+  EXPECT_EQ(loop_.active_count(), 0);
+}
+
+// Whatever ends its rest.
+TEST_P(Rates, WhoRestsNoMoreLetsTheLoopGo) {
+  const std::int64_t reading = loop_.active_count();
+  const auto rest = [&] {
+    ASSERT_TRUE(right_.set_rate_limits({.read = {.bytes_per_second = 1, .burst = 1}, .write = {}}));
+    ASSERT_TRUE(left_.write("twelve bytes"));
+    run_turns(loop_, 5);
+  };
+  rest();
+  ASSERT_TRUE(right_.set_rate_limits({}));
+  run_until(loop_, [&] { return right_log_.received == "twelve bytes"; });
+  EXPECT_EQ(loop_.active_count(), reading);
+  rest();
+  right_.pause();
+  EXPECT_EQ(loop_.active_count(), is_in_memory() ? 0 : reading - 1);
+  right_.resume();
+  run_turns(loop_, 5);
+  if (is_in_memory()) {
+    right_.abort();
+  } else {
+    const auto fd = right_.release();
+    ASSERT_TRUE(fd);
+    EXPECT_EQ(loop_.active_count(), reading - 1);
+    ::close(*fd);
+  }
+  run_until(loop_, [&] { return left_log_.closed_calls == 1; });
+  EXPECT_EQ(loop_.active_count(), 0);
+}
+
+TEST_P(Rates, WhoIsAbortedWhileItRestsLetsTheLoopGo) {
+  ASSERT_TRUE(right_.set_rate_limits({.read = {.bytes_per_second = 1, .burst = 1}, .write = {}}));
+  EXPECT_TRUE(left_.write("twelve bytes"));
+  run_turns(loop_, 5);
+  right_.abort();
+  run_until(loop_, [&] { return left_log_.closed_calls == 1; });
   EXPECT_EQ(loop_.active_count(), 0);
 }
 

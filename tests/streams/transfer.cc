@@ -1,9 +1,13 @@
 // Bytes through a Stream, over each kind of connection.
 #include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <string>
+#include <utility>
 
 #include "streams/harness.h"
+#include "sys/fault.h"
 
 namespace spate::testing {
 namespace {
@@ -67,6 +71,45 @@ TEST_P(Transfer, GathersWhatACallbackWrites) {
   EXPECT_EQ(left_log_.data_calls, 1);
 }
 
+TEST_P(Transfer, KeepsTheOrderOfWhateverACallbackWrites) {
+  right_log_.use = [this](Bytes bytes) {
+    Buffer buffer;
+    EXPECT_TRUE(right_.write(bytes.subspan(2)) && right_.write("-"));
+    EXPECT_TRUE(right_.write(bytes.first(1)) && buffer.append(std::string_view(" of ")));
+    EXPECT_TRUE(right_.write(std::move(buffer)) && right_.write(bytes));
+    return bytes.size();
+  };
+  EXPECT_TRUE(left_.write("abcd"));
+  run_until(loop_, [&] { return left_log_.received.size() == 12; });
+  EXPECT_EQ(left_log_.received, "cd-a of abcd");
+}
+
+TEST_P(Transfer, EchoesPartsOfWhatHasArrivedInAnyOrder) {
+  const std::pair<std::size_t, std::size_t> parts[] = {{0, 1}, {2, 3}, {0, 5}, {4, 1}, {1, 4}};
+  right_log_.use = [&](Bytes bytes) {
+    for (const auto& [from, size] : parts) EXPECT_TRUE(right_.write(bytes.subspan(from, size)));
+    return bytes.size();
+  };
+  EXPECT_TRUE(left_.write("abcde"));
+  run_until(loop_, [&] { return left_log_.received.size() == 14; });
+  EXPECT_EQ(left_log_.received, "acdeabcdeebcde");
+}
+
+TEST_P(Transfer, GathersMoreThanThereIsRoomFor) {
+  std::string expected;
+  right_log_.use = [&](Bytes bytes) {
+    for (std::size_t i = 0; i < 40; ++i) {
+      expected += pattern(4'096 - i % 3);
+      EXPECT_TRUE(right_.write(pattern(4'096 - i % 3)));
+    }
+    return bytes.size();
+  };
+  EXPECT_TRUE(left_.write("x"));
+  run_until(loop_, [&] { return left_log_.received.size() >= 40 * 4'094; });
+  run_turns(loop_, 3);
+  EXPECT_TRUE(left_log_.received == expected);
+}
+
 TEST_P(Transfer, ReadsNothingWhilePaused) {
   right_.pause();
   EXPECT_TRUE(left_.write("later"));
@@ -94,8 +137,66 @@ TEST_P(Transfer, AHandlerMayNotLeaveMoreThanAgreed) {
   right_log_.use = [](Bytes) { return std::size_t{0}; };
   Timer talk(loop_, [this] { left_.write(pattern(300)); });
   ASSERT_TRUE(talk.start(Nanos{0}, Nanos{100'000}));
+  right_log_.when_closed = [&] { talk.stop(); };
   run_until(loop_, [&] { return right_log_.closed_calls == 1; });
   EXPECT_EQ(right_log_.error, Error::unread_full);
+  run_until(loop_, [&] { return left_log_.closed_calls == 1; });
+  if (GetParam() != Kind::local) {
+    EXPECT_EQ(left_log_.error, std::errc::connection_reset);
+  }
+}
+
+TEST_P(Transfer, AHandlerMayLeaveExactlyAsMuchAsAgreed) {
+  ASSERT_TRUE(right_.set_limits({.most_unread = 1000}));
+  right_log_.use = [](Bytes bytes) { return bytes.size() > 1000 ? bytes.size() : 0; };
+  EXPECT_TRUE(left_.write(pattern(1000)));
+  run_until(loop_, [&] { return right_log_.data_calls == 1; });
+  EXPECT_TRUE(left_.write("!"));
+  run_until(loop_, [&] { return right_log_.received == pattern(1000) + "!"; });
+}
+
+// ---- turns
+
+TEST_P(Transfer, WhoIsSentToWithoutAnEndLetsTheOthersHaveTheirTurn) {
+  const std::string piece = pattern(64 * 1024);  // As much as is read at a time.
+  right_log_.use = [&](Bytes bytes) {
+    if (right_log_.data_calls < 1'000) EXPECT_TRUE(left_.write(piece));
+    return bytes.size();
+  };
+  Stream::Pair other = make_pair(loop_, GetParam());
+  Recorder other_log;
+  int calls_before = 0;
+  other_log.use = [&](Bytes bytes) {
+    calls_before = right_log_.data_calls;
+    return bytes.size();
+  };
+  other->second.start(other_log);
+  EXPECT_TRUE(left_.write(piece) && other->first.write("x"));
+  run_until(loop_, [&] { return other_log.received == "x"; });
+  EXPECT_LE(calls_before, 100);
+}
+
+TEST(Turns, WhoSendsToAFastReaderLetsTheOthersHaveTheirTurn) {
+  auto loop = std::move(*Loop::create());
+  int fds[2];
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds), 0);
+  Stream stream = std::move(*Stream::adopt(*loop, fds[0]));
+  ASSERT_TRUE(stream.set_rate_limits(
+      {.read = {}, .write = {.bytes_per_second = 1'000'000'000, .burst = 1'000'000'000}}));
+  sys::FaultPlan plan;
+  const auto read_all = [&] {
+    std::byte room[64 * 1024];
+    while (::read(fds[1], room, sizeof(room)) > 0) {
+    }
+  };
+  for (std::uint64_t i = 1; i <= 100; ++i) plan.before_nth(sys::Call::send, i, read_all);
+  {
+    const sys::FaultScope scope(plan);
+    EXPECT_TRUE(stream.write(pattern(4'000'000)));
+    EXPECT_LE(plan.calls(sys::Call::send), 20u);
+  }
+  EXPECT_GT(stream.queued(), 0u);
+  ::close(fds[1]);
 }
 
 TEST(NoStream, AnswersLikeAClosedOne) {

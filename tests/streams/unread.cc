@@ -67,6 +67,38 @@ TEST_P(Unread, WhoUsesEverythingAndHandsOverOwesNoOffer) {
   EXPECT_EQ(right_log_.data_calls, 2);
 }
 
+TEST_P(Unread, WhoUsesEverythingAndHandsOverOwesNoOfferOfWhatComesRightBehind) {
+  right_log_.use = [&](Bytes bytes) -> std::size_t {
+    EXPECT_GT(bytes.size(), 1u) << "nothing has come that it has not seen";
+    if (right_log_.data_calls == 1) right_.start(right_log_);
+    return right_log_.data_calls == 1 ? bytes.size() : bytes.size() - 1;
+  };
+  const std::size_t size = 64 * 1024 + 10;  // More than is read at a time.
+  EXPECT_TRUE(left_.write(pattern(size)));
+  run_until(loop_, [&] { return right_log_.received.size() >= size - 1; });
+  run_turns(loop_, 5);
+}
+
+TEST_P(Unread, OneAfterAnotherMayHandOverAfterTheEnd) {
+  Recorder second;
+  Recorder third;
+  right_log_.use = [&](Bytes) -> std::size_t {
+    left_.end();
+    run_turns(loop_, 3);
+    right_.start(second);
+    return 1;
+  };
+  second.use = [&](Bytes) -> std::size_t {
+    right_.start(third);
+    return 1;
+  };
+  EXPECT_TRUE(left_.write("123"));
+  run_until(loop_, [&] { return third.closed_calls == 1; });
+  EXPECT_EQ(right_log_.received + "," + second.received + "," + third.received, "1,2,3");
+  EXPECT_EQ(third.log, "end closed ");
+  EXPECT_EQ(right_log_.log + second.log, "");
+}
+
 // ---- a handler that stops while its queue is full
 
 constexpr std::size_t kAnswer = 100'000;
@@ -163,6 +195,44 @@ TEST_P(Answering, IsToldOfThePeersEndAfterTheLastOfThemWhenItReadsOn) {
   expect_all_answers();
   run_until(loop_, [&] { return right_log_.closed_calls == 1; });
   EXPECT_FALSE(right_log_.error);
+}
+
+TEST_P(Unread, WhoTakesTheRestAtAFullQueueHearsOfTheEndAtOnce) {
+  Recorder next;
+  left_.pause();
+  ASSERT_TRUE(right_.set_limits({.low = 0, .high = 10}));
+  right_log_.use = [this](Bytes) -> std::size_t {
+    EXPECT_TRUE(right_.write(pattern(8'000'000)));
+    return 1;
+  };
+  EXPECT_TRUE(left_.write("12"));
+  run_until(loop_, [&] { return right_log_.data_calls == 1; });
+  right_.start(next);
+  run_until(loop_, [&] { return next.received == "2"; });
+  left_.end();
+  run_until(loop_, [&] { return next.log == "end "; });
+  EXPECT_TRUE(right_.is_full());
+}
+
+TEST_P(Unread, WhoIsNotReadWhileItsQueueIsFullIsOfferedNothingEither) {
+  Recorder next;
+  left_.pause();
+  ASSERT_TRUE(right_.set_limits({.low = 0, .high = 10, .pause_reading = true}));
+  right_log_.use = [this](Bytes) -> std::size_t {
+    EXPECT_TRUE(right_.write(pattern(8'000'000)));
+    return 1;
+  };
+  EXPECT_TRUE(left_.write("12"));
+  run_until(loop_, [&] { return right_log_.data_calls == 1; });
+  ASSERT_TRUE(right_.is_full());
+  right_.start(next);
+  right_.pause();
+  right_.resume();
+  run_turns(loop_, 5);
+  EXPECT_EQ(next.data_calls, 0);
+  left_.resume();
+  run_until(loop_, [&] { return next.received == "2"; });
+  EXPECT_EQ(next.log, "drained ");
 }
 
 // ---- limits that change
