@@ -17,7 +17,7 @@
 #include "chaos/world.h"
 #include "support/sanitizers.h"
 
-#ifdef SPATE_TEST_SANITIZED
+#ifdef SPATE_TEST_FINDS_LEAKS
 #include <sanitizer/lsan_interface.h>
 #endif
 
@@ -62,7 +62,7 @@ int count_fds() {
 }
 
 bool has_leak() {
-#ifdef SPATE_TEST_SANITIZED
+#ifdef SPATE_TEST_FINDS_LEAKS
   return __lsan_do_recoverable_leak_check() != 0;
 #else
   return false;

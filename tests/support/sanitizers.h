@@ -9,6 +9,15 @@
 #endif
 #endif
 
+// The address sanitizer alone looks for leaks.
+#if defined(__SANITIZE_ADDRESS__)
+#define SPATE_TEST_FINDS_LEAKS 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define SPATE_TEST_FINDS_LEAKS 1
+#endif
+#endif
+
 namespace spate::testing {
 
 #ifdef SPATE_TEST_SANITIZED
