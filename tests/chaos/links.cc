@@ -6,6 +6,7 @@
 
 #include "chaos/verdict.h"
 #include "chaos/world.h"
+#include "support/own_loopback.h"
 
 namespace spate::chaos {
 
@@ -19,7 +20,7 @@ int shared_listener(sockaddr_in& address) {
   static const int listener = [] {
     const int made = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     bound.sin_family = AF_INET;
-    bound.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    bound.sin_addr.s_addr = htonl(testing::own_loopback());
     socklen_t size = sizeof(bound);
     const bool is_bound = ::bind(made, reinterpret_cast<sockaddr*>(&bound), size) == 0 &&
                           ::listen(made, 16) == 0 &&

@@ -11,6 +11,7 @@
 
 #include "chaos/verdict.h"
 #include "chaos/world.h"
+#include "support/own_loopback.h"
 
 namespace spate::chaos {
 
@@ -134,7 +135,7 @@ void Packets::act(const Step& step, const Visit&) {
 void Packets::open(const Step& step) {
   if (sockets_.size() == kMostSockets) return;
   auto made = std::make_unique<Socket>(*this, static_cast<unsigned>(sockets_.size()) + 1);
-  const Address any = Address::loopback_ipv4(0);
+  const Address any = testing::own_address(0);
   DatagramOptions options;
   if (step.a % 3 == 0) options.packet_size = made->most = 64;
   if (step.a % 4 != 3) {

@@ -1,5 +1,6 @@
 #include "streams/harness.h"
 
+#include "support/own_loopback.h"
 #include "sys/socket.h"
 
 namespace spate::testing {
@@ -8,7 +9,7 @@ namespace {
 
 // Through a listening socket of the test's own.
 Stream::Pair tcp_pair(Loop& loop) {
-  const Address any = Address::loopback_ipv4(0);
+  const Address any = own_address(0);
   sys::Descriptor listener(sys::open_socket(AF_INET, SOCK_STREAM));
   EXPECT_EQ(sys::bind(listener.get(), any.data(), any.size()), 0);
   EXPECT_EQ(sys::listen(listener.get(), 1), 0);
