@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <string>
+#include <utility>
 
 #include "chaos/handler.h"
 #include "chaos/verdict.h"
@@ -72,7 +73,8 @@ std::size_t End::on_data(const Handler& handler, Bytes bytes) {
   check(reading_.holds(in->shown(), world.now()), "read_rate_holds", "%s: %zu bytes since %lld ns",
         name_of(*this), in->shown() - reading_.base,
         static_cast<long long>(reading_.since.count()));
-  if (has_new) idle_.since = read_.since = world.now();
+  const Nanos arrived = std::exchange(arrived_, std::nullopt).value_or(world.now());
+  if (has_new) idle_.since = read_.since = arrived;
   const std::size_t used = choose_use(bytes.size());
   world.tell("  %zu bytes from %zu, uses %zu", bytes.size(), used_, used);
   const std::size_t at = used_;
@@ -151,6 +153,7 @@ void End::on_descriptors(const Handler& handler, std::span<const int> fds, bool 
         name_of(*this));
   check(!some_lost || world.is_stormy(), "descriptors_arrive", "%s: some were lost",
         name_of(*this));
+  arrived_ = world.now();  // With the bytes that are shown next.
   std::vector<std::uint64_t> files;
   for (const int fd : fds) {
     struct stat status;

@@ -135,6 +135,7 @@ class End final : public Party {
   std::size_t left_ = 0;  // Shown behind that.
   bool may_be_offered_again_ = false;
   int same_offers_ = 0;
+  std::optional<Nanos> arrived_;
   bool owes_offer_ = false;
   Use use_ = Use::all;
   unsigned use_times_ = 0;
