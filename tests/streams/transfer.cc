@@ -146,6 +146,18 @@ TEST_P(Transfer, AHandlerMayNotLeaveMoreThanAgreed) {
   }
 }
 
+TEST_P(Transfer, WhatIsTooLongDoesNotLookWholeToThePeer) {
+  if (GetParam() == Kind::local) GTEST_SKIP() << "knows a reset only when input was left unread";
+  ASSERT_TRUE(right_.set_limits({.most_unread = 1000}));
+  right_log_.use = [](Bytes) { return std::size_t{0}; };
+  EXPECT_TRUE(left_.write(pattern(1300)));
+  run_until(loop_, [&] { return right_log_.data_calls == 1; });
+  left_.end();
+  run_until(loop_, [&] { return left_log_.closed_calls + right_log_.closed_calls == 2; });
+  EXPECT_EQ(right_log_.error, Error::unread_full);
+  EXPECT_EQ(left_log_.error, std::errc::connection_reset);
+}
+
 TEST_P(Transfer, AHandlerMayLeaveExactlyAsMuchAsAgreed) {
   ASSERT_TRUE(right_.set_limits({.most_unread = 1000}));
   right_log_.use = [](Bytes bytes) { return bytes.size() > 1000 ? bytes.size() : 0; };
