@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
 #include <memory>
 #include <random>
@@ -10,6 +11,7 @@
 
 #include "spate/error.h"
 #include "streams/harness.h"
+#include "sys/fault.h"
 
 namespace spate::testing {
 namespace {
@@ -364,6 +366,35 @@ TEST_P(Deadlines, ARestFromReadingIsNotIdleness) {
     ASSERT_EQ(left_log_.log, "");
   }
   EXPECT_EQ(left_log_.received.size(), 200u);
+}
+
+TEST_P(Deadlines, OfTwoRestsTheShorterEndsFirst) {
+  ASSERT_TRUE(left_.set_rate_limits({.read = {.bytes_per_second = 1, .burst = 800},
+                                     .write = {.bytes_per_second = 1'000, .burst = 800}}));
+  EXPECT_TRUE(right_.write(pattern(2'000)));
+  turns();
+  EXPECT_TRUE(left_.write(pattern(2'000)));
+  for (int i = 0; i < 20; ++i) pass(100ms);
+  EXPECT_EQ(left_log_.received.size(), 800u);
+  EXPECT_EQ(right_log_.received.size(), 2'000u);
+}
+
+TEST_P(Deadlines, OfWritingBeginAnewAfterARest) {
+  if (is_in_memory()) GTEST_SKIP() << "has no kernel that refuses";
+  ASSERT_TRUE(left_.set_rate_limits({.read = {}, .write = {.bytes_per_second = 10, .burst = 80}}));
+  EXPECT_TRUE(left_.set_write_timeout(500ms));
+  EXPECT_TRUE(left_.write(pattern(200)));
+  turns();
+  EXPECT_EQ(left_.queued(), 120u);
+  sys::FaultPlan plan;
+  plan.fail_nth(sys::Call::send, 1, EAGAIN, 1'000'000);
+  const sys::FaultScope scope(plan);
+  pass(1s);
+  pass(500ms - 1ns);
+  EXPECT_EQ(left_log_.log, "");
+  pass(1ns);
+  turn_until([&] { return left_log_.closed_calls == 1; });
+  EXPECT_EQ(left_log_.error, Error::write_timeout);
 }
 
 TEST_P(Deadlines, AClosingStreamUnderARateLosesNothing) {

@@ -34,6 +34,7 @@ TEST_P(Handles, WhatWasWrittenBeforeAnAbortReachesNobody) {
   right_log_.use = [&](Bytes bytes) {
     EXPECT_TRUE(right_.write("reply to one who has gone"));
     right_.abort();
+    EXPECT_EQ(right_.queued(), 0u);
     return bytes.size();
   };
   EXPECT_TRUE(left_.write("request"));
@@ -288,6 +289,22 @@ TEST_P(Handles, TheirBytesAreReleasedWhenTheLoopEndsFirst) {
   EXPECT_TRUE(is_gone);
 }
 
+// The last one of its loop.
+TEST_P(Handles, MayBeDestroyedWhenTheirBytesAreReleasedAndTheLoopEnds) {
+  bool is_gone = false;
+  auto* session = new Session{std::move(left_), &is_gone};
+  Recorder log;
+  session->stream.start(log);
+  const std::string text = pattern(1'000);
+  Buffer buffer;
+  ASSERT_TRUE(buffer.append_reference(bytes_of(text), &Session::release, session));
+  EXPECT_TRUE(session->stream.write(std::move(buffer)));
+  right_ = Stream();
+  owned_.reset();
+  EXPECT_TRUE(is_gone);
+  EXPECT_EQ(log.log, "");
+}
+
 // ---- options
 
 TEST_P(Handles, OptionsTellWhatHasNoSocketFromWhatIsClosed) {
@@ -300,17 +317,19 @@ TEST_P(Handles, OptionsTellWhatHasNoSocketFromWhatIsClosed) {
   EXPECT_EQ(left_.set_kernel_buffers(1, 1), system_error(EBADF));
 }
 
-// ---- in memory
+// ---- unread input
 
-TEST(MemoryStream, ClosedWithInputUnreadResetsThePeer) {
-  auto loop = std::move(*Loop::create());
-  auto pair = std::move(*Stream::memory_pair(*loop));
-  Recorder log;
-  pair.second.start(log);
-  EXPECT_TRUE(pair.second.write("never read"));
-  pair.first.abort();
-  run_until(*loop, [&] { return log.closed_calls == 1; });
-  EXPECT_EQ(log.error, std::errc::connection_reset);
+TEST_P(Handles, ThatAreDestroyedWithInputUnreadResetThePeer) {
+  for (const bool is_aborted : {true, false}) {
+    Stream::Pair pair = make_pair(loop_, GetParam());
+    Recorder log;
+    pair->second.start(log);
+    EXPECT_TRUE(pair->second.write("never read"));
+    if (is_aborted) pair->first.abort();
+    pair->first = Stream();
+    run_until(loop_, [&] { return log.closed_calls == 1; });
+    EXPECT_EQ(log.error, std::errc::connection_reset);
+  }
 }
 
 }  // namespace
