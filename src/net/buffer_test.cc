@@ -186,6 +186,26 @@ TEST(Buffer, SaysWhenMemoryRunsOutAndChangesNothing) {
   EXPECT_EQ(released, 0);
 }
 
+TEST(Buffer, HasRoomForSomethingWhoeverAsksForNothing) {
+  Buffer buffer;
+  EXPECT_FALSE(buffer.reserve(0).empty());
+  for (int i = 0; i < 2'000; ++i) {
+    EXPECT_TRUE(buffer.append(std::string_view("x")));
+    EXPECT_FALSE(buffer.reserve(0).empty());
+  }
+}
+
+TEST(Buffer, IsLikeANewOneWhenItIsCleared) {
+  Buffer buffer;
+  EXPECT_TRUE(buffer.append(std::string_view("old")));
+  EXPECT_FALSE(buffer.reserve(100).empty());
+  buffer.clear();
+  EXPECT_EQ(buffer.size(), 0u);
+  EXPECT_TRUE(buffer.append(std::string_view("new")));
+  EXPECT_EQ(buffer.size(), 3u);
+  EXPECT_EQ(text_of(buffer.flat(3)), "new");
+}
+
 TEST(Buffer, RefusesAnImpossibleReservation) {
   Buffer buffer;
   EXPECT_TRUE(buffer.reserve(SIZE_MAX).empty());

@@ -94,8 +94,10 @@ void Net::stop_gathering() {
 }
 
 // Whoever still holds a Stream finds it closed. Those that nobody holds have been waiting for
-// their last bytes to be taken, each until a deadline.
+// their last bytes to be taken, each until a deadline. Who is told that bytes are released may let
+// the last Stream go: we stay until we leave ourselves.
 void Net::loop_goes() {
+  enter();
   resolver_.reset();
   loop().stop(timer_);
   loop().clear_pending(due_);
@@ -103,7 +105,7 @@ void Net::loop_goes() {
   while (Connection* connection = deadlines_.take_due(INT64_MAX)) connection->on_loop_end();
   loop_ = nullptr;
   release_spent();
-  if (connections_ == 0) delete this;
+  leave();
 }
 
 }  // namespace spate

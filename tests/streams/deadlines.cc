@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
 #include <memory>
 #include <random>
@@ -10,6 +11,7 @@
 
 #include "spate/error.h"
 #include "streams/harness.h"
+#include "sys/fault.h"
 
 namespace spate::testing {
 namespace {
@@ -157,6 +159,56 @@ TEST_P(Deadlines, CountFromWhenTheyAreSet) {
   EXPECT_EQ(right_log_.error, Error::idle_timeout);
 }
 
+TEST_P(Deadlines, OfWritingHoldForWhatIsHandedOverWhole) {
+  right_.pause();
+  EXPECT_TRUE(left_.set_write_timeout(10s));
+  pass(1h);
+  Buffer buffer;
+  EXPECT_TRUE(buffer.append(pattern(8'000'000)) && left_.write(std::move(buffer)));
+  pass(10s - 1ns);
+  EXPECT_EQ(left_log_.log, "");
+  pass(1ns);
+  turn_until([&] { return left_log_.closed_calls == 1; });
+  EXPECT_EQ(left_log_.error, Error::write_timeout);
+}
+
+TEST_P(Deadlines, OfWritingBeginWithTheFirstByteThatWaits) {
+  if (!is_in_memory()) GTEST_SKIP() << "nobody knows how much a kernel takes";
+  for (const bool is_copied : {true, false}) {
+    Stream::Pair pair = make_pair(loop_, GetParam());
+    Recorder log;
+    pair->first.start(log);
+    EXPECT_TRUE(pair->first.set_write_timeout(10s));
+    EXPECT_TRUE(pair->first.write(pattern(64 * 1024)));  // All that there is room for.
+    ASSERT_EQ(pair->first.queued(), 0u);
+    pass(1h);
+    Buffer buffer;
+    EXPECT_TRUE(buffer.append(std::string_view("waits")));
+    EXPECT_TRUE(is_copied ? pair->first.write("waits") : pair->first.write(std::move(buffer)));
+    pass(10s - 1ns);
+    EXPECT_EQ(log.log, "");
+    pass(1ns);
+    turn_until([&] { return log.closed_calls == 1; });
+    EXPECT_EQ(log.error, Error::write_timeout);
+  }
+}
+
+TEST_P(Deadlines, OfReadingDoNotCountHowLongAFullQueueKeptUsFromIt) {
+  ASSERT_TRUE(right_.set_limits({.low = 0, .high = 10, .pause_reading = true}));
+  EXPECT_TRUE(right_.set_read_timeout(10s));
+  left_.pause();
+  EXPECT_TRUE(right_.write(pattern(8'000'000)));
+  pass(1h);
+  EXPECT_EQ(right_log_.log, "");
+  left_.resume();
+  turn_until([&] { return right_log_.log == "drained "; });
+  pass(10s - 1ns);
+  EXPECT_EQ(right_log_.log, "drained ");
+  pass(1ns);
+  turn_until([&] { return right_log_.closed_calls == 1; });
+  EXPECT_EQ(right_log_.error, Error::read_timeout);
+}
+
 TEST_P(Deadlines, ThatComeInsideACallbackAreMetAfterIt) {
   EXPECT_TRUE(left_.set_deadline(5s));
   left_log_.use = [this](Bytes bytes) {
@@ -264,6 +316,25 @@ TEST_P(Deadlines, WhoOwesNothingDoesNotWaitForThePeerAfterClose) {
   EXPECT_FALSE(left_log_.error);
 }
 
+TEST_P(Deadlines, WhoOwesNothingDoesNotWaitForThePeerAfterCloseFromOutside) {
+  right_.set_half_open(true);
+  left_.close();
+  EXPECT_EQ(left_log_.log, "") << "not inside the call";
+  turn_until([&] { return left_log_.closed_calls == 1; });
+  EXPECT_FALSE(left_log_.error);
+}
+
+TEST_P(Deadlines, WhoWasNeverStartedSeesThePeersEndAfterClose) {
+  Stream::Pair pair = make_pair(loop_, GetParam());
+  Recorder log;
+  pair->second.start(log);
+  EXPECT_TRUE(pair->first.write("bye"));
+  pair->first.close();
+  turn_until([&] { return log.closed_calls == 1; });
+  EXPECT_EQ(log.received, "bye");
+  turn_until([&] { return !pair->first.is_open(); });
+}
+
 TEST_P(Deadlines, WriteTimeoutsHoldAfterClose) {
   right_.pause();
   EXPECT_TRUE(left_.set_write_timeout(3s));
@@ -302,6 +373,46 @@ TEST_P(Deadlines, ARestIsNotIdleness) {
   EXPECT_EQ(right_log_.received.size(), 1'600u);
 }
 
+TEST_P(Deadlines, ARestFromReadingIsNotIdleness) {
+  ASSERT_TRUE(left_.set_rate_limits({.read = {.bytes_per_second = 10, .burst = 80}, .write = {}}));
+  left_.set_idle_timeout(500ms);
+  EXPECT_TRUE(right_.write(pattern(200)));
+  for (int i = 0; i < 200 && left_log_.received.size() < 200; ++i) {
+    pass(100ms);
+    ASSERT_EQ(left_log_.log, "");
+  }
+  EXPECT_EQ(left_log_.received.size(), 200u);
+}
+
+TEST_P(Deadlines, OfTwoRestsTheShorterEndsFirst) {
+  ASSERT_TRUE(left_.set_rate_limits({.read = {.bytes_per_second = 1, .burst = 800},
+                                     .write = {.bytes_per_second = 1'000, .burst = 800}}));
+  EXPECT_TRUE(right_.write(pattern(2'000)));
+  turns();
+  EXPECT_TRUE(left_.write(pattern(2'000)));
+  for (int i = 0; i < 20; ++i) pass(100ms);
+  EXPECT_EQ(left_log_.received.size(), 800u);
+  EXPECT_EQ(right_log_.received.size(), 2'000u);
+}
+
+TEST_P(Deadlines, OfWritingBeginAnewAfterARest) {
+  if (is_in_memory()) GTEST_SKIP() << "has no kernel that refuses";
+  ASSERT_TRUE(left_.set_rate_limits({.read = {}, .write = {.bytes_per_second = 10, .burst = 80}}));
+  EXPECT_TRUE(left_.set_write_timeout(500ms));
+  EXPECT_TRUE(left_.write(pattern(200)));
+  turns();
+  EXPECT_EQ(left_.queued(), 120u);
+  sys::FaultPlan plan;
+  plan.fail_nth(sys::Call::send, 1, EAGAIN, 1'000'000);
+  const sys::FaultScope scope(plan);
+  pass(1s);
+  pass(500ms - 1ns);
+  EXPECT_EQ(left_log_.log, "");
+  pass(1ns);
+  turn_until([&] { return left_log_.closed_calls == 1; });
+  EXPECT_EQ(left_log_.error, Error::write_timeout);
+}
+
 TEST_P(Deadlines, AClosingStreamUnderARateLosesNothing) {
   ASSERT_TRUE(
       left_.set_rate_limits({.read = {}, .write = {.bytes_per_second = 1'000, .burst = 160'000}}));
@@ -327,9 +438,10 @@ TEST_P(Deadlines, ADestroyedStreamUnderARateLosesNothing) {
 TEST_P(Deadlines, WhatAClosingStreamThrowsAwayIsUnderNoRate) {
   ASSERT_TRUE(left_.set_rate_limits({.read = {.bytes_per_second = 10, .burst = 80}, .write = {}}));
   right_.set_half_open(true);
-  EXPECT_TRUE(left_.write("bye"));
+  EXPECT_TRUE(left_.write("bye") && right_.write(pattern(8'000'000)));
+  turns();
+  EXPECT_EQ(left_log_.received.size(), 80u);
   left_.close();
-  EXPECT_TRUE(right_.write(pattern(8'000'000)));
   right_.end();
   turn_until([&] { return left_log_.closed_calls == 1 && right_log_.closed_calls == 1; });
   EXPECT_FALSE(left_log_.error || right_log_.error);

@@ -344,6 +344,24 @@ TEST_P(EndingsOfSending, WhatWaitedForAFullQueueIsReadFirst) {
   EXPECT_EQ(right_log_.error, std::errc::broken_pipe);
 }
 
+TEST_P(EndingsOfSending, WhatWaitedForACallbackAndAFullQueueIsReadFirst) {
+  left_.pause();
+  ASSERT_TRUE(right_.set_limits({.low = 0, .high = 10, .pause_reading = true}));
+  right_log_.use = [this](Bytes bytes) {
+    if (right_log_.data_calls > 1) return bytes.size();
+    EXPECT_TRUE(right_.write(pattern(kMoreThanAKernelTakes)));
+    EXPECT_TRUE(right_.is_full() && left_.write("last words"));
+    fail_to_send();
+    left_.resume();
+    run_until(loop_, [&] { return !right_.is_writable(); });
+    return bytes.size();
+  };
+  EXPECT_TRUE(left_.write("first, "));
+  run_until_right_is_closed();
+  EXPECT_EQ(right_log_.received, "first, last words");
+  EXPECT_EQ(right_log_.error, std::errc::broken_pipe);
+}
+
 TEST_P(EndingsOfSending, WhoIsDroppedIsNotReadAnyMore) {
   ASSERT_TRUE(right_.set_limits({.low = 0, .high = 10, .most = 10}));
   EXPECT_TRUE(left_.write("unseen"));

@@ -266,6 +266,20 @@ TEST_F(Descriptors, AreClosedWhenNobodyTakesThem) {
   ::close(file);
 }
 
+TEST_F(Descriptors, AreClosedWhenTheirStreamIsBeingClosed) {
+  const int file = file_with("");
+  left_.set_half_open(true);
+  EXPECT_TRUE(right_.write("bye"));
+  right_.close();
+  run_until(loop_, [&] { return left_log_.log == "end "; });
+  const int before = open_descriptors();
+  EXPECT_FALSE(left_.send_descriptors(bytes_of("x"), {&file, 1}));
+  run_turns(loop_, 5);
+  EXPECT_EQ(open_descriptors(), before);
+  EXPECT_TRUE(taker_.fds.empty());
+  ::close(file);
+}
+
 TEST_F(Descriptors, ThatTheProcessHasNoRoomForAreSaidToBeLost) {
   const int file = file_with("");
   EXPECT_FALSE(left_.send_descriptors(bytes_of("x"), {&file, 1}));

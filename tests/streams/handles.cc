@@ -34,6 +34,7 @@ TEST_P(Handles, WhatWasWrittenBeforeAnAbortReachesNobody) {
   right_log_.use = [&](Bytes bytes) {
     EXPECT_TRUE(right_.write("reply to one who has gone"));
     right_.abort();
+    EXPECT_EQ(right_.queued(), 0u);
     return bytes.size();
   };
   EXPECT_TRUE(left_.write("request"));
@@ -161,6 +162,29 @@ TEST_P(Handles, ThatAreBrokenAndEndedNeverLookWhole) {
   EXPECT_EQ(left_log_.error, std::errc::connection_reset);
 }
 
+TEST_P(Handles, NobodyIsCalledAfterAnAbortThoughHeIsStartedThen) {
+  Recorder late;
+  left_.abort();
+  left_.start(late);
+  run_until(loop_, [&] { return right_log_.closed_calls == 1; });
+  run_turns(loop_, 3);
+  EXPECT_EQ(left_log_.log + late.log, "");
+}
+
+TEST_P(Handles, WhoIsStartedTooLateIsToldOnce) {
+  Stream::Pair pair = make_pair(loop_, GetParam());
+  EXPECT_TRUE(pair->first.set_deadline(Nanos{1}));
+  run_until(loop_, [&] { return !pair->first.is_open(); });
+  Recorder late;
+  pair->first.start(late);
+  EXPECT_EQ(late.log, "") << "not inside the call";
+  run_until(loop_, [&] { return late.closed_calls == 1; });
+  EXPECT_EQ(late.error, Error::deadline);
+  pair->first.start(late);
+  run_turns(loop_, 3);
+  EXPECT_EQ(late.log, "closed ");
+}
+
 TEST_P(Handles, HearNothingButTheEndAfterClose) {
   left_.pause();
   ASSERT_TRUE(right_.set_limits({.low = 0, .high = 10}));
@@ -170,6 +194,18 @@ TEST_P(Handles, HearNothingButTheEndAfterClose) {
   left_.resume();
   run_until(loop_, [&] { return right_log_.closed_calls == 1; });
   EXPECT_EQ(right_log_.log, "closed ");
+}
+
+TEST_P(Handles, AreShownNothingAfterCloseThoughItWasLeftForThem) {
+  Recorder next;
+  right_log_.use = [](Bytes) { return std::size_t{0}; };
+  EXPECT_TRUE(left_.write("left"));
+  run_until(loop_, [&] { return right_log_.data_calls == 1; });
+  right_.start(next);
+  right_.close();
+  run_until(loop_, [&] { return next.closed_calls == 1; });
+  EXPECT_EQ(next.data_calls, 0);
+  EXPECT_EQ(next.log, "closed ");
 }
 
 // ---- limits
@@ -185,6 +221,18 @@ TEST_P(Handles, WhatIsGatheredCountsAgainstTheLimit) {
   EXPECT_TRUE(left_.write("go"));
   run_until(loop_, [&] { return left_log_.received.size() == 100; });
   EXPECT_EQ(taken, (std::vector{true, true, false}));
+}
+
+TEST_P(Handles, AreFullWithMoreThanHigh) {
+  if (!is_in_memory()) GTEST_SKIP() << "nobody knows how much a kernel takes";
+  right_.pause();
+  EXPECT_TRUE(left_.write(pattern(64 * 1024)));  // All that there is room for.
+  ASSERT_TRUE(left_.set_limits({.low = 99, .high = 100}));
+  EXPECT_TRUE(left_.write(pattern(100)));
+  EXPECT_EQ(left_.queued(), 100u);
+  EXPECT_FALSE(left_.is_full());
+  EXPECT_TRUE(left_.write("!"));
+  EXPECT_TRUE(left_.is_full());
 }
 
 TEST_P(Handles, LimitsThatAreLoweredDropNothingThatWasTaken) {
@@ -251,6 +299,22 @@ TEST_P(Handles, TheirBytesAreReleasedWhenTheLoopEndsFirst) {
   EXPECT_TRUE(is_gone);
 }
 
+// The last one of its loop.
+TEST_P(Handles, MayBeDestroyedWhenTheirBytesAreReleasedAndTheLoopEnds) {
+  bool is_gone = false;
+  auto* session = new Session{std::move(left_), &is_gone};
+  Recorder log;
+  session->stream.start(log);
+  const std::string text = pattern(1'000);
+  Buffer buffer;
+  ASSERT_TRUE(buffer.append_reference(bytes_of(text), &Session::release, session));
+  EXPECT_TRUE(session->stream.write(std::move(buffer)));
+  right_ = Stream();
+  owned_.reset();
+  EXPECT_TRUE(is_gone);
+  EXPECT_EQ(log.log, "");
+}
+
 // ---- options
 
 TEST_P(Handles, OptionsTellWhatHasNoSocketFromWhatIsClosed) {
@@ -263,17 +327,19 @@ TEST_P(Handles, OptionsTellWhatHasNoSocketFromWhatIsClosed) {
   EXPECT_EQ(left_.set_kernel_buffers(1, 1), system_error(EBADF));
 }
 
-// ---- in memory
+// ---- unread input
 
-TEST(MemoryStream, ClosedWithInputUnreadResetsThePeer) {
-  auto loop = std::move(*Loop::create());
-  auto pair = std::move(*Stream::memory_pair(*loop));
-  Recorder log;
-  pair.second.start(log);
-  EXPECT_TRUE(pair.second.write("never read"));
-  pair.first.abort();
-  run_until(*loop, [&] { return log.closed_calls == 1; });
-  EXPECT_EQ(log.error, std::errc::connection_reset);
+TEST_P(Handles, ThatAreDestroyedWithInputUnreadResetThePeer) {
+  for (const bool is_aborted : {true, false}) {
+    Stream::Pair pair = make_pair(loop_, GetParam());
+    Recorder log;
+    pair->second.start(log);
+    EXPECT_TRUE(pair->second.write("never read"));
+    if (is_aborted) pair->first.abort();
+    pair->first = Stream();
+    run_until(loop_, [&] { return log.closed_calls == 1; });
+    EXPECT_EQ(log.error, std::errc::connection_reset);
+  }
 }
 
 }  // namespace

@@ -45,6 +45,22 @@ TEST_P(Rates, AWriterTakesItsTime) {
   EXPECT_GE((loop_.now() - start).count(), time_for(sent.size()));
 }
 
+TEST_P(Rates, AreKeptByWhatIsInManyPieces) {
+  Buffer pieces;
+  for (int i = 0; i < 80; ++i) {
+    Buffer piece;
+    EXPECT_TRUE(piece.append(std::string(300, 'p')));
+    pieces.append(std::move(piece));
+  }
+  const std::size_t size = pieces.size();
+  ASSERT_TRUE(left_.set_rate_limits(kWriting));
+  const Nanos start = loop_.now();
+  EXPECT_TRUE(left_.write(std::move(pieces)));
+  EXPECT_EQ(left_.queued(), size - kBurst);
+  run_until(loop_, [&] { return right_log_.received.size() == size; });
+  EXPECT_GE((loop_.now() - start).count(), time_for(size));
+}
+
 TEST_P(Rates, BytesStayInOrderWhenTheyAreSlow) {
   right_log_.use = [this](Bytes bytes) {
     EXPECT_TRUE(right_.write(bytes.first(1)) && right_.write(bytes.subspan(1)));

@@ -119,6 +119,24 @@ TEST_P(Transfer, ReadsNothingWhilePaused) {
   run_until(loop_, [&] { return right_log_.received == "later"; });
 }
 
+TEST_P(Transfer, ReadsNothingAfterAPauseInOnDrained) {
+  if (GetParam() == Kind::tcp) GTEST_SKIP() << "may be read before it may be written";
+  left_.pause();
+  ASSERT_TRUE(right_.set_limits({.low = 0, .high = 0}));
+  while (right_.queued() == 0) EXPECT_TRUE(right_.write(pattern(10'000)));
+  left_log_.use = [this](Bytes bytes) {  // From now on `right` may be read and written.
+    if (left_log_.data_calls == 1) EXPECT_TRUE(left_.write("later"));
+    return bytes.size();
+  };
+  right_log_.when_drained = [this] { right_.pause(); };
+  left_.resume();
+  run_until(loop_, [&] { return right_.is_paused(); });
+  run_turns(loop_, 5);
+  EXPECT_EQ(right_log_.received, "");
+  right_.resume();
+  run_until(loop_, [&] { return right_log_.received == "later"; });
+}
+
 TEST_P(Transfer, OffersWhatWasLeftWhenItIsResumed) {
   bool ready = false;
   right_log_.use = [&](Bytes bytes) { return ready ? bytes.size() : 0; };
@@ -144,6 +162,18 @@ TEST_P(Transfer, AHandlerMayNotLeaveMoreThanAgreed) {
   if (GetParam() != Kind::local) {
     EXPECT_EQ(left_log_.error, std::errc::connection_reset);
   }
+}
+
+TEST_P(Transfer, WhatIsTooLongDoesNotLookWholeToThePeer) {
+  if (GetParam() == Kind::local) GTEST_SKIP() << "knows a reset only when input was left unread";
+  ASSERT_TRUE(right_.set_limits({.most_unread = 1000}));
+  right_log_.use = [](Bytes) { return std::size_t{0}; };
+  EXPECT_TRUE(left_.write(pattern(1300)));
+  run_until(loop_, [&] { return right_log_.data_calls == 1; });
+  left_.end();
+  run_until(loop_, [&] { return left_log_.closed_calls + right_log_.closed_calls == 2; });
+  EXPECT_EQ(right_log_.error, Error::unread_full);
+  EXPECT_EQ(left_log_.error, std::errc::connection_reset);
 }
 
 TEST_P(Transfer, AHandlerMayLeaveExactlyAsMuchAsAgreed) {

@@ -99,6 +99,22 @@ TEST_P(Unread, OneAfterAnotherMayHandOverAfterTheEnd) {
   EXPECT_EQ(right_log_.log + second.log, "");
 }
 
+TEST_P(Unread, WhatNobodyHasUsedIsGoneAtTheEnd) {
+  Recorder next;
+  right_.set_half_open(true);
+  right_log_.use = [](Bytes) { return std::size_t{0}; };
+  EXPECT_TRUE(left_.write("unused"));
+  left_.end();
+  run_until(loop_, [&] { return right_log_.log == "end "; });
+  right_.start(next);
+  right_.pause();
+  right_.resume();
+  run_turns(loop_, 5);
+  EXPECT_EQ(next.data_calls, 0);
+  right_.end();
+  run_until(loop_, [&] { return next.log == "closed "; });
+}
+
 // ---- a handler that stops while its queue is full
 
 constexpr std::size_t kAnswer = 100'000;
@@ -212,6 +228,25 @@ TEST_P(Unread, WhoTakesTheRestAtAFullQueueHearsOfTheEndAtOnce) {
   left_.end();
   run_until(loop_, [&] { return next.log == "end "; });
   EXPECT_TRUE(right_.is_full());
+}
+
+TEST_P(Unread, WhatIsHandedOverWhenTheQueueHasDrainedComesBeforeTheEnd) {
+  Recorder next;
+  left_.pause();
+  ASSERT_TRUE(right_.set_limits({.low = 0, .high = 10}));
+  right_log_.use = [&](Bytes) -> std::size_t {
+    if (right_log_.data_calls == 1) EXPECT_TRUE(right_.write(pattern(8'000'000)));
+    if (right_log_.data_calls == 2) right_.start(next);
+    return 1;
+  };
+  EXPECT_TRUE(left_.write("123"));
+  run_until(loop_, [&] { return right_log_.data_calls == 1; });
+  left_.end();
+  run_turns(loop_, 5);
+  left_.resume();
+  run_until(loop_, [&] { return next.closed_calls == 1; });
+  EXPECT_EQ(right_log_.received + "," + next.received, "12,3");
+  EXPECT_EQ(right_log_.log + next.log, "drained end closed ");
 }
 
 TEST_P(Unread, WhoIsNotReadWhileItsQueueIsFullIsOfferedNothingEither) {
