@@ -93,7 +93,7 @@ bool Connection::set_limits(const QueueLimits& limits) {
   extra->limits_are_set = true;
   mark_full();
   update_wish();
-  settle_later();  // It may count as drained now.
+  if (is_drained() || may_offer()) settle_later();
   return true;
 }
 

@@ -49,6 +49,7 @@ class Connection {
   std::error_code send_descriptors(Bytes bytes, std::span<const int> descriptors);
   std::size_t queued() const;
   bool is_full() const { return has(kFull); }
+  bool is_drained() const { return has(kFull) && extra_->queue.size() <= extra_->limits.low; }
   bool set_limits(const QueueLimits& limits);
   void pause();
   void resume();

@@ -190,7 +190,7 @@ bool Connection::send_queued() {
 
 // What flush() has made possible.
 bool Connection::on_flushed() {
-  if (has(kFull) && extra_->queue.size() <= extra_->limits.low) {
+  if (is_drained()) {
     go_on_reading();
     if (!has(kDiscarding) && !call({}, [](StreamHandler& handler) { handler.on_drained(); }))
       return false;
