@@ -267,7 +267,7 @@ bool End::keeps_loop_alive() const {
 
 void End::look() {
   note_lingering();
-  if (is_over()) return;
+  if (is_over() || !stream_->is_open()) return;  // What has ended it keeps its time.
   if (stream_->is_full() && is_started_) owes_drained_ = true;
   const std::size_t queued = stream_->queued();
   if (queued != last_queued_) idle_.latest = write_.latest = world.now();
