@@ -39,7 +39,7 @@ Connection::Connection(Transport& transport, int fd) : transport_(&transport) {
 Connection::~Connection() {
   if (!has(kClosed)) transport_->close(*this, has_queue());
   drop_queue();
-  if (net().is_alive()) net().loop().clear_pending(node_.head);
+  if (net().has_loop()) net().loop().clear_pending(node_.head);
   transport_->leave(*this);
 }
 

@@ -79,7 +79,7 @@ void MemoryEnd::shut_down(Connection&) {
 
 void MemoryEnd::close(Connection& connection, bool reset) {
   wish_ = Events::none;
-  if (net().is_alive()) net().loop().clear_pending(connection.node().head);
+  if (net().has_loop()) net().loop().clear_pending(connection.node().head);
   if (peer_ == nullptr) return;
   peer_->peer_ended_ = true;
   peer_->peer_reset_ = reset || !inbox_.empty();

@@ -103,8 +103,9 @@ void Net::loop_goes() {
   loop().clear_pending(due_);
   loop().clear_pending(releasing_);
   while (Connection* connection = deadlines_.take_due(INT64_MAX)) connection->on_loop_end();
-  loop_ = nullptr;
+  is_alive_ = false;
   release_spent();
+  loop_ = nullptr;
   leave();
 }
 

@@ -40,10 +40,12 @@ class Net {
 
   Loop& loop() const { return *loop_; }
   // Whether the loop is still there; without it, connections are closed.
-  bool is_alive() const { return loop_ != nullptr; }
+  bool is_alive() const { return is_alive_; }
+  // A loop that is going has still to let go of the nodes of those who go before it.
+  bool has_loop() const { return loop_ != nullptr; }
   // Whether this is a child of a fork whose loop is still the parent's: nothing is to be done to
   // connections then but to close our descriptors of them.
-  bool is_foreign() const { return is_alive() && spate::is_foreign(*loop_); }
+  bool is_foreign() const { return has_loop() && spate::is_foreign(*loop_); }
 
   SocketTransport& sockets() { return sockets_; }
   FileTransport& files() { return files_; }
@@ -86,6 +88,7 @@ class Net {
   void loop_goes();
 
   Loop* loop_;
+  bool is_alive_ = true;
   Slab<Connection> slab_;
   SocketTransport sockets_{*this};
   FileTransport files_{*this};

@@ -50,7 +50,7 @@ bool ReadinessTransport::want(Connection& connection, Events events) {
 
 void ReadinessTransport::close(Connection& connection, bool) {
   FdNode& node = connection.node();
-  if (net().is_alive()) net().loop().stop_closing(node);
+  if (net().has_loop()) net().loop().stop_closing(node);
   sys::Descriptor closing(node.fd);
   node.fd = -1;
 }

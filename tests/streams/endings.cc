@@ -118,6 +118,25 @@ TEST_P(Endings, WeEndOurSide) {
   EXPECT_FALSE(left_log_.error || right_log_.error);
 }
 
+TEST_P(Endings, WeEndOurSideInACallback) {
+  left_.set_half_open(true);
+  right_log_.use = [this](Bytes bytes) {
+    if (right_log_.data_calls > 1) return bytes.size();
+    EXPECT_TRUE(right_.write("bye"));
+    right_.end();
+    EXPECT_FALSE(right_.is_writable());
+    return bytes.size();
+  };
+  EXPECT_TRUE(left_.write("go"));
+  run_until(loop_, [&] { return left_log_.log == "end "; });
+  EXPECT_EQ(left_log_.received, "bye");
+  EXPECT_TRUE(left_.write(" on"));
+  left_.end();
+  run_until_both_are_closed();
+  EXPECT_EQ(right_log_.received, "go on");
+  EXPECT_EQ(right_log_.log, "end closed ");
+}
+
 TEST_P(Endings, WeEndOurSideWithAQueue) {
   queue_at_the_left();
   left_.end();
