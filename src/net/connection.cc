@@ -123,9 +123,15 @@ void Connection::end() {
   if (!has_queue() && !has(kInCallback)) shut_down();
 }
 
+// What the peer sends, and what it has sent, is of no interest any more.
+void Connection::discard() {
+  set(kDiscarding);
+  if (extra_ != nullptr) extra_->unread = Unread();
+}
+
 void Connection::close() {
   if (!is_open()) return;
-  set(kDiscarding);
+  discard();
   linger();
   if (has_nothing_to_lose()) settle_later();
 }
@@ -138,7 +144,7 @@ void Connection::abort() {
 
 void Connection::abandon() {
   set(kAbandoned);
-  set(kDiscarding);
+  discard();
   set_handler(nullptr);
   if (has(kInCallback)) return;
   if (!is_open()) {

@@ -189,6 +189,7 @@ class Connection {
   bool hand_over(ArrivedDescriptors& arrived, Bytes bytes);
   bool show_unread();
   bool keeps_what_is_left();
+  void discard();
   bool keep(Bytes left);
   bool keep(Unread&& shown, std::size_t used);
   bool may_offer() const;

@@ -105,6 +105,7 @@ void Net::loop_goes() {
   while (Connection* connection = deadlines_.take_due(INT64_MAX)) connection->on_loop_end();
   is_alive_ = false;
   release_spent();
+  was_foreign_ = is_foreign();
   loop_ = nullptr;
   leave();
 }

@@ -45,7 +45,7 @@ class Net {
   bool has_loop() const { return loop_ != nullptr; }
   // Whether this is a child of a fork whose loop is still the parent's: nothing is to be done to
   // connections then but to close our descriptors of them.
-  bool is_foreign() const { return has_loop() && spate::is_foreign(*loop_); }
+  bool is_foreign() const { return has_loop() ? spate::is_foreign(*loop_) : was_foreign_; }
 
   SocketTransport& sockets() { return sockets_; }
   FileTransport& files() { return files_; }
@@ -89,6 +89,7 @@ class Net {
 
   Loop* loop_;
   bool is_alive_ = true;
+  bool was_foreign_ = false;  // When the loop went.
   Slab<Connection> slab_;
   SocketTransport sockets_{*this};
   FileTransport files_{*this};

@@ -487,6 +487,7 @@ void End::move() {
 // Its Stream is overwritten by `other`'s, and goes with what `other` had.
 void End::move_over(End& other) {
   if (!has_handle() || !other.has_handle()) return;
+  catch_up();
   std::unique_ptr<Stream> target = std::move(stream_);
   std::unique_ptr<Stream> source = std::move(other.stream_);
   if (!is_over() && target->is_open()) gone("moved over");

@@ -329,6 +329,17 @@ TEST_F(Descriptors, WhoPausesWhenTheyArriveIsShownTheirBytesAfterTheResume) {
   ::close(file);
 }
 
+TEST_F(Descriptors, WhoClosesWhenTheyArriveOwesNothingForTheirBytes) {
+  const int file = file_with("");
+  ASSERT_TRUE(right_.set_limits({.most_unread = 4}));
+  taker_.when_taken = [this] { right_.close(); };
+  EXPECT_FALSE(left_.send_descriptors(bytes_of("more than four"), {&file, 1}));
+  EXPECT_TRUE(left_.write("and more"));
+  run_until(loop_, [&] { return taker_.closed; });
+  EXPECT_FALSE(taker_.error) << taker_.error.message();
+  ::close(file);
+}
+
 TEST_F(Descriptors, TheLoopMayBeRunWhenTheyArrive) {
   const int file = file_with("");
   taker_.when_taken = [this] {
