@@ -112,8 +112,9 @@ void End::catch_up() {
   may_show_end = true;
 }
 
-// One that nobody holds is given up at its deadline, and ten seconds after the last byte that
-// moved. Whether one moves for the library is certain only when everybody reads all there is.
+// One that nobody holds is given up at its deadline, at its write timeout, and ten seconds after
+// the last byte that moved. Whether one moves for the library is certain only when everybody reads
+// all there is.
 void End::note_lingering() {
   constexpr Nanos kLinger{9'990'000'000};
   if (out == nullptr || out->left_alone_at == Nanos{0} || out->is_lossy()) return;
@@ -121,6 +122,7 @@ void End::note_lingering() {
   const Nanos since = world.is_friendly() ? out->last_progress : out->left_alone_at;
   if (now - since >= kLinger) out->lose("nobody took it for ten seconds");
   if (deadline_.is_over(now)) out->lose("its deadline");
+  if (write_.is_over(now)) out->lose("its write timeout");
 }
 
 void End::on_end(const Handler& handler) {
