@@ -235,8 +235,8 @@ bool End::has_lingered(Nanos now) const {
 
 // What is ready is read before anybody is judged idle.
 bool End::has_unheard_bytes() const {
-  return is_reading() && !is_rated_ && kind == Kind::local && peer->is_raw && !in->is_lossy() &&
-         in->shown() < in->accepted() && !is_left_out("read_before_idle");
+  return world.is_fair() && is_reading() && !is_rated_ && kind == Kind::local && peer->is_raw &&
+         !in->is_lossy() && in->shown() < in->accepted() && !is_left_out("read_before_idle");
 }
 
 std::size_t End::choose_use(std::size_t size) {

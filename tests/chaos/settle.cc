@@ -92,7 +92,7 @@ int World::most_naps(Nanos wait) const {
   constexpr int kFew = 12;
   constexpr int kMany = 100;
   if (has_bytes_on_the_way()) return wait < std::chrono::seconds{1} ? kFew : kMany;
-  return is_parting_ && has_tcp_untold() ? kFew : 0;
+  return is_parting_ && has_tcp_untold() ? kMany : 0;
 }
 
 bool World::has_bytes_on_the_way() const {

@@ -160,7 +160,7 @@ TEST_F(Listening, AsksForNewcomersNoOftenerThanItMayWhileItHasNoDescriptors) {
     plan.fail_share(sys::Call::accept, 1, error, 1);
     const sys::FaultScope scope(plan);
     Connecting connecting = connect(loop_, listener.address(), keep());
-    run_until(loop_, [&] { return plan.calls(sys::Call::accept) == 1; });
+    run_until(loop_, [&] { return plan.calls(sys::Call::accept) >= 1; });
     const Nanos began = loop_.now();
     run_until(loop_, [&] { return loop_.now() - began >= 300ms; });
     EXPECT_EQ(listener.last_error().value(), error);

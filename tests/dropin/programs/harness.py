@@ -32,6 +32,7 @@ import ctypes
 import dataclasses
 import os
 import pwd
+import random
 import re
 import shutil
 import signal
@@ -116,13 +117,16 @@ def libev(backend):
 
 
 def free_port():
-    """A port of 127.0.0.1 that is free for TCP and for UDP, and was a moment ago."""
+    """A port that was free for TCP and for UDP a moment ago, on every address.
+
+    Below those that the system gives to whoever connects: other tests do so all the time.
+    """
     while True:
+        port = random.randrange(10000, 30000)
         with socket.socket() as tcp, socket.socket(type=socket.SOCK_DGRAM) as udp:
-            tcp.bind(("127.0.0.1", 0))
-            port = tcp.getsockname()[1]
             try:
-                udp.bind(("127.0.0.1", port))
+                tcp.bind(("", port))
+                udp.bind(("", port))
             except OSError:
                 continue
             return port
