@@ -39,6 +39,7 @@ Connection::Connection(Transport& transport, int fd) : transport_(&transport) {
 Connection::~Connection() {
   if (!has(kClosed)) transport_->close(*this, has_queue());
   drop_queue();
+  net().forget_deadline(*this);  // One that is closed may have noted when to tell so.
   if (net().has_loop()) net().loop().clear_pending(node_.head);
   transport_->leave(*this);
 }

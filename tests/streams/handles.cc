@@ -4,10 +4,13 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "spate/error.h"
 #include "streams/harness.h"
+#include "sys/fault.h"
 #include "sys/socket.h"
 
 namespace spate::testing {
@@ -183,6 +186,30 @@ TEST_P(Handles, WhoIsStartedTooLateIsToldOnce) {
   pair->first.start(late);
   run_turns(loop_, 3);
   EXPECT_EQ(late.log, "closed ");
+}
+
+// It is told later, and later still when there is no memory to note that it is to be told.
+TEST_P(Handles, ThatAreStartedTooLateMayBeDestroyedBeforeTheyAreTold) {
+  left_.set_idle_timeout(Nanos{3'600'000'000'000});  // So that there is room among the deadlines.
+  for (std::uint64_t n = 1; n < 8; ++n) {
+    Stream::Pair pair = make_pair(loop_, GetParam());
+    Recorder late;
+    pair->first.abort();
+    {
+      sys::FaultPlan plan;
+      plan.fail_share(sys::Call::allocate, 1, ENOMEM, n);
+      const sys::FaultScope scope(plan);
+      std::vector<std::unique_ptr<Timer>> fill;  // Until the queue of what is pending has to grow.
+      for (int i = 0; i < 600; ++i) {
+        fill.push_back(std::make_unique<Timer>(loop_, [] {}));
+        if (!fill.back()->feed()) break;
+      }
+      pair->first.start(late);
+    }
+    pair->first = Stream();
+    run_turns(loop_, 3);
+    EXPECT_EQ(late.log, "");
+  }
 }
 
 TEST_P(Handles, HearNothingButTheEndAfterClose) {

@@ -178,7 +178,8 @@ struct PostsInEachRound {
 };
 
 TEST_P(Post, FromTheFunctionOfAThreadsKeyIsCalled) {
-  if (testing::kIsThreadSanitized) GTEST_SKIP() << "the sanitizer's own end comes before the last round";
+  if (testing::kIsThreadSanitized)
+    GTEST_SKIP() << "the sanitizer's own end comes before the last round";
   const auto loop = make_loop(GetParam());
   PostsInEachRound posts{.loop = loop.get()};
   ASSERT_EQ(::pthread_key_create(&posts.key, &PostsInEachRound::on_end), 0);
