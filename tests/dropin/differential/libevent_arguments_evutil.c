@@ -249,7 +249,7 @@ static void call_snprintf(const long* at) {
   memset(text, '#', sizeof text);
   begin();
   show("length",
-       evutil_snprintf(at[0] ? text : NULL, (size_t)(int)at[1], at[2] ? "some %s" : "", "words"));
+       evutil_snprintf(at[0] ? text : NULL, (size_t)(int)at[1], at[2] ? "some %s" : "%.0s", "words"));
   printf("%.12s\n", text);
 }
 
