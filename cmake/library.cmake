@@ -57,6 +57,6 @@ function(spate_configure target)
   # A user's sanitizer looks for the type of the categories, which std::error_code calls from his
   # own code.
   set_source_files_properties(
-    ${PROJECT_SOURCE_DIR}/src/core/error.cc ${PROJECT_SOURCE_DIR}/src/net/name_error.cc
+    ${PROJECT_SOURCE_DIR}/src/core/error.cc ${PROJECT_SOURCE_DIR}/src/net/names/name_error.cc
     TARGET_DIRECTORY ${target} PROPERTIES COMPILE_OPTIONS -frtti)
 endfunction()

@@ -11,16 +11,34 @@ import sys
 
 from source_tree import blank, files, finish, is_test, read, root_from
 
-# What each layer may include beside itself and the vocabulary. A layer is a directory of src/ with
-# the public headers that go with it: include/spate/*.h are core's, include/spate/net/ net's, ...
+# What each layer may include beside itself and the vocabulary, from the ground up: only what stands
+# above it here, so that there is no circle. A layer is a directory of src/, or a room of src/net,
+# with the public headers that go with it: include/spate/*.h are core's, include/spate/net/*.h
+# those of the rooms of net.
+GROUND = {"base", "sys", "core", "net"}
 LAYERS = {
-    "sys": set(),
-    "backend": {"sys"},
-    "core": {"backend", "sys"},
-    "net": {"core", "sys"},
+    "base": set(),
+    "sys": {"base"},
+    "backend": {"base", "sys"},
+    "core": {"base", "sys", "backend"},
+    "net": {"base", "sys", "core"},
+    "net/stream": GROUND,
+    "net/listen": GROUND | {"net/stream"},
+    "net/workers": GROUND | {"net/stream", "net/listen"},
+    "net/names": GROUND,
+    "net/connect": GROUND | {"net/stream", "net/names"},
+    "net/datagram": GROUND,
     "http": {"spate/net/stream.h"},
-    "coro": {"core", "net"},
-    "sim": {"core", "net", "backend", "sys"},
+    "coro": {"core", "net", "net/stream"},
+    "sim": GROUND | {"backend", "net/stream"},
+}
+
+# The room of a public header of net; those that are not here belong to net itself.
+ROOMS = {
+    "stream": "net/stream", "rate_limit": "net/stream",
+    "listener": "net/listen", "workers": "net/workers",
+    "resolver": "net/names", "connect": "net/connect", "client": "net/connect",
+    "datagram": "net/datagram",
 }
 
 # Public headers that depend on nothing but one another, and that every layer may use.
@@ -66,7 +84,16 @@ INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"]+)[>"]')
 def public_layer(path):
     """The layer of a public header, spate/..."""
     parts = path.split("/")
+    if parts[1] == "net":
+        return ROOMS.get(parts[2].removesuffix(".h"), "net")
     return parts[1] if len(parts) > 2 else "core"
+
+
+def source_layer(parts):
+    """The layer of a file of src/, whose path is given without that."""
+    if parts[0] == "net" and len(parts) > 2:
+        return "net/" + parts[1]
+    return parts[0] if len(parts) > 1 else "core"
 
 
 def layer_of(name):
@@ -75,7 +102,7 @@ def layer_of(name):
     if name.startswith("include/"):
         return public_layer("/".join(parts[1:]))
     if parts[0] == "src":
-        return parts[1] if len(parts) > 2 else "core"
+        return source_layer(parts[1:])
     return parts[0] if parts[0] in OUTSIDE else None
 
 
@@ -94,7 +121,7 @@ def resolve(name, path, quoted, tree):
                 return "public", candidate[len("include/"):]
             return "own", None
         if path.split("/")[0] in LAYERS:
-            return "src", path.split("/")[0]
+            return "src", source_layer(path.split("/"))
     return "system", path
 
 
@@ -161,12 +188,23 @@ def check_file(root, name, tree):
                 yield number, "only src/sys enters the kernel"
 
 
+def check_table():
+    """What is wrong with LAYERS itself."""
+    known = set()
+    for layer, others in LAYERS.items():
+        for other in others:
+            if not other.startswith("spate/") and other not in known:
+                yield f"{layer} may include {other}, which does not stand above it"
+        known.add(layer)
+
+
 def check_tree(root):
     names = [name for name in files(root) if name.endswith((".h", ".cc", ".c", ".hpp", ".cpp"))]
     tree = set(names)
     checked = [name for name in names if layer_of(name) and not is_test(name)]
-    problems = [f"{name}:{line}: {message}" for name in checked
-                for line, message in check_file(root, name, tree)]
+    problems = [f"tools/check_layers.py: {message}" for message in check_table()]
+    problems += [f"{name}:{line}: {message}" for name in checked
+                 for line, message in check_file(root, name, tree)]
     return problems, len(checked)
 
 

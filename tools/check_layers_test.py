@@ -32,7 +32,7 @@ class Layers(unittest.TestCase):
         self.good("src/backend/epoll.cc", '#include "sys/epoll.h"\n')
         self.good("src/core/loop.cc", '#include "backend/backend.h"\n#include "sys/clock.h"\n')
         self.good("src/core/loop.cc", '#include "spate/loop.h"\n#include <spate/io.h>\n')
-        self.good("src/net/stream.cc", '#include "spate/net/stream.h"\n#include "core/loop.h"\n')
+        self.good("src/net/stream/a.cc", '#include "spate/net/stream.h"\n#include "core/loop.h"\n')
         self.good("src/http/server.cc", '#include "spate/net/stream.h"\n#include "http/parser.h"\n')
 
     def test_no_layer_includes_what_is_above_or_beside(self):
@@ -40,11 +40,26 @@ class Layers(unittest.TestCase):
         self.bad("src/sys/clock.cc", '#include "spate/loop.h"\n', "sys may not include spate/loop")
         self.bad("src/backend/epoll.cc", '#include "core/loop.h"\n', "backend may not include")
         self.bad("src/core/loop.cc", '#include "net/stream.h"\n', "core may not include net")
-        self.bad("src/core/loop.cc", '#include "spate/net/stream.h"\n', "core may not include")
-        self.bad("src/net/stream.cc", '#include "backend/backend.h"\n', "net may not include")
+        self.bad("src/core/loop.cc", '#include "spate/net/buffer.h"\n', "core may not include")
+        self.bad("src/net/stream/a.cc", '#include "backend/backend.h"\n', "net/stream may not")
         self.bad("src/http/server.cc", '#include "core/loop.h"\n', "http may not include core")
         self.bad("src/http/server.cc", '#include "spate/net/listener.h"\n', "http may not")
-        self.bad("include/spate/net/stream.h", '#include <spate/http/server.h>\n', "net may not")
+        self.bad("include/spate/net/stream.h", '#include <spate/http/server.h>\n', "net/stream")
+
+    def test_the_rooms_of_net_know_those_below(self):
+        self.good("src/net/listen/a.cc", '#include "net/stream/hub.h"\n#include "spate/io.h"\n')
+        self.good("src/net/connect/a.cc", '#include "spate/net/resolver.h"\n')
+        self.bad("src/net/stream/a.cc", '#include "net/names/resolver.h"\n', "may not include")
+        self.bad("src/net/stream/a.cc", '#include "spate/net/listener.h"\n', "may not include")
+        self.bad("src/net/address.cc", '#include "net/stream/hub.h"\n', "net may not include")
+        self.bad("include/spate/net/buffer.h", '#include "spate/net/stream.h"\n', "net may not")
+        self.bad("src/net/cellar/a.cc", "int a;\n", "no layer")
+
+    def test_the_table_has_no_circle(self):
+        self.assertEqual(list(check_layers.check_table()), [])
+        check_layers.LAYERS["base"].add("net")
+        self.assertEqual(len(list(check_layers.check_table())), 1)
+        check_layers.LAYERS["base"].remove("net")
 
     def test_files_beside_are_found(self):
         tree = {"src/backend/a.cc": '#include "../core/b.h"\n', "src/core/b.h": ""}

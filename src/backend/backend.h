@@ -7,11 +7,11 @@
 #include <string_view>
 #include <system_error>
 
+#include "base/array.h"
 #include "spate/error.h"
 #include "spate/events.h"
 #include "spate/metrics.h"
 #include "spate/time.h"
-#include "sys/array.h"
 
 namespace spate {
 

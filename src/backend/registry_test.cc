@@ -4,8 +4,8 @@
 
 #include <cerrno>
 
+#include "base/fault.h"
 #include "spate/error.h"
-#include "sys/fault.h"
 
 namespace spate {
 namespace {
@@ -37,9 +37,9 @@ TEST(Registry, KnowsNoOtherNames) {
 }
 
 TEST(Registry, FallsBackFromEpollForAutoAndSaysWhy) {
-  sys::FaultPlan plan;
-  plan.fail_nth(sys::Call::epoll_create, 1, ENOSYS, 100);
-  const sys::FaultScope scope(plan);
+  FaultPlan plan;
+  plan.fail_nth(SystemCall::epoll_create, 1, ENOSYS, 100);
+  const FaultScope scope(plan);
   const auto opened = open_backend("auto");
   ASSERT_TRUE(opened);
   EXPECT_EQ(opened->backend->name(), "poll");
@@ -47,9 +47,9 @@ TEST(Registry, FallsBackFromEpollForAutoAndSaysWhy) {
 }
 
 TEST(Registry, ReportsWhatOpeningANamedBackendSays) {
-  sys::FaultPlan plan;
-  plan.fail_nth(sys::Call::epoll_create, 1, EMFILE);
-  const sys::FaultScope scope(plan);
+  FaultPlan plan;
+  plan.fail_nth(SystemCall::epoll_create, 1, EMFILE);
+  const FaultScope scope(plan);
   const auto opened = open_backend("epoll");
   ASSERT_FALSE(opened);
   EXPECT_EQ(opened.error(), std::error_code(EMFILE, std::system_category()));

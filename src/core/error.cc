@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "sys/immortal.h"
+#include "base/immortal.h"
 
 namespace spate {
 
@@ -41,7 +41,7 @@ class Category final : public std::error_category {
   }
 };
 
-constinit sys::Immortal<Category> category;
+constinit Immortal<Category> category;
 
 }  // namespace
 

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "backend/backend.h"
+#include "base/array.h"
 #include "spate/node.h"
-#include "sys/array.h"
 
 namespace spate {
 

@@ -10,8 +10,8 @@
 #include <ostream>
 #include <vector>
 
+#include "base/fault.h"
 #include "spate/error.h"
-#include "sys/fault.h"
 #include "tests/support/random.h"
 #include "tests/support/recording_backend.h"
 
@@ -417,19 +417,19 @@ TEST_F(FdTableTest, LeavesAllNodesInactiveWhenItStopsThem) {
 
 TEST(FdTableEnsure, RefusesNumbersThatNoOpenFileHasWithoutSpendingMemory) {
   FdTable table;
-  sys::FaultPlan plan;
-  const sys::FaultScope scope(plan);
+  FaultPlan plan;
+  const FaultScope scope(plan);
   EXPECT_EQ(table.ensure(-1), system_error(EBADF));
   EXPECT_EQ(table.ensure(INT32_MAX), system_error(EBADF));
-  EXPECT_EQ(plan.calls(sys::Call::allocate), 0u);
+  EXPECT_EQ(plan.calls(SystemCall::allocate), 0u);
 }
 
 TEST(FdTableEnsure, ReportsMemoryRunningOutAndCanBeAskedAgain) {
   for (std::uint64_t nth = 1; nth <= 3; ++nth) {
     FdTable table;
-    sys::FaultPlan plan;
-    plan.fail_nth(sys::Call::allocate, nth, ENOMEM);
-    const sys::FaultScope scope(plan);
+    FaultPlan plan;
+    plan.fail_nth(SystemCall::allocate, nth, ENOMEM);
+    const FaultScope scope(plan);
     EXPECT_EQ(table.ensure(0), system_error(ENOMEM)) << nth;
     EXPECT_FALSE(table.ensure(0));
   }

@@ -3,9 +3,9 @@
 
 #include <algorithm>
 
+#include "base/array.h"
 #include "core/pending_queue.h"
 #include "spate/node.h"
-#include "sys/array.h"
 
 namespace spate {
 

@@ -6,7 +6,7 @@
 #include <cerrno>
 #include <vector>
 
-#include "sys/fault.h"
+#include "base/fault.h"
 #include "tests/support/random.h"
 
 namespace spate {
@@ -76,9 +76,9 @@ TEST(HookList, FeedsNobodyWhileSomethingAsUrgentIsQueued) {
 TEST(HookList, SaysThatMemoryRanOutAndLeavesTheNodeInactive) {
   Node node{};
   HookList list;
-  sys::FaultPlan plan;
-  plan.fail_nth(sys::Call::allocate, 1, ENOMEM);
-  const sys::FaultScope scope(plan);
+  FaultPlan plan;
+  plan.fail_nth(SystemCall::allocate, 1, ENOMEM);
+  const FaultScope scope(plan);
   EXPECT_FALSE(list.add(node));
   EXPECT_EQ(node.active, 0u);
   EXPECT_TRUE(list.empty());
@@ -89,14 +89,14 @@ TEST(HookList, DoesNotGrowWhenNodesComeAndGo) {
   std::vector<Node> nodes(4);
   HookList list;
   for (Node& node : nodes) list.add(node);
-  sys::FaultPlan plan;
-  const sys::FaultScope scope(plan);
+  FaultPlan plan;
+  const FaultScope scope(plan);
   for (int i = 0; i < 10'000; ++i) {
     Node& node = nodes[static_cast<std::size_t>(i) % nodes.size()];
     list.remove(node);
     ASSERT_TRUE(list.add(node));
   }
-  EXPECT_LE(plan.calls(sys::Call::allocate), 1u);
+  EXPECT_LE(plan.calls(SystemCall::allocate), 1u);
 }
 
 TEST(HookList, LeavesAllNodesInactiveWhenItRemovesThem) {

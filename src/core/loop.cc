@@ -51,7 +51,7 @@ void stop_with(LoopCore& loop, Part& part, N& node) {
 
 }  // namespace
 
-std::unique_ptr<Extension>& extension_of(Loop& loop) { return core(loop).extension(); }
+LoopLocals& locals_of(Loop& loop) { return core(loop).locals(); }
 bool may_touch(const Loop& loop) { return core(loop).may_touch(); }
 bool is_foreign(const Loop& loop) { return core(loop).is_foreign(); }
 

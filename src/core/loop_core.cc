@@ -44,7 +44,7 @@ void LoopCore::end() {
   SPATE_ASSERT(depth_ == 0);
   pending_.clear();
   call_hooks(Hook::cleanup, Events::cleanup);
-  extension_.reset();
+  locals_.end();
   stop_everything();
 }
 
@@ -70,7 +70,7 @@ std::expected<bool, std::error_code> LoopCore::run(Run mode) {
   if (!guarded_) runner_ = sys::thread_identity();
   wakeup_.announce_awake();
   const bool is_outermost = depth_++ == 0;
-  if (!is_outermost) announce_nested_run();
+  if (!is_outermost) locals_.on_nested_run();
   // A layer with a lock calls its callbacks between turns: nothing to measure, two clocks less.
   const bool measures = is_outermost && mode != Run::no_wait && !guarded_;
   if (is_outermost) woke_up_ = measures ? loop_time() : kForever;
@@ -83,10 +83,6 @@ std::expected<bool, std::error_code> LoopCore::run(Run mode) {
   if (measures) metrics_.busy += loop_time() - woke_up_;
   if (error) return std::unexpected(error);
   return is_alive();
-}
-
-void LoopCore::announce_nested_run() {
-  if (extension_ != nullptr) extension_->on_nested_run();
 }
 
 void LoopCore::leave(bool all) {
@@ -511,7 +507,7 @@ void LoopCore::resend_asyncs() {
 
 Nanos LoopCore::prepare_to_wait() {
   if (is_foreign()) return Nanos{0};  // run() says what is the matter.
-  if (depth_ > 0) announce_nested_run();
+  if (depth_ > 0) locals_.on_nested_run();
   reconcile();
   update_now();
   const Nanos timeout = wait_time();

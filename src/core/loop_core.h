@@ -9,10 +9,10 @@
 
 #include "backend/registry.h"
 #include "core/children.h"
-#include "core/extension.h"
 #include "core/fd_table.h"
 #include "core/hook_list.h"
 #include "core/internal.h"
+#include "core/loop_local.h"
 #include "core/once.h"
 #include "core/path_watch.h"
 #include "core/pending_queue.h"
@@ -110,7 +110,7 @@ class LoopCore final : public Loop {
   // Queues an event, or hands it to a direct node at once. False when memory runs out.
   bool deliver(Node& node, Events events);
   Signals& signals() { return signals_; }
-  std::unique_ptr<Extension>& extension() { return extension_; }
+  LoopLocals& locals() { return locals_; }
 
   bool each_fd(bool (*show)(void* context, FdNode& node), void* context) const {
     return fds_.each([=](FdNode& node) { return is_internal(node.head) || show(context, node); });
@@ -186,7 +186,6 @@ class LoopCore final : public Loop {
   [[gnu::noinline]] void park_queued(TimerNode& node);
   bool move_timer(TimerNode& node, std::int64_t deadline);
   bool start_fd_beyond(FdNode& node);
-  void announce_nested_run();
   std::error_code turn(bool may_block) noexcept;
   std::error_code rebuild_backend();
   std::error_code open_again();
@@ -248,7 +247,7 @@ class LoopCore final : public Loop {
   Periodics periodics_{*this};
   OnceList onces_{*this};
 
-  std::unique_ptr<Extension> extension_;
+  LoopLocals locals_;
 
   ReadyList ready_;
   std::int64_t refs_ = 0;

@@ -10,11 +10,11 @@
 #include <memory>
 #include <vector>
 
+#include "base/fault.h"
 #include "spate/io.h"
 #include "spate/periodic.h"
 #include "spate/signal.h"
 #include "spate/timer.h"
-#include "sys/fault.h"
 #include "tests/support/scripted.h"
 
 namespace spate {
@@ -44,9 +44,9 @@ TEST(Loop, SaysThatItsTableCannotGrow) {
     ScriptedLoop scripted;
     Io io(*scripted.loop, fd, Events::read, [] {});
     {
-      sys::FaultPlan plan;
-      plan.fail_nth(sys::Call::allocate, nth, ENOMEM, 10);
-      const sys::FaultScope scope(plan);
+      FaultPlan plan;
+      plan.fail_nth(SystemCall::allocate, nth, ENOMEM, 10);
+      const FaultScope scope(plan);
       EXPECT_FALSE(io.start());
       EXPECT_FALSE(io.is_active());
       EXPECT_EQ(io.start_now(), system_error(ENOMEM));

@@ -15,4 +15,8 @@ bool may_touch(const Loop& loop);
 // with one. A load and a compare.
 bool is_foreign(const Loop& loop);
 
+// Does to a loop that will not run again what destroying it does, but leaves it where it is: other
+// threads may still post() to it and wake it. Calls nothing but cleanup hooks.
+void end_loop(Loop& loop);
+
 }  // namespace spate

@@ -9,8 +9,8 @@
 #include <bit>
 #include <cstdint>
 
+#include "base/array.h"
 #include "spate/node.h"
-#include "sys/array.h"
 
 namespace spate {
 

@@ -5,7 +5,7 @@
 #include <cerrno>
 #include <vector>
 
-#include "sys/fault.h"
+#include "base/fault.h"
 #include "tests/support/pending_model.h"
 #include "tests/support/random.h"
 
@@ -155,9 +155,9 @@ TEST(PendingQueue, SaysThatMemoryRanOutAndLeavesTheNodeAsItWas) {
   std::vector<Node> nodes(1);
   PendingQueue queue;
   {
-    sys::FaultPlan plan;
-    plan.fail_nth(sys::Call::allocate, 1, ENOMEM);
-    const sys::FaultScope scope(plan);
+    FaultPlan plan;
+    plan.fail_nth(SystemCall::allocate, 1, ENOMEM);
+    const FaultScope scope(plan);
     EXPECT_FALSE(queue.feed(nodes[0], Events::custom));
   }
   EXPECT_EQ(nodes[0].pending, 0u);

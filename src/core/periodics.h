@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <system_error>
 
+#include "base/array.h"
 #include "spate/periodic.h"
-#include "sys/array.h"
 #include "sys/descriptor.h"
 
 namespace spate {

@@ -4,8 +4,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/memory.h"
 #include "core/user_code.h"
-#include "sys/memory.h"
 #include "sys/process.h"
 #include "sys/thread.h"
 
@@ -26,7 +26,7 @@ struct PostQueue::Segment {
   alignas(Task) std::byte storage[kSegmentTasks * sizeof(Task)];
 
   static Segment* make() {
-    auto* segment = static_cast<Segment*>(sys::reallocate(nullptr, sizeof(Segment)));
+    auto* segment = static_cast<Segment*>(reallocate(nullptr, sizeof(Segment)));
     if (segment != nullptr) segment->next = nullptr;
     return segment;
   }
@@ -43,7 +43,7 @@ class PostQueue::Lane {
   static Lane* make() {
     Segment* segment = Segment::make();
     auto* lane = segment == nullptr ? nullptr : new (std::nothrow) Lane(segment);
-    if (lane == nullptr) sys::release(segment);
+    if (lane == nullptr) deallocate(segment);
     return lane;
   }
 
@@ -92,8 +92,8 @@ class PostQueue::Lane {
  private:
   explicit Lane(Segment* segment) : last_(segment), first_(segment) {}
   ~Lane() {
-    sys::release(spare_.load(std::memory_order_relaxed));
-    sys::release(first_);  // Empty, and therefore the only one.
+    deallocate(spare_.load(std::memory_order_relaxed));
+    deallocate(first_);  // Empty, and therefore the only one.
   }
 
   bool append_segment() {
@@ -115,14 +115,14 @@ class PostQueue::Lane {
         used->next = retired_;
         retired_ = used;
       } else {
-        sys::release(spare_.exchange(used, std::memory_order_release));
+        deallocate(spare_.exchange(used, std::memory_order_release));
       }
     }
     return first_->place(taken_++);
   }
 
   static void release_chain(Segment*& chain) {
-    while (chain != nullptr) sys::release(std::exchange(chain, chain->next));
+    while (chain != nullptr) deallocate(std::exchange(chain, chain->next));
   }
 
   const std::uintptr_t thread_ = sys::thread_identity();

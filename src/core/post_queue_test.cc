@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "sys/fault.h"
+#include "base/fault.h"
 
 namespace spate {
 namespace {
@@ -143,9 +143,9 @@ TEST(PostQueue, DestroysEachTaskRightAfterItsCall) {
 TEST(PostQueue, DestroysTheTaskWhenMemoryRunsOutAndSaysSo) {
   PostQueue queue;
   const auto shared = std::make_shared<int>(0);
-  sys::FaultPlan plan;
-  plan.fail_share(sys::Call::allocate, 1, ENOMEM, 1);
-  const sys::FaultScope scope(plan);
+  FaultPlan plan;
+  plan.fail_share(SystemCall::allocate, 1, ENOMEM, 1);
+  const FaultScope scope(plan);
   std::size_t accepted = 0;
   while (push(queue, [shared] {})) ++accepted;
   EXPECT_EQ(static_cast<std::size_t>(shared.use_count()), 1 + accepted);
@@ -161,10 +161,10 @@ TEST(PostQueue, RecyclesItsArrays) {
   };
   round();
   round();
-  sys::FaultPlan plan;
-  const sys::FaultScope scope(plan);
+  FaultPlan plan;
+  const FaultScope scope(plan);
   for (int i = 0; i < 100; ++i) round();
-  EXPECT_EQ(plan.calls(sys::Call::allocate), 0u);
+  EXPECT_EQ(plan.calls(SystemCall::allocate), 0u);
 }
 
 }  // namespace

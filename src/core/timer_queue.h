@@ -18,8 +18,8 @@
 
 #include <cstdint>
 
+#include "base/array.h"
 #include "spate/node.h"
-#include "sys/array.h"
 
 namespace spate {
 

@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/fault.h"
 #include "spate/time.h"
-#include "sys/fault.h"
 #include "tests/support/random.h"
 
 namespace spate {
@@ -213,24 +213,24 @@ TEST(TimerQueue, AgreesWithASortedMapWhileMemoryIsRunningOut) {
   Random random(11);
   Pair pair(500);
   ASSERT_TRUE(pair.queue().reserve(500));
-  sys::FaultPlan plan;
-  plan.fail_share(sys::Call::allocate, 0.7, ENOMEM, 5);
-  const sys::FaultScope scope(plan);
+  FaultPlan plan;
+  plan.fail_share(SystemCall::allocate, 0.7, ENOMEM, 5);
+  const FaultScope scope(plan);
   for (int step = 0; step < 100'000; ++step) {
     random_step(random, pair);
     ASSERT_FALSE(HasFatalFailure()) << "step " << step;
   }
   pair.sleep_until_empty();
-  EXPECT_GT(plan.failures(sys::Call::allocate), 100u);
+  EXPECT_GT(plan.failures(SystemCall::allocate), 100u);
 }
 
 TEST(TimerQueue, SaysThatMemoryRanOutAndHasChangedNothing) {
   TimerQueue queue;
   TimerNode node{};
   node.deadline = kSecond;
-  sys::FaultPlan plan;
-  plan.fail_nth(sys::Call::allocate, 1, ENOMEM);
-  const sys::FaultScope scope(plan);
+  FaultPlan plan;
+  plan.fail_nth(SystemCall::allocate, 1, ENOMEM);
+  const FaultScope scope(plan);
   EXPECT_FALSE(queue.start(node));
   EXPECT_EQ(node.head.active, 0u);
   EXPECT_EQ(queue.size(), 0u);
@@ -336,13 +336,13 @@ TEST(TimerQueue, PostponesWithoutTouchingAnythingButTheNode) {
   Pair pair(1000);
   for (std::size_t i = 0; i < pair.timers(); ++i) pair.start(i, 60 * kSecond);
   const std::int64_t next = pair.queue().next_deadline();
-  sys::FaultPlan plan;
-  const sys::FaultScope scope(plan);
+  FaultPlan plan;
+  const FaultScope scope(plan);
   for (int round = 1; round < 50; ++round) {
     for (std::size_t i = 0; i < pair.timers(); ++i) pair.restart(i, (60 + round) * kSecond);
     ASSERT_EQ(pair.queue().next_deadline(), next);
   }
-  EXPECT_EQ(plan.calls(sys::Call::allocate), 0u);
+  EXPECT_EQ(plan.calls(SystemCall::allocate), 0u);
   pair.sleep_until_empty();
   EXPECT_EQ(pair.now(), 109 * kSecond);
 }
@@ -381,8 +381,8 @@ TEST(TimerQueue, TakesTheLongestDeadlineThereIs) {
 TEST(TimerQueue, ParksAndStartsAgainWithoutTouchingAnythingButTheNode) {
   Pair pair(100);
   for (std::size_t i = 0; i < pair.timers(); ++i) pair.start(i, 60 * kSecond);
-  sys::FaultPlan plan;
-  const sys::FaultScope scope(plan);
+  FaultPlan plan;
+  const FaultScope scope(plan);
   for (int round = 1; round < 50; ++round) {
     for (std::size_t i = 0; i < pair.timers(); ++i) {
       pair.park(i);
@@ -391,7 +391,7 @@ TEST(TimerQueue, ParksAndStartsAgainWithoutTouchingAnythingButTheNode) {
       pair.restart(i, (60 + round) * kSecond);
     }
   }
-  EXPECT_EQ(plan.calls(sys::Call::allocate), 0u);
+  EXPECT_EQ(plan.calls(SystemCall::allocate), 0u);
   for (std::size_t i = 0; i < 50; ++i) pair.park(i);
   pair.sleep_until_empty();
   EXPECT_EQ(pair.now(), 109 * kSecond);
@@ -440,9 +440,9 @@ TEST(TimerQueue, NeedsNoMemoryForTimersThatRoomWasReservedFor) {
   Pair pair(1000);
   Random random(6);
   ASSERT_TRUE(pair.queue().reserve(pair.timers()));
-  sys::FaultPlan plan;
-  plan.fail_share(sys::Call::allocate, 1, ENOMEM, 1);
-  const sys::FaultScope scope(plan);
+  FaultPlan plan;
+  plan.fail_share(SystemCall::allocate, 1, ENOMEM, 1);
+  const FaultScope scope(plan);
   pair.advance_to(kSecond);
   for (std::size_t i = 0; i < pair.timers(); ++i) pair.start(i, random.span(3 * kSecond));
   pair.sleep_until_empty();

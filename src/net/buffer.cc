@@ -5,8 +5,8 @@
 #include <cstring>
 #include <new>
 
+#include "base/memory.h"
 #include "spate/assert.h"
-#include "sys/memory.h"
 
 namespace spate {
 
@@ -47,7 +47,7 @@ constexpr std::size_t kCopied = 64;  // What is shorter is copied rather than sh
 Buffer::Chunk* Buffer::make_chunk(std::size_t capacity) {
   static_assert(kHeader == sizeof(Chunk) + sizeof(Block));
   if (capacity > kMost) return nullptr;
-  auto* memory = static_cast<std::byte*>(sys::reallocate(nullptr, kHeader + capacity));
+  auto* memory = static_cast<std::byte*>(reallocate(nullptr, kHeader + capacity));
   if (memory == nullptr) return nullptr;
   auto* block = new (memory + sizeof(Chunk)) Block{1, nullptr, nullptr};
   std::byte* bytes = memory + kHeader;
@@ -56,7 +56,7 @@ Buffer::Chunk* Buffer::make_chunk(std::size_t capacity) {
 
 // The first `count` bytes of a chunk, in a chunk of their own.
 Buffer::Chunk* Buffer::make_view(Chunk& chunk, std::size_t count) {
-  void* memory = sys::reallocate(nullptr, sizeof(Chunk));
+  void* memory = reallocate(nullptr, sizeof(Chunk));
   if (memory == nullptr) return nullptr;
   chunk.block->chunks.fetch_add(1, std::memory_order_relaxed);
   std::byte* end = chunk.begin + count;
@@ -65,10 +65,10 @@ Buffer::Chunk* Buffer::make_view(Chunk& chunk, std::size_t count) {
 
 void Buffer::destroy(Chunk* chunk) {
   Block* block = chunk->block;
-  if (!chunk->is_first_of_block()) sys::release(chunk);
+  if (!chunk->is_first_of_block()) deallocate(chunk);
   if (block->chunks.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
   if (block->release != nullptr) block->release(block->context);
-  sys::release(reinterpret_cast<std::byte*>(block) - sizeof(Chunk));
+  deallocate(reinterpret_cast<std::byte*>(block) - sizeof(Chunk));
 }
 
 void Buffer::link(Chunk* chunk) {

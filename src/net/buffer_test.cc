@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "sys/fault.h"
+#include "base/fault.h"
 #include "tests/support/random.h"
 
 namespace spate {
@@ -171,10 +171,10 @@ TEST(Buffer, SaysWhenMemoryRunsOutAndChangesNothing) {
   ASSERT_TRUE(buffer.append(pattern(600, 1)));
   ASSERT_TRUE(other.append(pattern(600, 2)));
   int released = 0;
-  sys::FaultPlan plan;
-  plan.fail_share(sys::Call::allocate, 1, ENOMEM, 1);
+  FaultPlan plan;
+  plan.fail_share(SystemCall::allocate, 1, ENOMEM, 1);
   {
-    sys::FaultScope scope(plan);
+    FaultScope scope(plan);
     EXPECT_FALSE(buffer.append(pattern(70'000, 3)));
     EXPECT_FALSE(buffer.prepend(bytes_of("x")));
     EXPECT_FALSE(buffer.append_reference(bytes_of("x"), count_release, &released));

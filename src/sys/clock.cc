@@ -1,6 +1,6 @@
 #include "sys/clock.h"
 
-#include "sys/immortal.h"
+#include "base/immortal.h"
 
 namespace spate {
 
@@ -13,7 +13,7 @@ class SystemClock final : public Clock {
   WallTime wall() override { return WallTime{sys::read_clock(CLOCK_REALTIME)}; }
 };
 
-constinit sys::Immortal<SystemClock> clock;
+constinit Immortal<SystemClock> clock;
 
 }  // namespace
 

@@ -41,13 +41,13 @@ PacketInfo packet_info(msghdr& message);
 inline constexpr std::size_t kControlSpace = 320;
 
 inline long receive_messages(int fd, std::span<mmsghdr> messages) {
-  if (const int error = injected(Call::receive)) return -error;
+  if (const int error = injected(SystemCall::receive)) return -error;
   return result_of(::recvmmsg(fd, messages.data(), static_cast<unsigned>(messages.size()),
                               MSG_DONTWAIT, nullptr));
 }
 
 inline long send_messages(int fd, std::span<mmsghdr> messages) {
-  if (const int error = injected(Call::send)) return -error;
+  if (const int error = injected(SystemCall::send)) return -error;
   return result_of(
       ::sendmmsg(fd, messages.data(), static_cast<unsigned>(messages.size()), MSG_NOSIGNAL));
 }

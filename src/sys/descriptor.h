@@ -15,7 +15,7 @@
 #include <system_error>
 #include <utility>
 
-#include "sys/fault.h"
+#include "base/fault.h"
 
 namespace spate::sys {
 
@@ -52,22 +52,22 @@ class Descriptor {
 };
 
 inline long read(int fd, void* data, std::size_t size) {
-  if (const int error = injected(Call::read)) return -error;
+  if (const int error = injected(SystemCall::read)) return -error;
   return result_of(::read(fd, data, size));
 }
 
 inline long write(int fd, const void* data, std::size_t size) {
-  if (const int error = injected(Call::write)) return -error;
+  if (const int error = injected(SystemCall::write)) return -error;
   return result_of(::write(fd, data, size));
 }
 
 inline long read_at(int fd, void* data, std::size_t size, std::int64_t offset) {
-  if (const int error = injected(Call::read)) return -error;
-  return result_of(::pread(fd, data, shortened(Call::read, size), offset));
+  if (const int error = injected(SystemCall::read)) return -error;
+  return result_of(::pread(fd, data, shortened(SystemCall::read, size), offset));
 }
 
 inline long duplicate(int fd) {
-  if (const int error = injected(Call::duplicate)) return -error;
+  if (const int error = injected(SystemCall::duplicate)) return -error;
   return result_of(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
 }
 
@@ -94,18 +94,18 @@ inline long set_nonblocking(int fd) {
 inline long set_close_on_exec(int fd) { return result_of(::fcntl(fd, F_SETFD, FD_CLOEXEC)); }
 
 inline long create_eventfd() {
-  if (const int error = injected(Call::eventfd)) return -error;
+  if (const int error = injected(SystemCall::eventfd)) return -error;
   return result_of(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
 }
 
 // A timer on the wall clock that never expires but becomes readable when somebody sets the clock.
 inline long create_clock_change_timer() {
-  if (const int error = injected(Call::timerfd_create)) return -error;
+  if (const int error = injected(SystemCall::timerfd_create)) return -error;
   return result_of(::timerfd_create(CLOCK_REALTIME, TFD_CLOEXEC | TFD_NONBLOCK));
 }
 
 inline long arm_clock_change_timer(int fd) {
-  if (const int error = injected(Call::timerfd_settime)) return -error;
+  if (const int error = injected(SystemCall::timerfd_settime)) return -error;
   itimerspec never{};
   never.it_value.tv_sec = INT64_MAX / 4'000'000'000;
   return result_of(

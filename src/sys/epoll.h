@@ -12,13 +12,13 @@
 namespace spate::sys {
 
 inline long epoll_create() {
-  if (const int error = injected(Call::epoll_create)) return -error;
+  if (const int error = injected(SystemCall::epoll_create)) return -error;
   return result_of(::epoll_create1(EPOLL_CLOEXEC));
 }
 
 inline long epoll_ctl(int epoll, int operation, int fd, std::uint32_t events,
                       std::uint64_t cookie) {
-  if (const int error = injected(Call::epoll_ctl)) return -error;
+  if (const int error = injected(SystemCall::epoll_ctl)) return -error;
   epoll_event event{};
   event.events = events;
   event.data.u64 = cookie;
@@ -26,13 +26,13 @@ inline long epoll_ctl(int epoll, int operation, int fd, std::uint32_t events,
 }
 
 inline long epoll_wait(int epoll, epoll_event* events, int capacity, int timeout_ms) {
-  if (const int error = injected(Call::epoll_wait)) return -error;
+  if (const int error = injected(SystemCall::epoll_wait)) return -error;
   return result_of(::epoll_wait(epoll, events, capacity, timeout_ms));
 }
 
 // With nanoseconds; -ENOSYS before Linux 5.11.
 inline long epoll_wait_precise(int epoll, epoll_event* events, int capacity, Nanos timeout) {
-  if (const int error = injected(Call::epoll_wait)) return -error;
+  if (const int error = injected(SystemCall::epoll_wait)) return -error;
   const timespec spec = to_timespec(timeout);
   return result_of(::epoll_pwait2(epoll, events, capacity, &spec, nullptr));
 }

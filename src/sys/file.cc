@@ -5,7 +5,7 @@ namespace spate::sys {
 namespace {
 
 long open_file(const char* path) {
-  if (const int error = injected(Call::open)) return -error;
+  if (const int error = injected(SystemCall::open)) return -error;
   return result_of(::open(path, O_RDONLY | O_CLOEXEC));
 }
 
@@ -23,7 +23,7 @@ long read_file(const char* path, std::string& text) {
 
 FileStamp stamp_of(const char* path) {
   struct stat status{};
-  if (injected(Call::lstat) != 0 || ::stat(path, &status) < 0) return {};
+  if (injected(SystemCall::lstat) != 0 || ::stat(path, &status) < 0) return {};
   return {.device = status.st_dev,
           .inode = status.st_ino,
           .size = status.st_size,

@@ -10,7 +10,7 @@
 namespace spate::sys {
 
 inline long inotify_create() {
-  if (const int error = injected(Call::inotify_init)) return -error;
+  if (const int error = injected(SystemCall::inotify_init)) return -error;
   return result_of(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
 }
 
@@ -18,7 +18,7 @@ inline long inotify_create() {
 enum class Follow : bool { no, yes };
 
 inline long inotify_add(int inotify, const char* path, Follow follow) {
-  if (const int error = injected(Call::inotify_add_watch)) return -error;
+  if (const int error = injected(SystemCall::inotify_add_watch)) return -error;
   constexpr std::uint32_t kChanges = IN_ATTRIB | IN_MODIFY | IN_CREATE | IN_DELETE | IN_MOVED_FROM |
                                      IN_MOVED_TO | IN_DELETE_SELF | IN_MOVE_SELF | IN_MASK_ADD;
   const std::uint32_t link = follow == Follow::no ? IN_DONT_FOLLOW : 0;
@@ -28,7 +28,7 @@ inline long inotify_add(int inotify, const char* path, Follow follow) {
 inline void inotify_remove(int inotify, int watch) { ::inotify_rm_watch(inotify, watch); }
 
 inline long lstat(const char* path, struct stat& status) {
-  if (const int error = injected(Call::lstat)) return -error;
+  if (const int error = injected(SystemCall::lstat)) return -error;
   return result_of(::lstat(path, &status));
 }
 

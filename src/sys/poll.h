@@ -13,13 +13,13 @@
 namespace spate::sys {
 
 inline long poll(pollfd* fds, std::size_t count, Nanos timeout) {
-  if (const int error = injected(Call::poll)) return -error;
+  if (const int error = injected(SystemCall::poll)) return -error;
   const timespec spec = to_timespec(timeout);
   return result_of(::ppoll(fds, count, timeout >= kForever ? nullptr : &spec, nullptr));
 }
 
 inline long select(int end, fd_set* read, fd_set* write, fd_set* except, Nanos timeout) {
-  if (const int error = injected(Call::select)) return -error;
+  if (const int error = injected(SystemCall::select)) return -error;
   const timespec spec = to_timespec(timeout);
   return result_of(
       ::pselect(end, read, write, except, timeout >= kForever ? nullptr : &spec, nullptr));

@@ -35,7 +35,7 @@ bool at_fork(void (*prepare)(), void (*parent)(), void (*child)()) {
 }
 
 long see_child_change(int pid, bool trace, int& status) {
-  if (const int error = injected(Call::waitid)) return -error;
+  if (const int error = injected(SystemCall::waitid)) return -error;
   siginfo_t info{};
   const int wanted = changes(trace) | WNOHANG | WNOWAIT;
   if (::waitid(P_PID, static_cast<id_t>(pid), &info, wanted) < 0) return -errno;
@@ -45,14 +45,14 @@ long see_child_change(int pid, bool trace, int& status) {
 }
 
 void take_child_change(int pid, int status) {
-  static_cast<void>(injected(Call::waitid));  // It has nothing to fail at.
+  static_cast<void>(injected(SystemCall::waitid));  // It has nothing to fail at.
   siginfo_t info{};
   const int seen = WIFSTOPPED(status) ? WSTOPPED : WIFCONTINUED(status) ? WCONTINUED : WEXITED;
   ::waitid(P_PID, static_cast<id_t>(pid), &info, seen | WNOHANG);
 }
 
 long check_child(int pid) {
-  if (const int error = injected(Call::waitid)) return -error;
+  if (const int error = injected(SystemCall::waitid)) return -error;
   siginfo_t info{};
   return result_of(::waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT));
 }

@@ -27,7 +27,7 @@ inline std::uintptr_t thread_identity() {
 
 // A descriptor that becomes readable when the process ends. -ENOSYS before Linux 5.3.
 inline long pidfd_open(int pid) {
-  if (const int error = injected(Call::pidfd_open)) return -error;
+  if (const int error = injected(SystemCall::pidfd_open)) return -error;
   return result_of(::syscall(SYS_pidfd_open, pid, 0));
 }
 

@@ -9,7 +9,7 @@ namespace spate::sys {
 
 inline long set_signal_action(int signum, const struct sigaction* action,
                               struct sigaction* previous) {
-  if (const int error = injected(Call::sigaction)) return -error;
+  if (const int error = injected(SystemCall::sigaction)) return -error;
   return result_of(::sigaction(signum, action, previous));
 }
 

@@ -57,7 +57,7 @@ class PipeSignalTaken {
 
 long remove_socket_file(const char* path) {
   struct stat status{};
-  if (const int error = injected(Call::lstat)) return -error;
+  if (const int error = injected(SystemCall::lstat)) return -error;
   if (::lstat(path, &status) < 0) return result_of(-1);
   return S_ISSOCK(status.st_mode) ? result_of(::unlink(path)) : -ENOTSOCK;
 }
@@ -71,7 +71,7 @@ int take_inherited() {
 }
 
 long write_without_signal(int fd, const iovec* parts, int count) {
-  if (const int error = injected(Call::write)) return -error;
+  if (const int error = injected(SystemCall::write)) return -error;
   std::size_t size = 0;
   for (int i = 0; i < count; ++i) size += parts[i].iov_len;
   PipeSignalTaken taken;
@@ -79,10 +79,10 @@ long write_without_signal(int fd, const iovec* parts, int count) {
 }
 
 long send_file_without_signal(int fd, int file, std::int64_t offset, std::size_t size) {
-  if (const int error = injected(Call::send_file)) return -error;
+  if (const int error = injected(SystemCall::send_file)) return -error;
   PipeSignalTaken taken;
   off_t position = offset;
-  size = shortened(Call::send_file, size);
+  size = shortened(SystemCall::send_file, size);
   return taken.from(result_of(::sendfile(fd, file, &position, size)), size);
 }
 

@@ -20,12 +20,12 @@
 namespace spate::sys {
 
 inline long open_socket(int family, int type) {
-  if (const int error = injected(Call::socket)) return -error;
+  if (const int error = injected(SystemCall::socket)) return -error;
   return result_of(::socket(family, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 }
 
 inline long open_pair(int (&fds)[2], int type = SOCK_STREAM) {
-  if (const int error = injected(Call::socket)) return -error;
+  if (const int error = injected(SystemCall::socket)) return -error;
   return result_of(::socketpair(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds));
 }
 
@@ -38,22 +38,22 @@ struct SystemAddress {
 };
 
 inline long bind(int fd, const void* address, std::size_t size) {
-  if (const int error = injected(Call::bind)) return -error;
+  if (const int error = injected(SystemCall::bind)) return -error;
   return result_of(::bind(fd, static_cast<const sockaddr*>(address), socklen_t(size)));
 }
 
 inline long listen(int fd, int backlog) {
-  if (const int error = injected(Call::listen)) return -error;
+  if (const int error = injected(SystemCall::listen)) return -error;
   return result_of(::listen(fd, backlog));
 }
 
 inline long connect(int fd, const void* address, std::size_t size) {
-  if (const int error = injected(Call::connect)) return -error;
+  if (const int error = injected(SystemCall::connect)) return -error;
   return result_of(::connect(fd, static_cast<const sockaddr*>(address), socklen_t(size)));
 }
 
 inline long accept(int fd, SystemAddress& peer) {
-  if (const int error = injected(Call::accept)) return -error;
+  if (const int error = injected(SystemCall::accept)) return -error;
   return result_of(::accept4(fd, peer.get(), &peer.size, SOCK_CLOEXEC | SOCK_NONBLOCK));
 }
 
@@ -66,33 +66,33 @@ inline long peer_address(int fd, SystemAddress& address) {
 }
 
 inline long receive(int fd, void* data, std::size_t size) {
-  if (const int error = injected(Call::receive)) return -error;
-  return result_of(::recv(fd, data, shortened(Call::receive, size), 0));
+  if (const int error = injected(SystemCall::receive)) return -error;
+  return result_of(::recv(fd, data, shortened(SystemCall::receive, size), 0));
 }
 
 inline long receive_message(int fd, msghdr& message, int flags) {
-  if (const int error = injected(Call::receive)) return -error;
+  if (const int error = injected(SystemCall::receive)) return -error;
   return result_of(::recvmsg(fd, &message, flags | MSG_CMSG_CLOEXEC));
 }
 
 inline long send(int fd, const void* data, std::size_t size) {
-  if (const int error = injected(Call::send)) return -error;
-  return result_of(::send(fd, data, shortened(Call::send, size), MSG_NOSIGNAL));
+  if (const int error = injected(SystemCall::send)) return -error;
+  return result_of(::send(fd, data, shortened(SystemCall::send, size), MSG_NOSIGNAL));
 }
 
 inline long send_message(int fd, const msghdr& message) {
-  if (const int error = injected(Call::send)) return -error;
+  if (const int error = injected(SystemCall::send)) return -error;
   return result_of(::sendmsg(fd, &message, MSG_NOSIGNAL));
 }
 
 inline long shut_down_writing(int fd) {
-  if (const int error = injected(Call::shutdown)) return -error;
+  if (const int error = injected(SystemCall::shutdown)) return -error;
   return result_of(::shutdown(fd, SHUT_WR));
 }
 
 template <class T>
 long set_option(int fd, int level, int name, const T& value) {
-  if (const int error = injected(Call::socket_option)) return -error;
+  if (const int error = injected(SystemCall::socket_option)) return -error;
   return result_of(::setsockopt(fd, level, name, &value, sizeof(value)));
 }
 

@@ -18,27 +18,27 @@ constexpr int kStillTurns = 3;
 }  // namespace
 
 void World::install_weather(const Program& program) {
-  using sys::Call;
   if (program.weather == Weather::fair) return;
-  plan_ = std::make_unique<sys::FaultPlan>();
+  plan_ = std::make_unique<FaultPlan>();
   const std::uint64_t seed = program.weather_seed;
-  for (const Call call : {Call::read, Call::write, Call::receive, Call::send, Call::send_file}) {
+  for (const SystemCall call : {SystemCall::read, SystemCall::write, SystemCall::receive,
+                                SystemCall::send, SystemCall::send_file}) {
     plan_->shorten_share(call, 0.2, 1 + seed % 100, seed);
     plan_->fail_share(call, 0.05, EAGAIN, seed + 1);
     plan_->fail_share(call, 0.05, EINTR, seed + 2);
   }
   if (program.weather == Weather::stormy) {
     const double share = 0.002 * static_cast<double>(1 + seed % 20);
-    plan_->fail_share(Call::allocate, share, ENOMEM, seed + 3);
-    plan_->fail_share(Call::receive, share / 2, ECONNRESET, seed + 4);
-    plan_->fail_share(Call::send, share / 2, EPIPE, seed + 5);
-    plan_->fail_share(Call::send, share / 2, ENOBUFS, seed + 6);
-    plan_->fail_share(Call::send_file, share, EIO, seed + 7);
-    plan_->fail_share(Call::epoll_ctl, share, ENOMEM, seed + 8);
-    plan_->fail_share(Call::duplicate, share, EMFILE, seed + 9);
-    plan_->fail_share(Call::accept, share * 4, EMFILE, seed + 10);
-    plan_->fail_share(Call::socket, share, ENFILE, seed + 11);
-    plan_->fail_share(Call::connect, share, ECONNREFUSED, seed + 12);
+    plan_->fail_share(SystemCall::allocate, share, ENOMEM, seed + 3);
+    plan_->fail_share(SystemCall::receive, share / 2, ECONNRESET, seed + 4);
+    plan_->fail_share(SystemCall::send, share / 2, EPIPE, seed + 5);
+    plan_->fail_share(SystemCall::send, share / 2, ENOBUFS, seed + 6);
+    plan_->fail_share(SystemCall::send_file, share, EIO, seed + 7);
+    plan_->fail_share(SystemCall::epoll_ctl, share, ENOMEM, seed + 8);
+    plan_->fail_share(SystemCall::duplicate, share, EMFILE, seed + 9);
+    plan_->fail_share(SystemCall::accept, share * 4, EMFILE, seed + 10);
+    plan_->fail_share(SystemCall::socket, share, ENFILE, seed + 11);
+    plan_->fail_share(SystemCall::connect, share, ECONNREFUSED, seed + 12);
   }
   faults_.emplace(*plan_);
 }

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/fault.h"
 #include "chaos/channel.h"
 #include "chaos/coverage.h"
 #include "chaos/doors.h"
@@ -20,7 +21,6 @@
 #include "spate/net/rate_limit.h"
 #include "spate/timer.h"
 #include "support/scripted.h"
-#include "sys/fault.h"
 
 namespace spate::chaos {
 
@@ -144,8 +144,8 @@ class World {
   testing::ScriptedClock clock_;
   std::unique_ptr<Loop> loop_;
   Weather weather_ = Weather::fair;
-  std::unique_ptr<sys::FaultPlan> plan_;
-  std::optional<sys::FaultScope> faults_;
+  std::unique_ptr<FaultPlan> plan_;
+  std::optional<FaultScope> faults_;
   std::vector<std::unique_ptr<Channel>> channels_;
   std::vector<std::unique_ptr<End>> ends_;
   std::vector<std::unique_ptr<Raw>> raws_;

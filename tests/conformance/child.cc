@@ -4,7 +4,7 @@
 #include <csignal>
 #include <thread>
 
-#include "sys/fault.h"
+#include "base/fault.h"
 #include "tests/conformance/harness.h"
 
 namespace spate::testing {
@@ -75,12 +75,12 @@ TEST_P(ChildTest, OneThatIsKilledWhileItsStopIsReportedEndsInEarnest) {
     if (child.calls == 1) EXPECT_TRUE(child->stopped());
   };
   turn();
-  sys::FaultPlan plan;  // Calls to waitid: the look, and the taking of what was seen.
-  plan.before_nth(sys::Call::waitid, 2, [pid] {
+  FaultPlan plan;  // Calls to waitid: the look, and the taking of what was seen.
+  plan.before_nth(SystemCall::waitid, 2, [pid] {
     ::kill(pid, SIGKILL);
     await_end(pid);
   });
-  const sys::FaultScope scope(plan);
+  const FaultScope scope(plan);
   ::kill(pid, SIGSTOP);
   run();
   EXPECT_EQ(child.calls, 2);

@@ -3,9 +3,9 @@
 
 #include <csignal>
 
+#include "base/fault.h"
 #include "core/ownership.h"
 #include "spate/error.h"
-#include "sys/fault.h"
 #include "tests/conformance/harness.h"
 
 namespace spate::testing {
@@ -149,10 +149,10 @@ TEST_P(ForkTest, AChildThatStopsPathsUntoldLeavesTheParentsWatches) {
   });
   EXPECT_EQ(wait_for(pid), 0);
   {
-    sys::FaultPlan plan;
-    const sys::FaultScope scope(plan);
+    FaultPlan plan;
+    const FaultScope scope(plan);
     turn(3);
-    EXPECT_EQ(plan.calls(sys::Call::inotify_add_watch), 0u) << "a watch was gone";
+    EXPECT_EQ(plan.calls(SystemCall::inotify_add_watch), 0u) << "a watch was gone";
   }
   dir.append("file");
   dir.append("missing");
@@ -225,12 +225,12 @@ TEST_P(ForkTest, WhatWasSentBeforeIsCalledInBoth) {
 }
 
 TEST_P(ForkTest, AChildThatCannotBeMadeReadyIsStillToldSo) {
-  for (const sys::Call call : {sys::Call::epoll_create, sys::Call::eventfd}) {
-    if (call == sys::Call::epoll_create && !is_epoll()) continue;
+  for (const SystemCall call : {SystemCall::epoll_create, SystemCall::eventfd}) {
+    if (call == SystemCall::epoll_create && !is_epoll()) continue;
     const int pid = fork_child([&] {
-      sys::FaultPlan plan;
+      FaultPlan plan;
       plan.fail_nth(call, 1, EMFILE);
-      const sys::FaultScope scope(plan);
+      const FaultScope scope(plan);
       CHILD_EXPECT(loop_->after_fork().value() == EMFILE);
       CHILD_EXPECT(is_foreign(*loop_));
       const auto result = loop_->run(Run::no_wait);

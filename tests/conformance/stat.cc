@@ -3,7 +3,7 @@
 
 #include <filesystem>
 
-#include "sys/fault.h"
+#include "base/fault.h"
 #include "tests/conformance/harness.h"
 
 namespace spate::testing {
@@ -183,13 +183,13 @@ TEST_P(StatTest, NoticesWhatComesIntoBeingWhileItIsLookedFor) {
   for (const std::uint64_t nth : {2, 3}) {
     std::filesystem::remove_all(dir_.file("a"));
     Probe<Stat> stat{*loop_};
-    sys::FaultPlan plan;
-    plan.before_nth(sys::Call::inotify_add_watch, nth, [this] {
+    FaultPlan plan;
+    plan.before_nth(SystemCall::inotify_add_watch, nth, [this] {
       std::filesystem::create_directory(dir_.file("a"));
       dir_.append("a/file");
     });
     {
-      const sys::FaultScope scope(plan);
+      const FaultScope scope(plan);
       EXPECT_FALSE(stat->start(dir_.file("a/file"), 1h));
     }
     EXPECT_TRUE(stat->current().exists());
@@ -202,10 +202,10 @@ TEST_P(StatTest, NoticesWhatComesIntoBeingWhileItIsLookedFor) {
 TEST_P(StatTest, WatchesTheDirectoryOfAFileThatItMayNotRead) {
   dir_.append("file");
   Probe<Stat> stat{*loop_};
-  sys::FaultPlan plan;
-  plan.fail_nth(sys::Call::inotify_add_watch, 1, EACCES);
+  FaultPlan plan;
+  plan.fail_nth(SystemCall::inotify_add_watch, 1, EACCES);
   {
-    const sys::FaultScope scope(plan);
+    const FaultScope scope(plan);
     EXPECT_FALSE(stat->start(dir_.file("file"), 1h));
   }
   EXPECT_EQ(loop_->metrics().active_timers, 0u);
@@ -215,9 +215,9 @@ TEST_P(StatTest, WatchesTheDirectoryOfAFileThatItMayNotRead) {
 
 TEST_P(StatTest, LooksNowAndThenInADirectoryThatItMayNotRead) {
   Probe<Stat> stat{*loop_};
-  sys::FaultPlan plan;
-  plan.fail_nth(sys::Call::inotify_add_watch, 2, EACCES);
-  const sys::FaultScope scope(plan);
+  FaultPlan plan;
+  plan.fail_nth(SystemCall::inotify_add_watch, 2, EACCES);
+  const FaultScope scope(plan);
   EXPECT_FALSE(stat->start(dir_.file("file")));
   EXPECT_EQ(loop_->metrics().active_timers, 1u);
 }
@@ -265,10 +265,10 @@ TEST_P(StatTest, TheFirstOfTwoWatchersOfOneFileLeavesTheWatchToTheOther) {
   EXPECT_FALSE(first->start(dir_.file("file")));
   EXPECT_FALSE(second->start(dir_.file("file")));
   first->stop();
-  sys::FaultPlan plan;
-  const sys::FaultScope scope(plan);
+  FaultPlan plan;
+  const FaultScope scope(plan);
   quiet_turns();
-  EXPECT_EQ(plan.calls(sys::Call::inotify_add_watch), 0u) << "the watch was gone";
+  EXPECT_EQ(plan.calls(SystemCall::inotify_add_watch), 0u) << "the watch was gone";
   dir_.append("file");
   EXPECT_TRUE(called(second, 1));
 }

@@ -11,6 +11,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/fault.h"
 #include "spate/async.h"
 #include "spate/child.h"
 #include "spate/hooks.h"
@@ -19,13 +20,11 @@
 #include "spate/signal.h"
 #include "spate/stat.h"
 #include "spate/timer.h"
-#include "sys/fault.h"
 #include "tests/support/scripted.h"
 
 namespace spate {
 namespace {
 
-using sys::Call;
 using testing::ScriptedLoop;
 
 // Makes the nth allocation of the scenario fail, and up to four more after it, for all n.
@@ -36,11 +35,11 @@ void for_each_failure(const std::function<void(ScriptedLoop&)>& scenario) {
       ASSERT_LT(nth, 200u) << "does it ever get by?";
       SCOPED_TRACE(::testing::Message() << "allocation " << nth << ", " << times << " times");
       ScriptedLoop scripted;
-      sys::FaultPlan plan;
-      plan.fail_nth(Call::allocate, nth, ENOMEM, times);
-      const sys::FaultScope scope(plan);
+      FaultPlan plan;
+      plan.fail_nth(SystemCall::allocate, nth, ENOMEM, times);
+      const FaultScope scope(plan);
       scenario(scripted);
-      failed = plan.failures(Call::allocate) > 0;
+      failed = plan.failures(SystemCall::allocate) > 0;
       if (::testing::Test::HasFatalFailure()) return;
     }
   }
@@ -259,9 +258,9 @@ TEST(MemoryThatStaysOut, DoesNotKeepATurnFromEnding) {
   ASSERT_TRUE(once.start(Nanos{0}));
   ASSERT_TRUE(repeating.start(Nanos{0}, Nanos{10}));
   {
-    sys::FaultPlan plan;
-    plan.fail_share(Call::allocate, 1, ENOMEM, 1);
-    const sys::FaultScope scope(plan);
+    FaultPlan plan;
+    plan.fail_share(SystemCall::allocate, 1, ENOMEM, 1);
+    const FaultScope scope(plan);
     for (int turn = 0; turn < 3; ++turn) {
       scripted.clock.advance(Nanos{10});
       ASSERT_TRUE(scripted.loop->run(Run::no_wait));
@@ -284,9 +283,9 @@ TEST(Reserve, MakesStartingIosAndTimersIndependentOfMemory) {
   std::vector<std::unique_ptr<Io>> ios;
   std::vector<std::unique_ptr<Timer>> timers;
   {
-    sys::FaultPlan plan;
-    plan.fail_share(Call::allocate, 1, ENOMEM, 1);
-    const sys::FaultScope scope(plan);
+    FaultPlan plan;
+    plan.fail_share(SystemCall::allocate, 1, ENOMEM, 1);
+    const FaultScope scope(plan);
     for (int i = 0; i < kCount; ++i) {
       ios.push_back(std::make_unique<Io>(*scripted.loop, fds[static_cast<std::size_t>(i)],
                                          Events::read, [] {}));

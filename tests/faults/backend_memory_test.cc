@@ -8,14 +8,12 @@
 #include <string>
 #include <vector>
 
+#include "base/fault.h"
 #include "spate/io.h"
 #include "spate/loop.h"
-#include "sys/fault.h"
 
 namespace spate {
 namespace {
-
-using sys::Call;
 
 class BackendMemory : public ::testing::TestWithParam<std::string> {
  protected:
@@ -28,11 +26,11 @@ TEST_P(BackendMemory, ALoopIsMadeOrRefusedWithAnError) {
   bool failed = true;
   for (std::uint64_t nth = 1; failed; ++nth) {
     ASSERT_LT(nth, 100u);
-    sys::FaultPlan plan;
-    plan.fail_nth(Call::allocate, nth, ENOMEM);
-    const sys::FaultScope scope(plan);
+    FaultPlan plan;
+    plan.fail_nth(SystemCall::allocate, nth, ENOMEM);
+    const FaultScope scope(plan);
     const auto loop = create();
-    failed = plan.failures(Call::allocate) > 0;
+    failed = plan.failures(SystemCall::allocate) > 0;
     if (!loop) {
       EXPECT_EQ(loop.error(), std::errc::not_enough_memory);
     }
@@ -61,9 +59,9 @@ TEST_P(BackendMemory, WhatIsReadyIsToldOfSoonerOrLater) {
   }
   int refused = 0;
   {
-    sys::FaultPlan plan;
-    plan.fail_share(Call::allocate, 0.7, ENOMEM, 7);
-    const sys::FaultScope scope(plan);
+    FaultPlan plan;
+    plan.fail_share(SystemCall::allocate, 0.7, ENOMEM, 7);
+    const FaultScope scope(plan);
     for (const auto& io : ios) {
       while (!io->start()) ++refused;
     }

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "backend/registry.h"
-#include "sys/fault.h"
+#include "base/fault.h"
 #include "tests/support/faulty_backend.h"
 #include "tests/support/open_fds.h"
 #include "tests/support/traffic.h"
@@ -15,7 +15,6 @@
 namespace spate {
 namespace {
 
-using sys::Call;
 using testing::Faults;
 using testing::FaultyBackend;
 using testing::Traffic;
@@ -26,8 +25,10 @@ std::unique_ptr<Loop> make_loop(std::string_view backend) {
   return std::move(*loop);
 }
 
-Call wait_call(std::string_view backend) {
-  return backend == "epoll" ? Call::epoll_wait : backend == "poll" ? Call::poll : Call::select;
+SystemCall wait_call(std::string_view backend) {
+  return backend == "epoll"  ? SystemCall::epoll_wait
+         : backend == "poll" ? SystemCall::poll
+                             : SystemCall::select;
 }
 
 class Interruption : public ::testing::TestWithParam<std::string_view> {
@@ -48,9 +49,9 @@ class Interruption : public ::testing::TestWithParam<std::string_view> {
 TEST_P(Interruption, OfTheFirstWaitsLosesNothing) {
   for (std::uint64_t nth = 1; nth <= 6; ++nth) {
     const auto loop = make_loop(GetParam());
-    sys::FaultPlan plan;
+    FaultPlan plan;
     plan.fail_nth(wait_call(GetParam()), nth, EINTR, 3);
-    const sys::FaultScope scope(plan);
+    const FaultScope scope(plan);
     expect_all_through(*loop);
     EXPECT_EQ(plan.failures(wait_call(GetParam())), 3u);
   }
@@ -59,11 +60,11 @@ TEST_P(Interruption, OfTheFirstWaitsLosesNothing) {
 TEST_P(Interruption, OfHalfOfAllCallsLosesNothing) {
   for (std::uint64_t seed = 1; seed <= 5; ++seed) {
     const auto loop = make_loop(GetParam());
-    sys::FaultPlan plan;
+    FaultPlan plan;
     plan.fail_share(wait_call(GetParam()), 0.5, EINTR, seed)
-        .fail_share(Call::read, 0.5, EINTR, seed)
-        .fail_share(Call::write, 0.5, EINTR, seed);
-    const sys::FaultScope scope(plan);
+        .fail_share(SystemCall::read, 0.5, EINTR, seed)
+        .fail_share(SystemCall::write, 0.5, EINTR, seed);
+    const FaultScope scope(plan);
     expect_all_through(*loop);
     EXPECT_GT(plan.failures(wait_call(GetParam())), 0u);
   }
@@ -73,18 +74,18 @@ TEST_P(Interruption, IsNoErrorOfRun) {
   const auto loop = make_loop(GetParam());
   Timer timer(*loop, [] {});
   timer.start(std::chrono::milliseconds{1});
-  sys::FaultPlan plan;
+  FaultPlan plan;
   plan.fail_nth(wait_call(GetParam()), 1, EINTR, 5);
-  const sys::FaultScope scope(plan);
+  const FaultScope scope(plan);
   EXPECT_EQ(loop->run(), false);
 }
 
 TEST_P(Interruption, ByAWaitThatFailsIsReportedAndLosesNothing) {
   for (const int error : {EINVAL, ENOMEM, EFAULT}) {
     const auto loop = make_loop(GetParam());
-    sys::FaultPlan plan;
+    FaultPlan plan;
     plan.fail_share(wait_call(GetParam()), 0.3, error, 3);
-    const sys::FaultScope scope(plan);
+    const FaultScope scope(plan);
     Traffic traffic(*loop);
     ASSERT_TRUE(traffic.start());
     traffic.run();
@@ -98,9 +99,9 @@ TEST_P(Interruption, ByAWaitThatFailsGivesItsReason) {
   int called = 0;
   Timer timer(*loop, [&called] { ++called; });
   timer.start(Nanos{0});
-  sys::FaultPlan plan;
+  FaultPlan plan;
   plan.fail_nth(wait_call(GetParam()), 1, ENOMEM);
-  const sys::FaultScope scope(plan);
+  const FaultScope scope(plan);
   const auto result = loop->run();
   ASSERT_FALSE(result);
   EXPECT_EQ(result.error(), std::error_code(ENOMEM, std::system_category()));
@@ -139,9 +140,10 @@ TEST_P(Interruption, ByLateAndSpuriousAndStaleEventsAndSignalsLosesNothing) {
         std::make_unique<FaultyBackend>(std::move(open_backend(GetParam())->backend),
                                         Faults{.late = 3, .spurious = 3, .stale = 2, .seed = seed});
     const auto loop = std::move(*Loop::create(std::move(backend)));
-    sys::FaultPlan plan;
-    plan.fail_share(wait_call(GetParam()), 0.3, EINTR, seed).fail_share(Call::read, 0.3, EINTR, 1);
-    const sys::FaultScope scope(plan);
+    FaultPlan plan;
+    plan.fail_share(wait_call(GetParam()), 0.3, EINTR, seed)
+        .fail_share(SystemCall::read, 0.3, EINTR, 1);
+    const FaultScope scope(plan);
     expect_all_through(*loop);
     expect_all_through(*loop);
   }
@@ -165,9 +167,9 @@ TEST_P(Interruption, ByAWaitThatFailsForEverStopsNothingElse) {
   int ticks = 0;
   int tasks = 0;
   Timer timer(*loop, [&ticks] { ++ticks; });
-  sys::FaultPlan plan;
+  FaultPlan plan;
   plan.fail_share(wait_call(GetParam()), 1, EFAULT, 1);
-  const sys::FaultScope scope(plan);
+  const FaultScope scope(plan);
   for (int i = 1; i <= 5; ++i) {
     timer.start(Nanos{0});
     loop->post([&tasks] { ++tasks; });
@@ -195,12 +197,12 @@ TEST(PreciseWait, FallsBackToMillisecondsAndIsNeverEarly) {
     const Nanos started = loop->now();
     Nanos started_again{0};
     timer.start(delay);
-    sys::FaultPlan plan;
-    plan.fail_nth(Call::epoll_wait, 1, error);
-    const sys::FaultScope scope(plan);
+    FaultPlan plan;
+    plan.fail_nth(SystemCall::epoll_wait, 1, error);
+    const FaultScope scope(plan);
     EXPECT_EQ(loop->run(), false);
     EXPECT_GE(fired - started, delay);
-    EXPECT_EQ(plan.failures(Call::epoll_wait), 1u);
+    EXPECT_EQ(plan.failures(SystemCall::epoll_wait), 1u);
     started_again = loop->now();
     timer.start(delay);
     EXPECT_EQ(loop->run(), false);
@@ -210,9 +212,9 @@ TEST(PreciseWait, FallsBackToMillisecondsAndIsNeverEarly) {
 
 TEST(PreciseWait, IsNotUsedForWaitsWithoutEndOrWithoutWaiting) {
   const auto loop = make_loop("epoll");
-  sys::FaultPlan plan;
-  plan.fail_nth(Call::epoll_wait, 1, ENOSYS);
-  const sys::FaultScope scope(plan);
+  FaultPlan plan;
+  plan.fail_nth(SystemCall::epoll_wait, 1, ENOSYS);
+  const FaultScope scope(plan);
   const auto result = loop->run(Run::no_wait);
   ASSERT_FALSE(result);
   EXPECT_EQ(result.error(), std::error_code(ENOSYS, std::system_category()));

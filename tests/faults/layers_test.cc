@@ -8,14 +8,13 @@
 #include <string>
 #include <vector>
 
+#include "base/fault.h"
 #include "spate/loop.h"
-#include "sys/fault.h"
 #include "tests/support/scripted.h"
 
 namespace spate {
 namespace {
 
-using sys::Call;
 using testing::ScriptedBackend;
 using testing::ScriptedClock;
 using testing::ScriptedLoop;
@@ -252,21 +251,21 @@ TEST_F(BigLayerTest, StartsAndStopsWithoutMemoryAndWithoutTheKernel) {
   }
   turn();
   const KernelCalls before = loop().metrics().kernel_calls;
-  sys::FaultPlan plan;
-  const sys::FaultScope scope(plan);
+  FaultPlan plan;
+  const FaultScope scope(plan);
   for (const auto& event : events) ASSERT_TRUE(BigLayer::add(loop(), *event, kForever));
-  EXPECT_EQ(plan.calls(spate::sys::Call::allocate), 0u) << "descriptors";
+  EXPECT_EQ(plan.calls(spate::SystemCall::allocate), 0u) << "descriptors";
   const auto time_all = [&] {
     for (const auto& event : events) {
       ASSERT_TRUE(BigLayer::add(loop(), *event, std::chrono::seconds{10}));
     }
   };
   time_all();
-  EXPECT_LE(plan.calls(spate::sys::Call::allocate), 10u) << "a bucket grows; nothing is a timer's";
-  const std::uint64_t grown = plan.calls(spate::sys::Call::allocate);
+  EXPECT_LE(plan.calls(spate::SystemCall::allocate), 10u) << "a bucket grows; nothing is a timer's";
+  const std::uint64_t grown = plan.calls(spate::SystemCall::allocate);
   for (const auto& event : events) layer_.remove(loop(), *event);
   time_all();
-  EXPECT_EQ(plan.calls(spate::sys::Call::allocate), grown);
+  EXPECT_EQ(plan.calls(spate::SystemCall::allocate), grown);
   EXPECT_EQ(loop().metrics().kernel_calls.modify, before.modify);
   for (const auto& event : events) layer_.remove(loop(), *event);
 }

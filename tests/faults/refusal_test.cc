@@ -9,18 +9,16 @@
 #include <thread>
 #include <vector>
 
+#include "base/fault.h"
 #include "spate/io.h"
 #include "spate/loop.h"
 #include "spate/periodic.h"
 #include "spate/stat.h"
 #include "spate/timer.h"
-#include "sys/fault.h"
 #include "tests/support/open_fds.h"
 
 namespace spate {
 namespace {
-
-using sys::Call;
 
 std::error_code system_error(int value) { return {value, std::system_category()}; }
 
@@ -42,11 +40,12 @@ std::unique_ptr<Loop> make_loop(std::string_view backend = "epoll") {
 
 TEST(LoopCreation, ReportsWhatTheKernelRefusesAndLeaksNothing) {
   const auto before = testing::open_fds();
-  for (const Call call : {Call::epoll_create, Call::eventfd, Call::epoll_ctl}) {
+  for (const SystemCall call :
+       {SystemCall::epoll_create, SystemCall::eventfd, SystemCall::epoll_ctl}) {
     for (const int error : {EMFILE, ENFILE, ENOMEM}) {
-      sys::FaultPlan plan;
+      FaultPlan plan;
       plan.fail_nth(call, 1, error);
-      const sys::FaultScope scope(plan);
+      const FaultScope scope(plan);
       const auto loop = Loop::create({.backend = "epoll"});
       ASSERT_FALSE(loop);
       EXPECT_EQ(loop.error(), system_error(error));
@@ -61,11 +60,11 @@ TEST(LoopCreation, ReportsThatMemoryRanOutWhicheverAllocationItIs) {
     bool created = false;
     for (std::uint64_t nth = 1; !created; ++nth) {
       ASSERT_LT(nth, 50u);
-      sys::FaultPlan plan;
-      plan.fail_nth(Call::allocate, nth, ENOMEM);
-      const sys::FaultScope scope(plan);
+      FaultPlan plan;
+      plan.fail_nth(SystemCall::allocate, nth, ENOMEM);
+      const FaultScope scope(plan);
       const auto loop = Loop::create({.backend = backend});
-      created = plan.failures(Call::allocate) == 0;
+      created = plan.failures(SystemCall::allocate) == 0;
       if (loop) continue;
       EXPECT_EQ(loop.error(), system_error(ENOMEM));
       EXPECT_EQ(testing::open_fds(), before);
@@ -86,9 +85,9 @@ TEST(RefusedDescriptor, EndsItsWatchersWithTheKernelsReason) {
     ASSERT_TRUE(second.start());
     EXPECT_EQ(loop->active_count(), 2);
     {
-      sys::FaultPlan plan;
-      plan.fail_nth(Call::epoll_ctl, 1, error);
-      const sys::FaultScope scope(plan);
+      FaultPlan plan;
+      plan.fail_nth(SystemCall::epoll_ctl, 1, error);
+      const FaultScope scope(plan);
       EXPECT_EQ(loop->run(), false);
     }
     EXPECT_EQ(calls,
@@ -110,9 +109,9 @@ TEST(RefusedDescriptor, IsTheResultOfAnImmediateStart) {
   int called = 0;
   Io io(*loop, pipe.ends[0], Events::read, [&called] { ++called; });
   for (const int error : {ENOMEM, ENOSPC, EBADF, EPERM}) {
-    sys::FaultPlan plan;
-    plan.fail_nth(Call::epoll_ctl, 1, error);
-    const sys::FaultScope scope(plan);
+    FaultPlan plan;
+    plan.fail_nth(SystemCall::epoll_ctl, 1, error);
+    const FaultScope scope(plan);
     EXPECT_EQ(io.start_now(), system_error(error));
     EXPECT_FALSE(io.is_active());
     EXPECT_EQ(loop->active_count(), 0);
@@ -134,9 +133,9 @@ TEST(RefusedDescriptor, LeavesTheOtherWatchersOfAnImmediateStartAsTheyWere) {
   lazy.start();
   ASSERT_TRUE(loop->run(Run::no_wait));
   {
-    sys::FaultPlan plan;
-    plan.fail_nth(Call::epoll_ctl, 1, ENOMEM);
-    const sys::FaultScope scope(plan);
+    FaultPlan plan;
+    plan.fail_nth(SystemCall::epoll_ctl, 1, ENOMEM);
+    const FaultScope scope(plan);
     EXPECT_EQ(immediate.start_now(), system_error(ENOMEM));
   }
   pipe.fill();
@@ -154,9 +153,9 @@ TEST(RefusedDescriptor, DoesNotKeepTheLoopFromSleeping) {
   io.start();
   ASSERT_TRUE(loop->run(Run::no_wait));
   {
-    sys::FaultPlan plan;
-    plan.fail_nth(Call::epoll_ctl, 1, ENOMEM);
-    const sys::FaultScope scope(plan);
+    FaultPlan plan;
+    plan.fail_nth(SystemCall::epoll_ctl, 1, ENOMEM);
+    const FaultScope scope(plan);
     io.modify(Events::read | Events::urgent);
     ASSERT_TRUE(loop->run(Run::no_wait));
   }
@@ -203,9 +202,9 @@ TEST_F(BeyondRepair, IsTriedAgainWhenItCannotBeBuiltAnew) {
   int called = 0;
   Timer timer(*loop_, [&called] { ++called; });
   timer.start(std::chrono::milliseconds{2});
-  sys::FaultPlan plan;
-  plan.fail_nth(Call::epoll_create, 1, EMFILE, 3);
-  const sys::FaultScope scope(plan);
+  FaultPlan plan;
+  plan.fail_nth(SystemCall::epoll_create, 1, EMFILE, 3);
+  const FaultScope scope(plan);
   for (int i = 0; i < 1000 && called == 0; ++i) {
     const auto result = loop_->run();
     if (!result) {
@@ -216,11 +215,11 @@ TEST_F(BeyondRepair, IsTriedAgainWhenItCannotBeBuiltAnew) {
 }
 
 TEST_F(BeyondRepair, StaysWakeableWhenTheWakeUpIsRefusedMeanwhile) {
-  sys::FaultPlan plan;
-  plan.fail_nth(Call::epoll_ctl, 1, ENOMEM);
-  const sys::FaultScope scope(plan);
+  FaultPlan plan;
+  plan.fail_nth(SystemCall::epoll_ctl, 1, ENOMEM);
+  const FaultScope scope(plan);
   for (int turn = 0; turn < 6; ++turn) (void)loop_->run(Run::no_wait);
-  ASSERT_EQ(plan.failures(Call::epoll_ctl), 1u);
+  ASSERT_EQ(plan.failures(SystemCall::epoll_ctl), 1u);
   loop_->ref();
   ASSERT_EQ(loop_->prepare_to_wait(), kForever);
   ASSERT_TRUE(loop_->post([] {}));
@@ -229,9 +228,9 @@ TEST_F(BeyondRepair, StaysWakeableWhenTheWakeUpIsRefusedMeanwhile) {
 }
 
 TEST_F(BeyondRepair, LooksNowAndThenWhileTheWakeUpIsRefused) {
-  sys::FaultPlan plan;
-  plan.fail_share(Call::epoll_ctl, 1, ENOMEM, 1);
-  const sys::FaultScope scope(plan);
+  FaultPlan plan;
+  plan.fail_share(SystemCall::epoll_ctl, 1, ENOMEM, 1);
+  const FaultScope scope(plan);
   for (int turn = 0; turn < 6; ++turn) (void)loop_->run(Run::no_wait);
   loop_->ref();
   const Nanos wait = loop_->prepare_to_wait();
@@ -242,7 +241,8 @@ TEST_F(BeyondRepair, LooksNowAndThenWhileTheWakeUpIsRefused) {
 // ---- after a fork
 
 TEST(AfterFork, CanBeToldAgainWhicheverCallFails) {
-  for (const Call call : {Call::epoll_create, Call::eventfd, Call::epoll_ctl}) {
+  for (const SystemCall call :
+       {SystemCall::epoll_create, SystemCall::eventfd, SystemCall::epoll_ctl}) {
     for (std::uint64_t nth = 1; nth <= 4; ++nth) {
       SCOPED_TRACE(::testing::Message() << "call " << static_cast<int>(call) << " number " << nth);
       Pipe pipe;
@@ -254,10 +254,10 @@ TEST(AfterFork, CanBeToldAgainWhicheverCallFails) {
       });
       io.start();
       ASSERT_TRUE(loop->run(Run::no_wait));
-      sys::FaultPlan plan;
+      FaultPlan plan;
       plan.fail_nth(call, nth, EMFILE);
       {
-        const sys::FaultScope scope(plan);
+        const FaultScope scope(plan);
         std::error_code error = loop->after_fork();
         EXPECT_EQ(static_cast<bool>(error), plan.failures(call) > 0);
         if (error) error = loop->after_fork();
@@ -275,17 +275,18 @@ TEST(AfterFork, CanBeToldAgainWhicheverCallFails) {
 
 TEST(AfterFork, LeaksNothingWhicheverCallFails) {
   const auto before = testing::open_fds();
-  for (const Call call : {Call::epoll_create, Call::eventfd, Call::epoll_ctl, Call::timerfd_create,
-                          Call::inotify_init}) {
+  for (const SystemCall call :
+       {SystemCall::epoll_create, SystemCall::eventfd, SystemCall::epoll_ctl,
+        SystemCall::timerfd_create, SystemCall::inotify_init}) {
     for (std::uint64_t nth = 1; nth <= 3; ++nth) {
       const auto loop = make_loop();
       Periodic periodic(*loop, [] {});
       Stat stat(*loop, [] {});
       periodic.start_every(std::chrono::hours{1});
       ASSERT_FALSE(stat.start("/"));
-      sys::FaultPlan plan;
+      FaultPlan plan;
       plan.fail_nth(call, nth, EMFILE);
-      const sys::FaultScope scope(plan);
+      const FaultScope scope(plan);
       for (int tries = 0; loop->after_fork(); ++tries) ASSERT_LT(tries, 3);
       ASSERT_TRUE(loop->run(Run::no_wait));
     }

@@ -13,19 +13,18 @@
 #include <string>
 #include <vector>
 
+#include "base/fault.h"
 #include "spate/child.h"
 #include "spate/periodic.h"
 #include "spate/signal.h"
 #include "spate/stat.h"
 #include "spate/timer.h"
-#include "sys/fault.h"
 #include "tests/support/open_fds.h"
 #include "tests/support/scripted.h"
 
 namespace spate {
 namespace {
 
-using sys::Call;
 using testing::ScriptedLoop;
 
 std::error_code system_error(int value) { return {value, std::system_category()}; }
@@ -98,9 +97,9 @@ class ChildFaults : public ::testing::TestWithParam<std::string_view> {};
 TEST_P(ChildFaults, FallBackToTheSignalWithoutProcessDescriptors) {
   for (const int error : {ENOSYS, EPERM, EINVAL}) {
     const auto loop = make_loop(GetParam());
-    sys::FaultPlan plan;
-    plan.fail_nth(Call::pidfd_open, 1, error, 10);
-    const sys::FaultScope scope(plan);
+    FaultPlan plan;
+    plan.fail_nth(SystemCall::pidfd_open, 1, error, 10);
+    const FaultScope scope(plan);
     ChildProcess process;
     Reported reported(*loop);
     ASSERT_FALSE(reported.child.start(process.pid()));
@@ -113,9 +112,9 @@ TEST_P(ChildFaults, FallBackToTheSignalWithoutProcessDescriptors) {
 
 TEST_P(ChildFaults, MissNothingWhenTheChildEndedBeforeTheSignalWasWatched) {
   const auto loop = make_loop(GetParam());
-  sys::FaultPlan plan;
-  plan.fail_nth(Call::pidfd_open, 1, ENOSYS);
-  const sys::FaultScope scope(plan);
+  FaultPlan plan;
+  plan.fail_nth(SystemCall::pidfd_open, 1, ENOSYS);
+  const FaultScope scope(plan);
   ChildProcess process;
   process.end();
   siginfo_t info;
@@ -128,19 +127,19 @@ TEST_P(ChildFaults, MissNothingWhenTheChildEndedBeforeTheSignalWasWatched) {
 
 TEST_P(ChildFaults, AreReportedByStart) {
   struct Refusal {
-    Call call;
+    SystemCall call;
     int error;
   };
   for (const Refusal refusal :
-       {Refusal{Call::pidfd_open, EMFILE}, Refusal{Call::pidfd_open, ENFILE},
-        Refusal{Call::pidfd_open, ENOMEM}, Refusal{Call::waitid, ECHILD}}) {
+       {Refusal{SystemCall::pidfd_open, EMFILE}, Refusal{SystemCall::pidfd_open, ENFILE},
+        Refusal{SystemCall::pidfd_open, ENOMEM}, Refusal{SystemCall::waitid, ECHILD}}) {
     const auto loop = make_loop(GetParam());
     ChildProcess process;
     const auto before = testing::open_fds();
     Child child(*loop, [] { ADD_FAILURE(); });
-    sys::FaultPlan plan;
+    FaultPlan plan;
     plan.fail_nth(refusal.call, 1, refusal.error);
-    const sys::FaultScope scope(plan);
+    const FaultScope scope(plan);
     EXPECT_EQ(child.start(process.pid()), system_error(refusal.error));
     EXPECT_FALSE(child.is_active());
     EXPECT_EQ(loop->active_count(), 0);
@@ -152,9 +151,9 @@ TEST_P(ChildFaults, AreReportedByStartWhenTheSignalCannotBeWatched) {
   const auto loop = make_loop(GetParam());
   ChildProcess process;
   Child child(*loop, [] { ADD_FAILURE(); });
-  sys::FaultPlan plan;
-  plan.fail_nth(Call::pidfd_open, 1, ENOSYS, 2).fail_nth(Call::sigaction, 1, EINVAL);
-  const sys::FaultScope scope(plan);
+  FaultPlan plan;
+  plan.fail_nth(SystemCall::pidfd_open, 1, ENOSYS, 2).fail_nth(SystemCall::sigaction, 1, EINVAL);
+  const FaultScope scope(plan);
   EXPECT_EQ(child.start(process.pid()), system_error(EINVAL));
   EXPECT_FALSE(child.is_active());
   EXPECT_EQ(loop->active_count(), 0);
@@ -168,10 +167,10 @@ TEST_P(ChildFaults, LoseNoEndToAnInterruptedWait) {
     const auto loop = make_loop(GetParam());
     ChildProcess process;
     Reported reported(*loop);
-    sys::FaultPlan plan;
-    if (pidfd_error != 0) plan.fail_nth(Call::pidfd_open, 1, pidfd_error);
-    plan.fail_nth(Call::waitid, 3, EINTR, 2).fail_nth(Call::waitid, 2, EINTR);
-    const sys::FaultScope scope(plan);
+    FaultPlan plan;
+    if (pidfd_error != 0) plan.fail_nth(SystemCall::pidfd_open, 1, pidfd_error);
+    plan.fail_nth(SystemCall::waitid, 3, EINTR, 2).fail_nth(SystemCall::waitid, 2, EINTR);
+    const FaultScope scope(plan);
     ASSERT_FALSE(reported.child.start(process.pid()));
     reported.run(process);
     EXPECT_EQ(reported.events, Events::child);
@@ -198,9 +197,9 @@ TEST(ChildOnEpoll, IsStillReportedWhenItsProcessDescriptorIsRefused) {
   ChildProcess process;
   Reported reported(*loop);
   {
-    sys::FaultPlan plan;
-    plan.fail_nth(Call::epoll_ctl, 1, ENOSPC);
-    const sys::FaultScope scope(plan);
+    FaultPlan plan;
+    plan.fail_nth(SystemCall::epoll_ctl, 1, ENOSPC);
+    const FaultScope scope(plan);
     ASSERT_FALSE(reported.child.start(process.pid()));
     (void)loop->run(Run::no_wait);
   }
@@ -224,9 +223,9 @@ TEST(ChildAfterFork, NoLongerKeepsTheLoopAlive) {
 TEST(SignalFaults, AreReportedByStart) {
   const auto loop = make_loop();
   Signal signal(*loop, [] {});
-  sys::FaultPlan plan;
-  plan.fail_nth(Call::sigaction, 1, EINVAL);
-  const sys::FaultScope scope(plan);
+  FaultPlan plan;
+  plan.fail_nth(SystemCall::sigaction, 1, EINVAL);
+  const FaultScope scope(plan);
   EXPECT_EQ(signal.start(SIGUSR2), system_error(EINVAL));
   EXPECT_FALSE(signal.is_active());
   EXPECT_EQ(loop->active_count(), 0);
@@ -241,9 +240,9 @@ TEST(ChildFaults, ReportOutOfMemoryForTheProcessDescriptorAndLeakNone) {
   Child child(*loop, [] {});
   const std::vector<int> before = testing::open_fds();
   {
-    sys::FaultPlan plan;
-    plan.fail_share(Call::allocate, 1, ENOMEM, 1);
-    const sys::FaultScope scope(plan);
+    FaultPlan plan;
+    plan.fail_share(SystemCall::allocate, 1, ENOMEM, 1);
+    const FaultScope scope(plan);
     EXPECT_EQ(child.start(process.pid()), system_error(ENOMEM));
   }
   EXPECT_FALSE(child.is_active());
@@ -291,9 +290,9 @@ class StatFaults : public ::testing::Test {
 TEST_F(StatFaults, FallBackToLookingNowAndThenWithoutInotify) {
   for (const int error : {EMFILE, ENOSYS, ENOMEM}) {
     calls_ = 0;
-    sys::FaultPlan plan;
-    plan.fail_nth(Call::inotify_init, 1, error, 10);
-    const sys::FaultScope scope(plan);
+    FaultPlan plan;
+    plan.fail_nth(SystemCall::inotify_init, 1, error, 10);
+    const FaultScope scope(plan);
     ASSERT_FALSE(stat_.start(path_));
     expect_change_is_polled();
     stat_.stop();
@@ -304,9 +303,9 @@ TEST_F(StatFaults, FallBackToLookingNowAndThenWithoutInotify) {
 TEST_F(StatFaults, FallBackToLookingNowAndThenWithoutAWatch) {
   for (const int error : {ENOSPC, ENOMEM}) {
     calls_ = 0;
-    sys::FaultPlan plan;
-    plan.fail_nth(Call::inotify_add_watch, 1, error, 10);
-    const sys::FaultScope scope(plan);
+    FaultPlan plan;
+    plan.fail_nth(SystemCall::inotify_add_watch, 1, error, 10);
+    const FaultScope scope(plan);
     ASSERT_FALSE(stat_.start(path_));
     expect_change_is_polled();
     stat_.stop();
@@ -327,9 +326,9 @@ TEST_F(StatFaults, FallBackToLookingNowAndThenWhenInotifyCannotBeWatched) {
 }
 
 TEST_F(StatFaults, CountAPathThatCannotBeLookedAtAsMissing) {
-  sys::FaultPlan plan;
-  plan.fail_nth(Call::lstat, 1, EACCES).fail_nth(Call::inotify_init, 1, EMFILE, 100);
-  const sys::FaultScope scope(plan);
+  FaultPlan plan;
+  plan.fail_nth(SystemCall::lstat, 1, EACCES).fail_nth(SystemCall::inotify_init, 1, EMFILE, 100);
+  const FaultScope scope(plan);
   ASSERT_FALSE(stat_.start(path_));
   EXPECT_FALSE(stat_.current().exists());
   turn_until_called(4);
@@ -344,9 +343,9 @@ TEST_F(StatFaults, AreReportedByStartWhenMemoryRunsOut) {
     ASSERT_LT(nth, 20u);
     ScriptedLoop fresh;
     Stat stat(*fresh.loop, [] {});
-    sys::FaultPlan plan;
-    plan.fail_nth(Call::inotify_init, 1, EMFILE).fail_nth(Call::allocate, nth, ENOMEM);
-    const sys::FaultScope scope(plan);
+    FaultPlan plan;
+    plan.fail_nth(SystemCall::inotify_init, 1, EMFILE).fail_nth(SystemCall::allocate, nth, ENOMEM);
+    const FaultScope scope(plan);
     const std::error_code error = stat.start(path_);
     started = !error;
     EXPECT_EQ(stat.is_active(), started);
@@ -357,10 +356,11 @@ TEST_F(StatFaults, AreReportedByStartWhenMemoryRunsOut) {
 
 TEST_F(StatFaults, LeaveNoDescriptorBehind) {
   const auto before = testing::open_fds();
-  for (const Call call : {Call::inotify_init, Call::inotify_add_watch, Call::lstat}) {
-    sys::FaultPlan plan;
+  for (const SystemCall call :
+       {SystemCall::inotify_init, SystemCall::inotify_add_watch, SystemCall::lstat}) {
+    FaultPlan plan;
     plan.fail_nth(call, 1, ENOMEM, 3);
-    const sys::FaultScope scope(plan);
+    const FaultScope scope(plan);
     ASSERT_FALSE(stat_.start(path_));
     stat_.stop();
     EXPECT_EQ(testing::open_fds(), before);
@@ -368,9 +368,9 @@ TEST_F(StatFaults, LeaveNoDescriptorBehind) {
 }
 
 TEST_F(StatFaults, StopPollingWhenInotifyCanBeHadAfterAll) {
-  sys::FaultPlan plan;
-  plan.fail_nth(Call::inotify_add_watch, 1, ENOSPC);
-  const sys::FaultScope scope(plan);
+  FaultPlan plan;
+  plan.fail_nth(SystemCall::inotify_add_watch, 1, ENOSPC);
+  const FaultScope scope(plan);
   ASSERT_FALSE(stat_.start(path_));
   EXPECT_EQ(scripted_.loop->metrics().active_timers, 1u);
   ASSERT_TRUE(scripted_.loop->run(Run::once));
@@ -404,17 +404,17 @@ class PeriodicFaults : public ::testing::Test {
 };
 
 TEST_F(PeriodicFaults, MakeTheLoopLookAtTheClockEveryMinuteWithoutADescriptor) {
-  sys::FaultPlan plan;
-  plan.fail_nth(Call::timerfd_create, 1, EMFILE);
-  const sys::FaultScope scope(plan);
+  FaultPlan plan;
+  plan.fail_nth(SystemCall::timerfd_create, 1, EMFILE);
+  const FaultScope scope(plan);
   expect_looks_every_minute();
 }
 
 TEST_F(PeriodicFaults, MakeTheLoopLookAtTheClockEveryMinuteWhenItCannotBeArmed) {
   const auto before = testing::open_fds();
-  sys::FaultPlan plan;
-  plan.fail_nth(Call::timerfd_settime, 1, EINVAL);
-  const sys::FaultScope scope(plan);
+  FaultPlan plan;
+  plan.fail_nth(SystemCall::timerfd_settime, 1, EINVAL);
+  const FaultScope scope(plan);
   expect_looks_every_minute();
   EXPECT_EQ(testing::open_fds(), before);
 }
@@ -432,9 +432,10 @@ TEST_F(PeriodicFaults, AreReportedByStartWhenMemoryRunsOut) {
     ASSERT_LT(nth, 20u);
     ScriptedLoop fresh;
     Periodic periodic(*fresh.loop, [] {});
-    sys::FaultPlan plan;
-    plan.fail_nth(Call::timerfd_create, 1, EMFILE).fail_nth(Call::allocate, nth, ENOMEM);
-    const sys::FaultScope scope(plan);
+    FaultPlan plan;
+    plan.fail_nth(SystemCall::timerfd_create, 1, EMFILE)
+        .fail_nth(SystemCall::allocate, nth, ENOMEM);
+    const FaultScope scope(plan);
     started = periodic.start_every(std::chrono::hours{1});
     EXPECT_EQ(periodic.is_active(), started);
     EXPECT_EQ(fresh.loop->active_count(), started ? 1 : 0);

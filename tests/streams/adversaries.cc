@@ -4,6 +4,7 @@
 #include <list>
 #include <string>
 
+#include "base/fault.h"
 #include "spate/error.h"
 #include "spate/net/framing.h"
 #include "streams/harness.h"
@@ -11,7 +12,6 @@
 #include "support/sanitizers.h"
 #include "support/scripted.h"
 #include "support/seeds.h"
-#include "sys/fault.h"
 
 namespace spate::testing {
 namespace {
@@ -345,17 +345,17 @@ TEST_P(ChaosPipe, CarriesEveryByteThroughAKernelThatHesitates) {
   std::uint64_t failures = 0;
   for (const std::uint64_t seed : seeds(kIsSanitized ? 10 : 25)) {
     SCOPED_TRACE(::testing::Message() << "SPATE_SEED=" << seed);
-    sys::FaultPlan plan;
-    plan.shorten_share(sys::Call::receive, 0.3, 1 + seed % 20, seed);
-    plan.shorten_share(sys::Call::send, 0.3, 1 + seed % 13, seed + 1);
-    for (const sys::Call call : {sys::Call::receive, sys::Call::send}) {
+    FaultPlan plan;
+    plan.shorten_share(SystemCall::receive, 0.3, 1 + seed % 20, seed);
+    plan.shorten_share(SystemCall::send, 0.3, 1 + seed % 13, seed + 1);
+    for (const SystemCall call : {SystemCall::receive, SystemCall::send}) {
       plan.fail_share(call, 0.1, EAGAIN, seed + 2);
       plan.fail_share(call, 0.1, EINTR, seed + 3);
     }
-    plan.fail_share(sys::Call::epoll_wait, 0.1, EINTR, seed + 4);
-    const sys::FaultScope scope(plan);
+    plan.fail_share(SystemCall::epoll_wait, 0.1, EINTR, seed + 4);
+    const FaultScope scope(plan);
     EXPECT_TRUE(talk(seed).is_whole);
-    failures += plan.failures(sys::Call::send);
+    failures += plan.failures(SystemCall::send);
     if (HasFailure()) return;
   }
   if (GetParam() != Kind::memory) {
@@ -368,12 +368,12 @@ TEST_P(ChaosPipe, SettlesWhenTheKernelBreaksConnections) {
   int broken = 0;
   for (const std::uint64_t seed : seeds(kIsSanitized ? 15 : 40)) {
     SCOPED_TRACE(::testing::Message() << "SPATE_SEED=" << seed);
-    sys::FaultPlan plan;
+    FaultPlan plan;
     for (const int error : {ECONNRESET, ENOBUFS, ENOMEM, ETIMEDOUT, EPIPE})
-      plan.fail_share(sys::Call::send, 0.002, error, seed + static_cast<std::uint64_t>(error));
+      plan.fail_share(SystemCall::send, 0.002, error, seed + static_cast<std::uint64_t>(error));
     for (const int error : {ECONNRESET, ENOMEM, EHOSTUNREACH, ETIMEDOUT})
-      plan.fail_share(sys::Call::receive, 0.002, error, seed + static_cast<std::uint64_t>(error));
-    const sys::FaultScope scope(plan);
+      plan.fail_share(SystemCall::receive, 0.002, error, seed + static_cast<std::uint64_t>(error));
+    const FaultScope scope(plan);
     const Result result = talk(seed);
     EXPECT_TRUE(result.is_settled);
     broken += !result.is_whole;

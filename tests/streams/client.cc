@@ -8,10 +8,10 @@
 #include <optional>
 #include <string>
 
+#include "base/fault.h"
 #include "spate/net/listener.h"
 #include "spate/net/resolver.h"
 #include "streams/harness.h"
-#include "sys/fault.h"
 #include "sys/socket.h"
 #include "tests/support/name_server.h"
 #include "tests/support/open_fds.h"
@@ -213,10 +213,10 @@ TEST_F(ClientTimeTest, LeavesTheConnectionWhenItIsDestroyed) {
 
 TEST_F(ClientTimeTest, TriesAgainWhenThereIsNoMemoryForTheConnection) {
   Client client = make({.jitter = 0});
-  sys::FaultPlan plan;
-  plan.fail_share(sys::Call::socket, 1, EMFILE, 1);
+  FaultPlan plan;
+  plan.fail_share(SystemCall::socket, 1, EMFILE, 1);
   {
-    const sys::FaultScope scope(plan);
+    const FaultScope scope(plan);
     client.connect();
     while (client.failures() < 2) turn();
     EXPECT_EQ(client.last_error(), std::errc::too_many_files_open);

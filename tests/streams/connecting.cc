@@ -6,11 +6,11 @@
 #include <string>
 #include <vector>
 
+#include "base/fault.h"
 #include "spate/net/connect.h"
 #include "spate/net/listener.h"
 #include "spate/net/resolver.h"
 #include "streams/harness.h"
-#include "sys/fault.h"
 #include "tests/support/name_server.h"
 #include "tests/support/open_fds.h"
 #include "tests/support/random.h"
@@ -316,12 +316,12 @@ TEST_F(ConnectingTest, SurvivesRandomConnectingAndCancelling) {
 TEST_F(ConnectingTest, HasOneResultWhateverBefallsItsSockets) {
   Listener listener = listen(Address::any_ipv6(0));
   const std::uint16_t port = listener.address().port();
-  for (const sys::Call call : {sys::Call::socket, sys::Call::connect, sys::Call::send,
-                               sys::Call::receive, sys::Call::socket_option}) {
+  for (const SystemCall call : {SystemCall::socket, SystemCall::connect, SystemCall::send,
+                                SystemCall::receive, SystemCall::socket_option}) {
     for (const int error : {EMFILE, ENOBUFS, EINTR, EAGAIN}) {
-      sys::FaultPlan plan;
+      FaultPlan plan;
       plan.fail_share(call, 0.4, error, 5);
-      const sys::FaultScope scope(plan);
+      const FaultScope scope(plan);
       std::vector<Stream::Made> by_name;
       std::vector<Stream::Made> by_address;
       const auto note = [](std::vector<Stream::Made>& made) {
@@ -333,11 +333,11 @@ TEST_F(ConnectingTest, HasOneResultWhateverBefallsItsSockets) {
       run_until(loop_, [&] { return by_name.size() == 1 && by_address.size() == 1; });
       run_turns(loop_, 3);
       ASSERT_EQ(by_name.size() + by_address.size(), 2u);
-      const bool is_pretended = call == sys::Call::connect && error == EINTR;
+      const bool is_pretended = call == SystemCall::connect && error == EINTR;
       for (const Stream::Made* made : {&by_name[0], &by_address[0]}) {
         if (*made && !is_pretended) EXPECT_EQ((*made)->peer_address().port(), port);
       }
-      const bool is_asking_only = call == sys::Call::send || call == sys::Call::receive;
+      const bool is_asking_only = call == SystemCall::send || call == SystemCall::receive;
       if (!by_address[0]) EXPECT_EQ(by_address[0].error().value(), is_asking_only ? 0 : error);
       if (!by_name[0]) {
         const std::error_code why = by_name[0].error();

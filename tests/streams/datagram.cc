@@ -6,9 +6,9 @@
 #include <cerrno>
 #include <deque>
 
+#include "base/fault.h"
 #include "streams/datagram_harness.h"
 #include "sys/descriptor.h"
-#include "sys/fault.h"
 
 namespace spate::testing {
 namespace {
@@ -31,9 +31,9 @@ TEST_F(DatagramTest, KeepsWhatComesBeforeItIsStartedThoughASendWasRefused) {
   Datagram receiver = open();
   Datagram sender = open();
   {
-    sys::FaultPlan plan;
-    plan.fail_nth(sys::Call::send, 1, EAGAIN);
-    const sys::FaultScope scope(plan);
+    FaultPlan plan;
+    plan.fail_nth(SystemCall::send, 1, EAGAIN);
+    const FaultScope scope(plan);
     EXPECT_TRUE(receiver.send(bytes_of("x"), sender.local_address()));
   }
   EXPECT_FALSE(sender.send(bytes_of("early"), receiver.local_address()));
@@ -376,9 +376,9 @@ TEST_F(DatagramTest, MayBePausedInOnWritable) {
   receiver.start(log_);
   log_.when_writable = [&] { receiver.pause(); };
   {
-    sys::FaultPlan plan;
-    plan.fail_nth(sys::Call::send, 1, EAGAIN);
-    const sys::FaultScope scope(plan);
+    FaultPlan plan;
+    plan.fail_nth(SystemCall::send, 1, EAGAIN);
+    const FaultScope scope(plan);
     EXPECT_EQ(receiver.send(bytes_of("x"), sender.local_address()),
               std::errc::operation_would_block);
   }

@@ -7,11 +7,11 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/fault.h"
 #include "spate/error.h"
 #include "streams/datagram_harness.h"
 #include "support/open_fds.h"
 #include "sys/descriptor.h"
-#include "sys/fault.h"
 
 namespace spate::testing {
 namespace {
@@ -20,10 +20,10 @@ class DatagramLimitsTest : public DatagramTest {
  protected:
   // The next `times` packets are refused.
   template <class Function>
-  static auto with_fault(sys::Call call, int error, Function function, std::uint64_t times = 1) {
-    sys::FaultPlan plan;
+  static auto with_fault(SystemCall call, int error, Function function, std::uint64_t times = 1) {
+    FaultPlan plan;
     plan.fail_nth(call, 1, error, times);
-    const sys::FaultScope scope(plan);
+    const FaultScope scope(plan);
     return function();
   }
 };
@@ -232,14 +232,14 @@ TEST_F(DatagramLimitsTest, TellsEachTimeWhenItIsWorthTryingAgain) {
   int refused = 0;
   for (const int error : {EAGAIN, ENOBUFS}) {
     for (const auto& send : ways) {
-      EXPECT_TRUE(with_fault(sys::Call::send, error, send));
+      EXPECT_TRUE(with_fault(SystemCall::send, error, send));
       ++refused;
       run_until(loop_, [&] { return log_.writable == refused; });
       run_turns(loop_, 3);
       EXPECT_EQ(log_.writable, refused);
     }
   }
-  EXPECT_TRUE(with_fault(sys::Call::send, EHOSTUNREACH, ways[0]));
+  EXPECT_TRUE(with_fault(SystemCall::send, EHOSTUNREACH, ways[0]));
   run_turns(loop_, 3);
   EXPECT_EQ(log_.writable, refused);
 }
@@ -258,7 +258,7 @@ TEST_F(DatagramLimitsTest, BelievesTheKernelAgainOnceAPacketHasGone) {
   };
   int refused = 0;
   for (const auto& send : ways) {
-    EXPECT_FALSE(with_fault(sys::Call::send, EAGAIN, send));
+    EXPECT_FALSE(with_fault(SystemCall::send, EAGAIN, send));
     run_turns(loop_, 3);
     EXPECT_EQ(log_.writable, ++refused);
     EXPECT_TRUE(send());
@@ -299,9 +299,9 @@ TEST_F(DatagramLimitsTest, SendsAgainWhatWasInterrupted) {
   receiver.start(log_);
   const Address to = receiver.local_address();
   const Outgoing packet{.bytes = bytes_of("b"), .peer = &to};
-  EXPECT_FALSE(with_fault(sys::Call::send, EINTR, [&] { return sender.send(bytes_of("a"), to); }));
-  EXPECT_EQ(with_fault(sys::Call::send, EINTR, [&] { return sender.send({&packet, 1}); }), 1u);
-  const auto segments = with_fault(sys::Call::send, EINTR,
+  EXPECT_FALSE(with_fault(SystemCall::send, EINTR, [&] { return sender.send(bytes_of("a"), to); }));
+  EXPECT_EQ(with_fault(SystemCall::send, EINTR, [&] { return sender.send({&packet, 1}); }), 1u);
+  const auto segments = with_fault(SystemCall::send, EINTR,
                                    [&] { return sender.send_segments(bytes_of("cd"), 1, to); });
   EXPECT_EQ(segments.value_or(0), 2u);
   run_until(loop_, [&] { return log_.texts.size() == 4; });
@@ -317,11 +317,11 @@ TEST_F(DatagramLimitsTest, JoinsPacketsAgainAfterSomeWereRefused) {
   std::size_t expected = 0;
   for (const int error : {EMSGSIZE, EINVAL, EIO, EOPNOTSUPP, ENOPROTOOPT}) {
     const auto send = [&] { return sender.send_segments(bytes_of("aabbc"), 2, to).value_or(0); };
-    ASSERT_EQ(with_fault(sys::Call::send, error, send), 5u);
-    sys::FaultPlan counting;
-    const sys::FaultScope scope(counting);
+    ASSERT_EQ(with_fault(SystemCall::send, error, send), 5u);
+    FaultPlan counting;
+    const FaultScope scope(counting);
     EXPECT_EQ(send(), 5u);
-    ASSERT_EQ(counting.calls(sys::Call::send), 1u);
+    ASSERT_EQ(counting.calls(SystemCall::send), 1u);
     expected += 6;
     run_until(loop_, [&] { return log_.texts.size() == expected; });
   }
@@ -334,9 +334,9 @@ TEST_F(DatagramLimitsTest, SaysHowManySegmentsWent) {
   Datagram sender = open();
   const Address to = receiver.local_address();
   const std::string bytes(200 * 10, 'x');  // Four messages of up to 64 packets.
-  sys::FaultPlan plan;
-  plan.fail_nth(sys::Call::send, 3, EAGAIN);
-  const sys::FaultScope scope(plan);
+  FaultPlan plan;
+  plan.fail_nth(SystemCall::send, 3, EAGAIN);
+  const FaultScope scope(plan);
   EXPECT_EQ(sender.send_segments(bytes_of(bytes), 10, to).value_or(0), 2u * 64 * 10);
 }
 
@@ -345,13 +345,13 @@ TEST_F(DatagramLimitsTest, GoesOnAfterAnErrorInReceiving) {
   Datagram sender = open();
   receiver.start(log_);
   sender.send(bytes_of("x"), receiver.local_address());
-  with_fault(sys::Call::receive, ENOMEM,
+  with_fault(SystemCall::receive, ENOMEM,
              [&] { run_until(loop_, [&] { return log_.errors == 1; }); });
   EXPECT_EQ(log_.error, std::errc::not_enough_memory);
   run_until(loop_, [&] { return log_.texts.size() == 1; });
   for (const int harmless : {EAGAIN, EINTR}) {
     sender.send(bytes_of("x"), receiver.local_address());
-    with_fault(sys::Call::receive, harmless, [&] { run_turns(loop_, 2); });
+    with_fault(SystemCall::receive, harmless, [&] { run_turns(loop_, 2); });
   }
   run_until(loop_, [&] { return log_.texts.size() == 3; });
   EXPECT_EQ(log_.errors, 1);
@@ -391,13 +391,13 @@ TEST_F(DatagramLimitsTest, IsWatchedAgainWhenTheKernelRelents) {
   Datagram sender = open();
   for (int round = 1; round <= 2; ++round) {
     sender.send(bytes_of("x"), receiver.local_address());
-    sys::FaultPlan plan;
-    plan.fail_nth(sys::Call::epoll_ctl, 1, ENOSPC, 3);
-    const sys::FaultScope scope(plan);
+    FaultPlan plan;
+    plan.fail_nth(SystemCall::epoll_ctl, 1, ENOSPC, 3);
+    const FaultScope scope(plan);
     receiver.pause();
     receiver.start(log_);
     run_until(loop_, [&] { return log_.batches == round; });
-    EXPECT_EQ(plan.failures(sys::Call::epoll_ctl), 3u);
+    EXPECT_EQ(plan.failures(SystemCall::epoll_ctl), 3u);
     EXPECT_EQ(log_.errors, round);  // Once for the three.
     EXPECT_EQ(log_.error, std::errc::no_space_on_device);
     run_turns(loop_, 2);
@@ -409,14 +409,14 @@ TEST_F(DatagramLimitsTest, IsWatchedAgainWhenTheKernelRelents) {
 TEST_F(DatagramLimitsTest, MayBeDestroyedWhileWatchingRests) {
   Datagram receiver = open();
   log_.then = [&] { receiver = Datagram(); };
-  with_fault(sys::Call::epoll_ctl, ENOMEM, [&] {
+  with_fault(SystemCall::epoll_ctl, ENOMEM, [&] {
     receiver.start(log_);
     run_until(loop_, [&] { return log_.errors == 1; });
   });
   EXPECT_FALSE(*loop_.run());
   Datagram paused = open();
   log_.then = [&] { paused.pause(); };
-  with_fault(sys::Call::epoll_ctl, ENOMEM, [&] {
+  with_fault(SystemCall::epoll_ctl, ENOMEM, [&] {
     paused.start(log_);
     run_until(loop_, [&] { return log_.errors == 2; });
   });
@@ -432,7 +432,7 @@ TEST_F(DatagramLimitsTest, OutlivesItsLoop) {
   const Address to = receiver.local_address();
   owned_.reset();
   EXPECT_FALSE(sender.send(bytes_of("still"), to));
-  EXPECT_TRUE(with_fault(sys::Call::send, EAGAIN, [&] { return sender.send(bytes_of("x"), to); }));
+  EXPECT_TRUE(with_fault(SystemCall::send, EAGAIN, [&] { return sender.send(bytes_of("x"), to); }));
   receiver.pause();
   receiver.resume();
   receiver.start(log_);

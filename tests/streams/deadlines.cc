@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "base/fault.h"
 #include "spate/error.h"
 #include "streams/harness.h"
-#include "sys/fault.h"
 
 namespace spate::testing {
 namespace {
@@ -402,9 +402,9 @@ TEST_P(Deadlines, OfWritingBeginAnewAfterARest) {
   EXPECT_TRUE(left_.write(pattern(200)));
   turns();
   EXPECT_EQ(left_.queued(), 120u);
-  sys::FaultPlan plan;
-  plan.fail_nth(sys::Call::send, 1, EAGAIN, 1'000'000);
-  const sys::FaultScope scope(plan);
+  FaultPlan plan;
+  plan.fail_nth(SystemCall::send, 1, EAGAIN, 1'000'000);
+  const FaultScope scope(plan);
   pass(1s);
   pass(500ms - 1ns);
   EXPECT_EQ(left_log_.log, "");

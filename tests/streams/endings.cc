@@ -12,12 +12,12 @@
 #include <memory>
 #include <string>
 
+#include "base/fault.h"
 #include "spate/error.h"
 #include "spate/net/connect.h"
 #include "spate/net/listener.h"
 #include "streams/harness.h"
 #include "support/open_fds.h"
-#include "sys/fault.h"
 
 namespace spate::testing {
 namespace {
@@ -280,15 +280,15 @@ class EndingsOfSending : public StreamTest {
  protected:
   // From here on.
   void fail_to_send() {
-    plan_.fail_nth(sys::Call::send, 1, EPIPE, UINT64_MAX / 2);
-    scope_ = std::make_unique<sys::FaultScope>(plan_);
+    plan_.fail_nth(SystemCall::send, 1, EPIPE, UINT64_MAX / 2);
+    scope_ = std::make_unique<FaultScope>(plan_);
   }
   void run_until_right_is_closed() {
     run_until(loop_, [&] { return right_log_.closed_calls == 1; });
   }
 
-  sys::FaultPlan plan_;
-  std::unique_ptr<sys::FaultScope> scope_;
+  FaultPlan plan_;
+  std::unique_ptr<FaultScope> scope_;
 };
 
 INSTANTIATE_TEST_SUITE_P(Kinds, EndingsOfSending, ::testing::Values(Kind::local, Kind::tcp),
@@ -332,9 +332,9 @@ TEST_P(EndingsOfSending, TheFirstErrorIsTheOneThatIsTold) {
   fail_to_send();
   EXPECT_TRUE(right_.write("x"));
   scope_.reset();
-  sys::FaultPlan plan;
-  plan.fail_nth(sys::Call::receive, 1, ECONNRESET);
-  const sys::FaultScope scope(plan);
+  FaultPlan plan;
+  plan.fail_nth(SystemCall::receive, 1, ECONNRESET);
+  const FaultScope scope(plan);
   run_until_right_is_closed();
   EXPECT_EQ(right_log_.error, std::errc::broken_pipe);
 }

@@ -14,21 +14,19 @@
 #include <string>
 #include <vector>
 
+#include "base/fault.h"
 #include "spate/net/connect.h"
 #include "spate/net/datagram.h"
 #include "spate/net/listener.h"
 #include "spate/net/workers.h"
 #include "streams/harness.h"
 #include "support/open_fds.h"
-#include "sys/fault.h"
 
 namespace spate::testing {
 namespace {
 
-using sys::Call;
-
 struct Fault {
-  Call call;
+  SystemCall call;
   const char* name;
   std::vector<int> errors;
 };
@@ -36,34 +34,34 @@ struct Fault {
 // shutdown() is not among them: the kernel refuses it for a connection that is gone already, which
 // reading tells as well.
 const std::vector<Fault> kOfSockets = {
-    {Call::epoll_create, "epoll_create", {EMFILE, ENFILE, ENOMEM}},
-    {Call::eventfd, "eventfd", {EMFILE, ENFILE, ENOMEM}},
-    {Call::epoll_ctl, "epoll_ctl", {ENOMEM, ENOSPC}},
-    {Call::epoll_wait, "epoll_wait", {EINTR}},
-    {Call::socket, "socket", {EMFILE, ENFILE, ENOBUFS, ENOMEM, EACCES}},
-    {Call::bind, "bind", {EADDRINUSE, EADDRNOTAVAIL, EACCES}},
-    {Call::listen, "listen", {EADDRINUSE}},
-    {Call::accept,
+    {SystemCall::epoll_create, "epoll_create", {EMFILE, ENFILE, ENOMEM}},
+    {SystemCall::eventfd, "eventfd", {EMFILE, ENFILE, ENOMEM}},
+    {SystemCall::epoll_ctl, "epoll_ctl", {ENOMEM, ENOSPC}},
+    {SystemCall::epoll_wait, "epoll_wait", {EINTR}},
+    {SystemCall::socket, "socket", {EMFILE, ENFILE, ENOBUFS, ENOMEM, EACCES}},
+    {SystemCall::bind, "bind", {EADDRINUSE, EADDRNOTAVAIL, EACCES}},
+    {SystemCall::listen, "listen", {EADDRINUSE}},
+    {SystemCall::accept,
      "accept",
      {EAGAIN, EINTR, ECONNABORTED, EMFILE, ENFILE, ENOBUFS, ENOMEM, EPERM, EPROTO, ENETDOWN}},
-    {Call::connect,
+    {SystemCall::connect,
      "connect",
      {EINTR, EAGAIN, ECONNREFUSED, ENETUNREACH, EHOSTUNREACH, EADDRNOTAVAIL, ETIMEDOUT, EACCES}},
-    {Call::receive,
+    {SystemCall::receive,
      "receive",
      {EAGAIN, EINTR, ECONNRESET, ETIMEDOUT, EHOSTUNREACH, ENOBUFS, ENOMEM}},
-    {Call::send,
+    {SystemCall::send,
      "send",
      {EAGAIN, EINTR, ECONNRESET, EPIPE, ETIMEDOUT, EHOSTUNREACH, ENOBUFS, ENOMEM}},
-    {Call::socket_option, "socket_option", {ENOPROTOOPT, ENOBUFS, ENOMEM}},
-    {Call::allocate, "allocate", {ENOMEM}},
+    {SystemCall::socket_option, "socket_option", {ENOPROTOOPT, ENOBUFS, ENOMEM}},
+    {SystemCall::allocate, "allocate", {ENOMEM}},
 };
 
 const std::vector<Fault> kOfPipes = {
-    {Call::epoll_ctl, "epoll_ctl", {ENOMEM, ENOSPC}},
-    {Call::read, "read", {EAGAIN, EINTR, EIO, ENOMEM}},
-    {Call::write, "write", {EAGAIN, EINTR, EPIPE, EIO, ENOSPC}},
-    {Call::allocate, "allocate", {ENOMEM}},
+    {SystemCall::epoll_ctl, "epoll_ctl", {ENOMEM, ENOSPC}},
+    {SystemCall::read, "read", {EAGAIN, EINTR, EIO, ENOMEM}},
+    {SystemCall::write, "write", {EAGAIN, EINTR, EPIPE, EIO, ENOSPC}},
+    {SystemCall::allocate, "allocate", {ENOMEM}},
 };
 
 // Has each call fail at its first time, its second, ... once, and three times running. Memory only
@@ -76,15 +74,15 @@ void sweep(const std::vector<Fault>& faults, std::uint64_t most,
   for (const Fault& fault : faults) {
     for (const int error : fault.errors) {
       for (const std::uint64_t times : {1u, 3u}) {
-        bool failed = fault.call != Call::allocate || times == 1;
+        bool failed = fault.call != SystemCall::allocate || times == 1;
         for (std::uint64_t nth = 1; failed && nth <= most; ++nth) {
           SCOPED_TRACE(::testing::Message()
                        << fault.name << " number " << nth << " fails " << times
                        << " times: " << std::generic_category().message(error));
-          sys::FaultPlan plan;
+          FaultPlan plan;
           plan.fail_nth(fault.call, nth, error, times);
           {
-            const sys::FaultScope scope(plan);
+            const FaultScope scope(plan);
             scenario();
           }
           failures += plan.failures(fault.call);
@@ -277,19 +275,19 @@ TEST(EveryCallFails, AndASocketThatIsNotTakenOverStaysOpen) {
     const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     ASSERT_EQ(::bind(fd, static_cast<const sockaddr*>(at.data()), sizeof(sockaddr_in)), 0);
     ASSERT_EQ(::listen(fd, 1), 0);
-    sys::FaultPlan plan;
-    plan.fail_nth(Call::allocate, nth, ENOMEM);
+    FaultPlan plan;
+    plan.fail_nth(SystemCall::allocate, nth, ENOMEM);
     {
-      const sys::FaultScope scope(plan);
+      const FaultScope scope(plan);
       Listener::Made made = Listener::adopt(*loop, fd, [](Stream, const Address&) {});
-      EXPECT_EQ(plan.failures(Call::allocate) > 0, !made);
+      EXPECT_EQ(plan.failures(SystemCall::allocate) > 0, !made);
       if (!made) {
         EXPECT_GE(::fcntl(fd, F_GETFD), 0);
         ::close(fd);
       }
     }
     EXPECT_LT(::fcntl(fd, F_GETFD), 0);
-    if (plan.failures(Call::allocate) == 0) return;
+    if (plan.failures(SystemCall::allocate) == 0) return;
   }
   FAIL() << "it never gets by";
 }

@@ -8,8 +8,8 @@
 #include <array>
 #include <cerrno>
 
+#include "base/fault.h"
 #include "streams/harness.h"
-#include "sys/fault.h"
 
 namespace spate::testing {
 namespace {
@@ -112,11 +112,11 @@ TEST_P(Files, ThatTheKernelCannotSendAreReadInstead) {
 }
 
 TEST_P(Files, AreCutByShortWritesAndInterruptionsAndArriveWhole) {
-  sys::FaultPlan plan;
-  plan.shorten_share(sys::Call::send_file, 0.5, 777, 1)
-      .fail_share(sys::Call::send_file, 0.2, EINTR, 2);
-  plan.shorten_share(sys::Call::read, 0.5, 777, 3).fail_share(sys::Call::send, 0.1, EAGAIN, 4);
-  sys::FaultScope scope(plan);
+  FaultPlan plan;
+  plan.shorten_share(SystemCall::send_file, 0.5, 777, 1)
+      .fail_share(SystemCall::send_file, 0.2, EINTR, 2);
+  plan.shorten_share(SystemCall::read, 0.5, 777, 3).fail_share(SystemCall::send, 0.1, EAGAIN, 4);
+  FaultScope scope(plan);
   const std::string content = noise(300'000);
   EXPECT_FALSE(left_.send_file(file_with(content), 0, content.size()));
   EXPECT_TRUE(left_.write("!"));
@@ -361,9 +361,9 @@ TEST_F(Descriptors, AreRefusedWithAReason) {
   Stream::Pair memory = Stream::memory_pair(loop_);
   EXPECT_EQ(memory->first.send_descriptors(bytes_of("x"), {&file, 1}), system_error(EOPNOTSUPP));
   {
-    sys::FaultPlan plan;
-    plan.fail_nth(sys::Call::duplicate, 1, EMFILE);
-    sys::FaultScope scope(plan);
+    FaultPlan plan;
+    plan.fail_nth(SystemCall::duplicate, 1, EMFILE);
+    FaultScope scope(plan);
     EXPECT_EQ(left_.send_descriptors(bytes_of("x"), {&file, 1}), system_error(EMFILE));
   }
   left_.end();

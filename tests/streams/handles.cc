@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "base/fault.h"
 #include "spate/error.h"
 #include "streams/harness.h"
-#include "sys/fault.h"
 #include "sys/socket.h"
 
 namespace spate::testing {
@@ -196,9 +196,9 @@ TEST_P(Handles, ThatAreStartedTooLateMayBeDestroyedBeforeTheyAreTold) {
     Recorder late;
     pair->first.abort();
     {
-      sys::FaultPlan plan;
-      plan.fail_share(sys::Call::allocate, 1, ENOMEM, n);
-      const sys::FaultScope scope(plan);
+      FaultPlan plan;
+      plan.fail_share(SystemCall::allocate, 1, ENOMEM, n);
+      const FaultScope scope(plan);
       std::vector<std::unique_ptr<Timer>> fill;  // Until the queue of what is pending has to grow.
       for (int i = 0; i < 600; ++i) {
         fill.push_back(std::make_unique<Timer>(loop_, [] {}));

@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
+#include "base/fault.h"
 #include "streams/listening.h"
-#include "sys/fault.h"
 #include "sys/socket.h"
 
 namespace spate::testing {
@@ -106,15 +106,15 @@ TEST_F(Listening, RestsAtItsLimitAndGoesOnWhenOneLeaves) {
 
 TEST_F(Listening, RestsWithoutDescriptorsAndRecovers) {
   Listener listener = listen();
-  sys::FaultPlan plan;
-  plan.fail_share(sys::Call::accept, 1, EMFILE, 1);
+  FaultPlan plan;
+  plan.fail_share(SystemCall::accept, 1, EMFILE, 1);
   Connecting connecting;
   {
-    sys::FaultScope scope(plan);
+    FaultScope scope(plan);
     connecting = connect(loop_, listener.address(), keep());
     run_until(loop_, [&] { return listener.last_error() == std::errc::too_many_files_open; });
     const std::uint64_t turns = loop_.metrics().turns;
-    run_until(loop_, [&] { return plan.calls(sys::Call::accept) >= 3; });
+    run_until(loop_, [&] { return plan.calls(SystemCall::accept) >= 3; });
     EXPECT_LT(loop_.metrics().turns - turns, 20u);
   }
   run_until(loop_, [&] { return accepted_.size() == 1; });

@@ -6,8 +6,8 @@
 #include <optional>
 #include <vector>
 
+#include "base/fault.h"
 #include "streams/listening.h"
-#include "sys/fault.h"
 #include "sys/socket.h"
 #include "tests/support/open_fds.h"
 
@@ -156,15 +156,15 @@ TEST_F(Listening, GoesOnWhenAConnectionIsGivenAway) {
 TEST_F(Listening, AsksForNewcomersNoOftenerThanItMayWhileItHasNoDescriptors) {
   Listener listener = listen();
   const auto calls_in_a_while = [&](int error) {
-    sys::FaultPlan plan;
-    plan.fail_share(sys::Call::accept, 1, error, 1);
-    const sys::FaultScope scope(plan);
+    FaultPlan plan;
+    plan.fail_share(SystemCall::accept, 1, error, 1);
+    const FaultScope scope(plan);
     Connecting connecting = connect(loop_, listener.address(), keep());
-    run_until(loop_, [&] { return plan.calls(sys::Call::accept) >= 1; });
+    run_until(loop_, [&] { return plan.calls(SystemCall::accept) >= 1; });
     const Nanos began = loop_.now();
     run_until(loop_, [&] { return loop_.now() - began >= 300ms; });
     EXPECT_EQ(listener.last_error().value(), error);
-    return plan.calls(sys::Call::accept);
+    return plan.calls(SystemCall::accept);
   };
   for (const int error : {EMFILE, ENFILE, ENOBUFS, ENOMEM}) {
     EXPECT_LE(calls_in_a_while(error), 7u);
@@ -176,9 +176,9 @@ TEST_F(Listening, AsksForNewcomersNoOftenerThanItMayWhileItHasNoDescriptors) {
 TEST_F(Listening, DoesNotRestForWhatConcernsOneNewcomer) {
   Listener listener = listen();
   for (const int error : {ECONNABORTED, EPROTO, EPERM, ENETDOWN, EINTR}) {
-    sys::FaultPlan plan;
-    plan.fail_nth(sys::Call::accept, 1, error);
-    const sys::FaultScope scope(plan);
+    FaultPlan plan;
+    plan.fail_nth(SystemCall::accept, 1, error);
+    const FaultScope scope(plan);
     Connecting connecting = connect(loop_, listener.address(), keep());
     run_until(loop_, [&] { return accepted_.size() == 1; });
     EXPECT_FALSE(listener.last_error());
@@ -250,12 +250,12 @@ TEST_F(Listening, HearsNothingOfASocketThatItHasGivenAway) {
 TEST_F(Listening, TellsTheKernelNothingAboutASocketThatItHasClosed) {
   std::optional<Listener> listener(listen());
   run_turns(loop_, 1);
-  sys::FaultPlan plan;
-  const sys::FaultScope scope(plan);
+  FaultPlan plan;
+  const FaultScope scope(plan);
   listener->pause();
   listener.reset();
   run_turns(loop_, 2);
-  EXPECT_EQ(plan.calls(sys::Call::epoll_ctl), 0u);
+  EXPECT_EQ(plan.calls(SystemCall::epoll_ctl), 0u);
 }
 
 TEST_F(Listening, IsClosedAtOnceWhenItsLoopHasGone) {

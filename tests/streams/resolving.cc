@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
+#include "base/fault.h"
 #include "spate/net/resolver.h"
 #include "streams/harness.h"
 #include "sys/descriptor.h"
-#include "sys/fault.h"
 #include "tests/support/name_server.h"
 #include "tests/support/open_fds.h"
 #include "tests/support/own_file.h"
@@ -208,9 +208,9 @@ TEST_F(ResolvingTest, SaysThatNoServerCanBeReached) {
 TEST_F(ResolvingTest, ForgetsTroubleThatIsOver) {
   server_.names["failure.test"] = {.code = 2};
   {
-    sys::FaultPlan plan;
-    plan.fail_share(sys::Call::send, 1, EHOSTUNREACH, 1);
-    const sys::FaultScope scope(plan);
+    FaultPlan plan;
+    plan.fail_share(SystemCall::send, 1, EHOSTUNREACH, 1);
+    const FaultScope scope(plan);
     EXPECT_EQ(error_of("both.test"), NameError::unreachable);
   }
   EXPECT_EQ(error_of("failure.test"), NameError::server_failure);
@@ -471,10 +471,10 @@ TEST_F(ResolvingTest, SurvivesRandomAskingAndCancelling) {
 
 TEST_F(ResolvingTest, SaysThatThereIsNoSocketAndRecovers) {
   for (const int error : {EMFILE, ENFILE, ENOMEM}) {
-    sys::FaultPlan plan;
-    plan.fail_share(sys::Call::socket, 1, error, 1);
+    FaultPlan plan;
+    plan.fail_share(SystemCall::socket, 1, error, 1);
     {
-      const sys::FaultScope scope(plan);
+      const FaultScope scope(plan);
       EXPECT_EQ(error_of("both.test"), std::error_code(error, std::system_category()));
     }
     EXPECT_EQ(addresses_of("both.test").size(), 3u);
@@ -540,18 +540,18 @@ TEST_F(ResolvingTest, AsksThroughDescriptorsAboveAThousand) {
 
 TEST_F(ResolvingTest, SurvivesWhatBefallsItsSockets) {
   struct {
-    sys::Call call;
+    SystemCall call;
     int error;
-  } const faults[] = {{sys::Call::connect, ENETUNREACH},  {sys::Call::connect, EINTR},
-                      {sys::Call::send, EAGAIN},          {sys::Call::send, ENOBUFS},
-                      {sys::Call::send, EPERM},           {sys::Call::receive, EAGAIN},
-                      {sys::Call::receive, ECONNREFUSED}, {sys::Call::receive, ENOMEM}};
+  } const faults[] = {{SystemCall::connect, ENETUNREACH},  {SystemCall::connect, EINTR},
+                      {SystemCall::send, EAGAIN},          {SystemCall::send, ENOBUFS},
+                      {SystemCall::send, EPERM},           {SystemCall::receive, EAGAIN},
+                      {SystemCall::receive, ECONNREFUSED}, {SystemCall::receive, ENOMEM}};
   for (const auto& fault : faults) {
     ASSERT_FALSE(configure_resolver(loop_, impatient({server_.address()}, 2)));
     for (const double share : {0.3, 1.0}) {
-      sys::FaultPlan plan;
+      FaultPlan plan;
       plan.fail_share(fault.call, share, fault.error, 3);
-      const sys::FaultScope scope(plan);
+      const FaultScope scope(plan);
       const int before = results_;
       {
         const Resolving one = ask("both.test");
@@ -570,11 +570,11 @@ TEST_F(ResolvingTest, SurvivesWhatBefallsItsSockets) {
 }
 
 TEST_F(ResolvingTest, DoesWithoutAHostsFileThatCannotBeRead) {
-  sys::FaultPlan plan;
-  plan.fail_share(sys::Call::open, 1, EACCES, 1);
-  const sys::FaultScope scope(plan);
+  FaultPlan plan;
+  plan.fail_share(SystemCall::open, 1, EACCES, 1);
+  const FaultScope scope(plan);
   EXPECT_EQ(addresses_of("both.test").size(), 3u);
-  EXPECT_GT(plan.failures(sys::Call::open), 0u);
+  EXPECT_GT(plan.failures(SystemCall::open), 0u);
 }
 
 }  // namespace

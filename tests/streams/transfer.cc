@@ -6,8 +6,8 @@
 #include <string>
 #include <utility>
 
+#include "base/fault.h"
 #include "streams/harness.h"
-#include "sys/fault.h"
 
 namespace spate::testing {
 namespace {
@@ -213,17 +213,17 @@ TEST(Turns, WhoSendsToAFastReaderLetsTheOthersHaveTheirTurn) {
   Stream stream = std::move(*Stream::adopt(*loop, fds[0]));
   ASSERT_TRUE(stream.set_rate_limits(
       {.read = {}, .write = {.bytes_per_second = 1'000'000'000, .burst = 1'000'000'000}}));
-  sys::FaultPlan plan;
+  FaultPlan plan;
   const auto read_all = [&] {
     std::byte room[64 * 1024];
     while (::read(fds[1], room, sizeof(room)) > 0) {
     }
   };
-  for (std::uint64_t i = 1; i <= 100; ++i) plan.before_nth(sys::Call::send, i, read_all);
+  for (std::uint64_t i = 1; i <= 100; ++i) plan.before_nth(SystemCall::send, i, read_all);
   {
-    const sys::FaultScope scope(plan);
+    const FaultScope scope(plan);
     EXPECT_TRUE(stream.write(pattern(4'000'000)));
-    EXPECT_LE(plan.calls(sys::Call::send), 20u);
+    EXPECT_LE(plan.calls(SystemCall::send), 20u);
   }
   EXPECT_GT(stream.queued(), 0u);
   ::close(fds[1]);

@@ -10,7 +10,7 @@
 #include <thread>
 #include <tuple>
 
-#include "sys/fault.h"
+#include "base/fault.h"
 #include "sys/socket.h"
 #include "threads/workers_harness.h"
 
@@ -68,15 +68,15 @@ TEST(Workers, AreStoppedInsideANestedRun) {
 
 TEST(Workers, RestWhenWaitingFailsAndCallWhatIsPosted) {
   const std::unique_ptr<Workers> workers = *Workers::start({.threads = 1});
-  sys::FaultPlan plan;
-  plan.fail_share(sys::Call::epoll_wait, 1, ENOMEM, 1);
-  const sys::FaultScope scope(plan);
+  FaultPlan plan;
+  plan.fail_share(SystemCall::epoll_wait, 1, ENOMEM, 1);
+  const FaultScope scope(plan);
   std::latch first(1);
   EXPECT_TRUE(workers->post(0, [&] { first.count_down(); }));
   first.wait();
-  const std::uint64_t before = plan.calls(sys::Call::epoll_wait);
+  const std::uint64_t before = plan.calls(SystemCall::epoll_wait);
   std::this_thread::sleep_for(200ms);  // What is counted is what it does meanwhile.
-  EXPECT_LE(plan.calls(sys::Call::epoll_wait) - before, 30u);
+  EXPECT_LE(plan.calls(SystemCall::epoll_wait) - before, 30u);
   std::latch second(1);
   EXPECT_TRUE(workers->post(0, [&] { second.count_down(); }));
   second.wait();
@@ -320,7 +320,7 @@ TEST(Workers, AdoptOnlyWhatListens) {
 // ---- who cannot be taken is not counted
 
 TEST(Workers, DoNotCountWhomTheyHaveNoMemoryFor) {
-  sys::FaultPlan plan;
+  FaultPlan plan;
   const std::unique_ptr<Workers> workers = *Workers::start({.threads = 2});
   EXPECT_TRUE(workers->post_to_all([](Loop& one) { one.reserve(1024, 64); }));
   const Address address = *workers->listen(Address::loopback_ipv4(0), kEcho, Balance::round_robin);
@@ -340,8 +340,8 @@ TEST(Workers, DoNotCountWhomTheyHaveNoMemoryFor) {
   // next one earlier.
   for (int i = 0; i < 129; ++i) ASSERT_TRUE(come());
   {
-    plan.fail_share(sys::Call::allocate, 1, ENOMEM, 1);
-    const sys::FaultScope scope(plan);
+    plan.fail_share(SystemCall::allocate, 1, ENOMEM, 1);
+    const FaultScope scope(plan);
     EXPECT_FALSE(come());
   }
   EXPECT_EQ(workers->connections(0), 65u);
@@ -351,7 +351,7 @@ TEST(Workers, DoNotCountWhomTheyHaveNoMemoryFor) {
 }
 
 TEST(Workers, DoNotCountWhomTheyCannotHandOver) {
-  sys::FaultPlan plan;
+  FaultPlan plan;
   const std::unique_ptr<Workers> workers = *Workers::start({.threads = 1});
   EXPECT_TRUE(workers->post_to_all([](Loop& one) { one.reserve(1024, 64); }));
   const Address address = *workers->listen(Address::loopback_ipv4(0), kEcho, Balance::round_robin);
@@ -369,8 +369,8 @@ TEST(Workers, DoNotCountWhomTheyCannotHandOver) {
   int refused = 0;
   {
     ASSERT_TRUE(is_served());
-    plan.fail_share(sys::Call::allocate, 1, ENOMEM, 1);
-    const sys::FaultScope scope(plan);
+    plan.fail_share(SystemCall::allocate, 1, ENOMEM, 1);
+    const FaultScope scope(plan);
     for (int i = 0; i < 300 && refused == 0; ++i) refused += is_served() ? 0 : 1;
   }
   EXPECT_EQ(refused, 1);

@@ -248,8 +248,8 @@ static void call_snprintf(const long* at) {
   char text[64];
   memset(text, '#', sizeof text);
   begin();
-  show("length",
-       evutil_snprintf(at[0] ? text : NULL, (size_t)(int)at[1], at[2] ? "some %s" : "%.0s", "words"));
+  const char* format = at[2] ? "some %s" : "%.0s";
+  show("length", evutil_snprintf(at[0] ? text : NULL, (size_t)(int)at[1], format, "words"));
   printf("%.12s\n", text);
 }
 

@@ -16,12 +16,12 @@
 #include <cstdlib>
 #include <new>
 
-#include "src/sys/fault.h"
+#include "src/base/fault.h"
 
 namespace {
 
-using spate::sys::Call;
-using spate::sys::FaultPlan;
+using spate::FaultPlan;
+using spate::SystemCall;
 
 // Never destroyed: other threads may be waiting in the library while the process exits.
 alignas(FaultPlan) unsigned char storage[sizeof(FaultPlan)];
@@ -38,24 +38,24 @@ double share_from_environment() {
   const std::uint64_t seed = std::strtoull(seed_text, nullptr, 10);
   const double share = share_from_environment();
   plan = new (storage) FaultPlan;
-  plan->fail_share(Call::epoll_wait, share, EINTR, seed)
-      .fail_share(Call::poll, share, EINTR, seed)
-      .fail_share(Call::select, share, EINTR, seed)
-      .fail_share(Call::read, share / 2, EINTR, seed)
-      .fail_share(Call::read, share / 2, EAGAIN, seed + 1)
-      .fail_share(Call::write, share, EINTR, seed);
-  spate::sys::installed_plan.store(plan, std::memory_order_release);
+  plan->fail_share(SystemCall::epoll_wait, share, EINTR, seed)
+      .fail_share(SystemCall::poll, share, EINTR, seed)
+      .fail_share(SystemCall::select, share, EINTR, seed)
+      .fail_share(SystemCall::read, share / 2, EINTR, seed)
+      .fail_share(SystemCall::read, share / 2, EAGAIN, seed + 1)
+      .fail_share(SystemCall::write, share, EINTR, seed);
+  spate::installed_plan.store(plan, std::memory_order_release);
 }
 
 struct Line {
-  Call call;
+  SystemCall call;
   const char* name;
 };
-constexpr Line kLines[] = {{Call::epoll_wait, "epoll_wait"},
-                           {Call::poll, "poll"},
-                           {Call::select, "select"},
-                           {Call::read, "read"},
-                           {Call::write, "write"}};
+constexpr Line kLines[] = {{SystemCall::epoll_wait, "epoll_wait"},
+                           {SystemCall::poll, "poll"},
+                           {SystemCall::select, "select"},
+                           {SystemCall::read, "read"},
+                           {SystemCall::write, "write"}};
 
 // Each line with one write(): processes that share the file do not mix theirs.
 [[gnu::destructor]] void report() {

@@ -1,0 +1,92 @@
+// Array: a growable array of plain values whose growth can fail without an exception, for the
+// loop's own tables.
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstring>
+#include <type_traits>
+#include <utility>
+
+#include "base/memory.h"
+
+namespace spate {
+
+template <class T>
+class Array {
+  static_assert(std::is_trivially_copyable_v<T>);
+
+ public:
+  Array() = default;
+  Array(Array&& other) noexcept { swap(other); }
+  Array& operator=(Array&& other) noexcept {
+    swap(other);
+    return *this;
+  }
+  ~Array() { deallocate(data_); }
+
+  std::size_t size() const { return size_; }
+  std::size_t capacity() const { return capacity_; }
+  bool empty() const { return size_ == 0; }
+  T& operator[](std::size_t i) { return data_[i]; }
+  const T& operator[](std::size_t i) const { return data_[i]; }
+  T& back() { return data_[size_ - 1]; }
+  T* begin() { return data_; }
+  T* end() { return data_ + size_; }
+  const T* begin() const { return data_; }
+  const T* end() const { return data_ + size_; }
+
+  // False when memory runs out; nothing is changed then.
+  bool push(T value) {
+    if (size_ == capacity_ && !reserve(size_ + 1)) return false;
+    data_[size_++] = value;
+    return true;
+  }
+  // Where room has been reserved.
+  void push_reserved(T value) { data_[size_++] = value; }
+  bool reserve(std::size_t wanted) { return wanted <= capacity_ || grow(wanted); }
+  // Room for as many and no more: for what is kept for each of many idle things.
+  bool reserve_exactly(std::size_t wanted) { return wanted <= capacity_ || grow_to(wanted); }
+  // `wanted`, and so much more that growing is rare: twice as many, or an eighth more of many.
+  static std::size_t with_reserve(std::size_t wanted) {
+    return wanted < kMany ? std::bit_ceil(wanted) : wanted + wanted / 8;
+  }
+  // Grows to `size` with elements of zero bytes.
+  bool grow_with_zeros(std::size_t size) {
+    if (!reserve(size)) return false;
+    std::memset(static_cast<void*>(data_ + size_), 0, (size - size_) * sizeof(T));
+    size_ = size;
+    return true;
+  }
+  void pop() { --size_; }
+  void shrink_to(std::size_t size) { size_ = size; }
+  void clear() { size_ = 0; }
+  void swap(Array& other) {
+    std::swap(data_, other.data_);
+    std::swap(size_, other.size_);
+    std::swap(capacity_, other.capacity_);
+  }
+
+ private:
+  static constexpr std::size_t kMinimum = 8;
+  static constexpr std::size_t kMany = 4096;
+
+  [[gnu::noinline]] bool grow(std::size_t wanted) {
+    const std::size_t grown = capacity_ * 2 > kMinimum ? capacity_ * 2 : kMinimum;
+    return grow_to(wanted > grown ? wanted : grown);
+  }
+  bool grow_to(std::size_t capacity) {
+    if (capacity > SIZE_MAX / sizeof(T)) return false;
+    void* data = reallocate(data_, capacity * sizeof(T));
+    if (data == nullptr) return false;
+    data_ = static_cast<T*>(data);
+    capacity_ = capacity;
+    return true;
+  }
+
+  T* data_ = nullptr;
+  std::size_t size_ = 0;
+  std::size_t capacity_ = 0;
+};
+
+}  // namespace spate

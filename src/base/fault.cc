@@ -1,0 +1,78 @@
+#include "base/fault.h"
+
+#ifdef SPATE_FAULTS
+
+namespace spate {
+
+std::atomic<FaultPlan*> installed_plan{nullptr};
+
+namespace {
+
+// splitmix64: a call's fate depends on its number and the seed only, whatever other calls lie
+// between.
+std::uint64_t mix(std::uint64_t x) {
+  x += 0x9e3779b97f4a7c15u;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+  return x ^ (x >> 31);
+}
+
+}  // namespace
+
+FaultPlan& FaultPlan::fail_nth(SystemCall call, std::uint64_t nth, int error, std::uint64_t times) {
+  rules_.push_back({.call = call, .error = error, .first = nth, .last = nth + times - 1});
+  return *this;
+}
+
+FaultPlan& FaultPlan::fail_share(SystemCall call, double share, int error, std::uint64_t seed) {
+  const double bounded = share < 0 ? 0 : share > 1 ? 1 : share;
+  const auto threshold = static_cast<std::uint64_t>(bounded * 18446744073709549568.0);
+  rules_.push_back({.call = call, .error = error, .threshold = threshold, .seed = seed});
+  return *this;
+}
+
+FaultPlan& FaultPlan::shorten_share(SystemCall call, double share, std::size_t most,
+                                    std::uint64_t seed) {
+  fail_share(call, share, 0, seed);
+  rules_.back().most = most;
+  return *this;
+}
+
+FaultPlan& FaultPlan::before_nth(SystemCall call, std::uint64_t nth, std::function<void()> what) {
+  moments_.push_back({call, nth, std::move(what)});
+  return *this;
+}
+
+bool FaultPlan::falls_on(const Rule& rule, std::uint64_t number) {
+  const bool by_number = number >= rule.first && number <= rule.last;
+  return by_number || mix(rule.seed ^ mix(number)) < rule.threshold;
+}
+
+int FaultPlan::decide(SystemCall call) {
+  const std::uint64_t number = ++calls_[index(call)];
+  for (const Moment& moment : moments_) {
+    if (moment.call == call && moment.number == number) moment.what();
+  }
+  for (const Rule& rule : rules_) {
+    if (rule.call != call || rule.most != 0 || !falls_on(rule, number)) continue;
+    ++failures_[index(call)];
+    return rule.error;
+  }
+  return 0;
+}
+
+std::size_t FaultPlan::shorten(SystemCall call, std::size_t size) {
+  const std::uint64_t number = calls(call);
+  for (const Rule& rule : rules_) {
+    if (rule.call != call || size <= rule.most || !falls_on(rule, number)) continue;
+    if (rule.most != 0) return ++failures_[index(call)], rule.most;
+  }
+  return size;
+}
+
+FaultScope::FaultScope(FaultPlan& plan) { installed_plan.store(&plan, std::memory_order_release); }
+FaultScope::~FaultScope() { installed_plan.store(nullptr, std::memory_order_release); }
+
+}  // namespace spate
+
+#endif

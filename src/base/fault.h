@@ -1,0 +1,126 @@
+// The fault seam: every wrapper in this folder asks here first whether its call is to fail.
+//
+// In a release build injected() is the constant 0 and nothing of this remains. With SPATE_FAULTS,
+// as the tests build it, a FaultPlan that is installed decides. Plans may be consulted from several
+// threads; they are changed only before they are installed.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+namespace spate {
+
+// One name for each thing that the library asks of the system.
+enum class SystemCall : std::uint8_t {
+  epoll_create,
+  epoll_ctl,
+  epoll_wait,
+  poll,
+  select,
+  eventfd,
+  read,
+  write,
+  timerfd_create,
+  timerfd_settime,
+  inotify_init,
+  inotify_add_watch,
+  lstat,
+  open,
+  pidfd_open,
+  waitid,
+  sigaction,
+  socket,
+  bind,
+  listen,
+  accept,
+  connect,
+  receive,
+  send,
+  send_file,
+  duplicate,
+  shutdown,
+  socket_option,
+  allocate,
+};
+inline constexpr int kCalls = static_cast<int>(SystemCall::allocate) + 1;
+
+#ifdef SPATE_FAULTS
+
+class FaultPlan {
+ public:
+  // The calls number `nth` (from 1) to `nth + times - 1` after installation fail with `error`.
+  FaultPlan& fail_nth(SystemCall call, std::uint64_t nth, int error, std::uint64_t times = 1);
+  // Each call fails with probability `share` (0 ... 1), decided by `seed` and the call's number
+  // alone.
+  FaultPlan& fail_share(SystemCall call, double share, int error, std::uint64_t seed);
+  // Each call that moves bytes is given at most `most` of them with probability `share`.
+  FaultPlan& shorten_share(SystemCall call, double share, std::size_t most, std::uint64_t seed);
+
+  // `what` happens just before the call number `nth`: the one moment at which a race is lost.
+  FaultPlan& before_nth(SystemCall call, std::uint64_t nth, std::function<void()> what);
+
+  // How often the call was made, and how often it was made to fail, since the plan was installed.
+  std::uint64_t calls(SystemCall call) const { return calls_[index(call)].load(); }
+  std::uint64_t failures(SystemCall call) const { return failures_[index(call)].load(); }
+
+  int decide(SystemCall call);
+  std::size_t shorten(SystemCall call, std::size_t size);
+
+ private:
+  struct Rule {
+    SystemCall call;
+    int error;
+    std::uint64_t first = 0;
+    std::uint64_t last = 0;
+    std::uint64_t threshold = 0;  // Of 2^64; 0 for a rule by number.
+    std::uint64_t seed = 0;
+    std::size_t most = 0;  // Not 0: the call is cut, not failed.
+  };
+  static bool falls_on(const Rule& rule, std::uint64_t number);
+  static std::size_t index(SystemCall call) { return static_cast<std::size_t>(call); }
+
+  struct Moment {
+    SystemCall call;
+    std::uint64_t number;
+    std::function<void()> what;
+  };
+
+  std::vector<Rule> rules_;
+  std::vector<Moment> moments_;
+  std::atomic<std::uint64_t> calls_[kCalls] = {};
+  std::atomic<std::uint64_t> failures_[kCalls] = {};
+};
+
+// Installs a plan for the whole process while it lives. One at a time.
+class FaultScope {
+ public:
+  explicit FaultScope(FaultPlan& plan);
+  ~FaultScope();
+  FaultScope(const FaultScope&) = delete;
+  FaultScope& operator=(const FaultScope&) = delete;
+};
+
+extern std::atomic<FaultPlan*> installed_plan;
+
+// The errno with which this call is to fail, or 0.
+inline int injected(SystemCall call) {
+  FaultPlan* plan = installed_plan.load(std::memory_order_acquire);
+  return plan == nullptr ? 0 : plan->decide(call);
+}
+
+// How many of `size` bytes the call that was just let through is given.
+inline std::size_t shortened(SystemCall call, std::size_t size) {
+  FaultPlan* plan = installed_plan.load(std::memory_order_acquire);
+  return plan == nullptr ? size : plan->shorten(call, size);
+}
+
+#else
+
+constexpr int injected(SystemCall) { return 0; }
+constexpr std::size_t shortened(SystemCall, std::size_t size) { return size; }
+
+#endif
+
+}  // namespace spate

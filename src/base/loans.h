@@ -1,0 +1,74 @@
+// Loans: memory that is shown to a callback, and belongs to that callback until it returns. A
+// callback that runs the loop keeps what it was lent: those inside it are lent another piece. So
+// nobody sees what arrived for somebody else, however the calls are nested.
+//
+// One piece is kept for the next loan; those of nested calls go when they are given back.
+#pragma once
+
+#include <new>
+#include <utility>
+
+#include "base/memory.h"
+
+namespace spate {
+
+template <class T>
+class Loans {
+  struct Piece {
+    T value;
+  };
+
+ public:
+  // What was borrowed; given back when this goes, and poisoned for the address sanitizer.
+  class Loan {
+   public:
+    Loan(Loans& loans, Piece* piece) : loans_(loans), piece_(piece) {}
+    Loan(Loan&& other) noexcept
+        : loans_(other.loans_), piece_(std::exchange(other.piece_, nullptr)) {}
+    Loan& operator=(Loan&&) = delete;
+    ~Loan() {
+      if (piece_ != nullptr) loans_.take_back(piece_);
+    }
+
+    // False if memory has run out.
+    explicit operator bool() const { return piece_ != nullptr; }
+    T& operator*() const { return piece_->value; }
+    T* operator->() const { return &piece_->value; }
+
+   private:
+    Loans& loans_;
+    Piece* piece_;
+  };
+
+  Loans() = default;
+  ~Loans() {
+    if (spare_ != nullptr) mark_used(spare_, sizeof(Piece));
+    delete spare_;
+  }
+  Loans(const Loans&) = delete;
+  Loans& operator=(const Loans&) = delete;
+
+  // Has a piece ready for the first loan. False when memory runs out.
+  bool open() {
+    if (spare_ == nullptr) spare_ = new (std::nothrow) Piece;
+    return spare_ != nullptr;
+  }
+
+  Loan borrow() {
+    Piece* piece = std::exchange(spare_, nullptr);
+    if (piece == nullptr) return Loan(*this, new (std::nothrow) Piece);
+    mark_used(piece, sizeof(Piece));
+    return Loan(*this, piece);
+  }
+
+ private:
+  void take_back(Piece* piece) {
+    if (spare_ != nullptr) return delete piece;
+    spare_ = piece;
+    mark_unused(piece, sizeof(Piece));
+  }
+
+  Piece* spare_ = nullptr;
+};
+
+}  // namespace spate

@@ -1,0 +1,184 @@
+#include "net/connect/connect_race.h"
+
+#include <algorithm>
+#include <cerrno>
+
+#include "core/user_code.h"
+#include "net/connect/address_order.h"
+#include "net/stream/connection.h"
+#include "net/stream/hub.h"
+#include "spate/error.h"
+#include "sys/socket.h"
+
+namespace spate {
+
+namespace {
+
+// RFC 8305 forbids less.
+constexpr Nanos kLeastAttemptDelay{10'000'000};
+
+Address from_system(sys::SystemAddress& system) {
+  return Address::from_system(&system.storage, system.size).value_or(Address());
+}
+
+}  // namespace
+
+// ---- one attempt
+
+ConnectRace::Runner::Runner(ConnectRace& race, const Address& address, sys::Descriptor socket)
+    : race_(race),
+      port_(address.port()),
+      socket_(std::move(socket)),
+      io_(race.loop_, socket_.get(), Events::write, bind<&Runner::on_writable>(this)) {}
+
+int ConnectRace::Runner::outcome() const {
+  if (!io_.is_active()) return io_.error().value();  // The kernel has refused to watch it.
+  const int error = sys::pending_error(socket_.get());
+  if (error != 0 || !is_connected_to_itself()) return error;
+  sys::reset_on_close(socket_.get());
+  return ECONNREFUSED;
+}
+
+// When nobody listens at a port of this machine from which connections also set out, the kernel may
+// choose that very port for this end; then TCP's simultaneous opening connects the socket to
+// itself, and keeps whoever should listen there from doing so.
+bool ConnectRace::Runner::is_connected_to_itself() const {
+  sys::SystemAddress local;
+  if (port_ == 0 || sys::local_address(socket_.get(), local) < 0) return false;
+  const Address here = from_system(local);
+  if (here.port() != port_) return false;
+  sys::SystemAddress peer;
+  return sys::peer_address(socket_.get(), peer) >= 0 && from_system(peer) == here;
+}
+
+// ---- the race
+
+ConnectRace::ConnectRace(Loop& loop, OnConnected callback, const ConnectOptions& options)
+    : loop_(loop),
+      callback_(std::move(callback)),
+      options_(options),
+      patience_(loop, bind<&ConnectRace::try_next>(this)),
+      limit_(loop, [this] { give_up(Error::connect_timeout); }) {
+  options_.attempt_delay = std::max(options_.attempt_delay, kLeastAttemptDelay);
+  if (options_.timeout > Nanos{0}) limit_.start(options_.timeout);
+}
+
+void ConnectRace::add(const std::vector<Address>& addresses) {
+  addresses_.insert(addresses_.end(), addresses.begin(), addresses.end());
+  wake();
+}
+
+void ConnectRace::add_by_turns(const std::vector<Address>& addresses) {
+  addresses_.insert(addresses_.end(), addresses.begin(), addresses.end());
+  const auto untried = addresses_.begin() + static_cast<std::ptrdiff_t>(next_);
+  const bool ipv6_is_next = next_ == 0 ? options_.ipv6_first : !is_ipv6(addresses_[next_ - 1]);
+  std::ranges::copy(by_turns({untried, addresses_.end()}, ipv6_is_next), untried);
+  wake();
+}
+
+void ConnectRace::begin() {
+  has_begun_ = true;
+  wake();
+}
+
+void ConnectRace::close(std::error_code none) {
+  is_closed_ = true;
+  if (!error_) error_ = none;
+  wake();
+}
+
+// The first address is tried from the loop too: whatever it answers, nobody is called before the
+// caller has its Connecting.
+void ConnectRace::wake() {
+  const bool has_nothing_to_do = next_ == addresses_.size() && !runners_.empty();
+  if (!has_begun_ || has_nothing_to_do || patience_.is_active()) return;
+  const Nanos due = deadline_after(last_attempt_, options_.attempt_delay);
+  try_soon(runners_.empty() || due < loop_.now() ? Nanos{0} : due - loop_.now());
+}
+
+// Without memory to wait, at once.
+void ConnectRace::try_soon(Nanos delay) {
+  if (!patience_.start(delay)) patience_.feed();
+}
+
+void ConnectRace::try_next() {
+  while (next_ < addresses_.size()) {
+    const long result = try_address(addresses_[next_++]);
+    if (result >= 0) break;
+    error_ = sys::error_code(result);
+  }
+  if (next_ < addresses_.size()) {
+    try_soon(options_.attempt_delay);
+  } else {
+    patience_.stop();
+    lose_if_all_have_failed();
+  }
+}
+
+long ConnectRace::try_address(const Address& address) {
+  if (address.family() == Address::Family::none) return -EINVAL;
+  sys::Descriptor socket(sys::open_socket(sys::family_of(address.data()), SOCK_STREAM));
+  if (!socket.is_open()) return socket.get();
+  if (const long result = prepare(socket.get(), address); result < 0) return result;
+  long result = sys::connect(socket.get(), address.data(), address.size());
+  if (result == -EINTR) result = -EINPROGRESS;  // It goes on all the same.
+  if (result < 0 && result != -EINPROGRESS) return result;
+  // One that is connected already is writable.
+  runners_.push_back(std::make_unique<Runner>(*this, address, std::move(socket)));
+  if (!runners_.back()->start()) {
+    runners_.pop_back();
+    return -ENOMEM;
+  }
+  last_attempt_ = loop_.now();
+  return 0;
+}
+
+long ConnectRace::prepare(int fd, const Address& address) {
+  const Address& local = options_.local;
+  if (address.is_ip() && options_.no_delay) {
+    const long result = sys::set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+    if (result < 0) return result;
+  }
+  if (local.family() == Address::Family::none) return 0;
+  if (local.family() != address.family()) return -EAFNOSUPPORT;
+  return sys::bind(fd, local.data(), local.size());
+}
+
+void ConnectRace::on_answer(Runner& runner) {
+  const int error = runner.outcome();
+  if (error == 0) return win(runner.take());
+  error_ = std::error_code(error, std::system_category());
+  std::erase_if(runners_, [&](const auto& one) { return one.get() == &runner; });
+  // No need to be patient with one that has failed.
+  if (next_ < addresses_.size()) return try_next();
+  lose_if_all_have_failed();
+}
+
+void ConnectRace::win(sys::Descriptor socket) {
+  runners_.clear();
+  Hub* hub = Hub::of(loop_);
+  Connection* connection =
+      hub == nullptr ? nullptr : Connection::make(hub->sockets(), socket.get());
+  if (connection == nullptr) return give_up(sys::error_code(-ENOMEM));
+  socket.release();
+  end(Connection::stream_of(connection));
+}
+
+void ConnectRace::lose_if_all_have_failed() {
+  if (runners_.empty() && is_closed_ && next_ == addresses_.size()) give_up(error_);
+}
+
+void ConnectRace::give_up(std::error_code error) {
+  runners_.clear();
+  end(std::unexpected(error));
+}
+
+// The last that is done: the callback may destroy us.
+void ConnectRace::end(std::expected<Stream, std::error_code> result) {
+  patience_.stop();
+  limit_.stop();
+  OnConnected callback = std::move(callback_);
+  call_user("connect()", [&] { callback(std::move(result)); });
+}
+
+}  // namespace spate

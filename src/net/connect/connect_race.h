@@ -1,0 +1,85 @@
+// ConnectRace: tries addresses, each a while after the one before or when that has failed, until
+// one answers. None is given up before there is a winner: the first may only be slow.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "net/connect/connect_attempt.h"
+#include "spate/io.h"
+#include "spate/net/connect.h"
+#include "spate/timer.h"
+#include "sys/socket.h"
+
+namespace spate {
+
+class ConnectRace final : public ConnectAttempt {
+ public:
+  // The deadline runs from here on.
+  ConnectRace(Loop& loop, OnConnected callback, const ConnectOptions& options);
+
+  // None of these calls back: what is to be done is done from the loop.
+  // More addresses, behind those that are there.
+  void add(const std::vector<Address>& addresses);
+  // The same; then those that have not been tried are put into an order in which IPv6 and IPv4 take
+  // turns, beginning with the other family than the last that was tried.
+  void add_by_turns(const std::vector<Address>& addresses);
+  // Attempts may begin.
+  void begin();
+  bool has_begun() const { return has_begun_; }
+  // No more addresses will be added; until then, running out of them is no failure. `none` is the
+  // result if there was no address at all.
+  void close(std::error_code none);
+
+ private:
+  // One address being tried.
+  class Runner {
+   public:
+    Runner(ConnectRace& race, const Address& address, sys::Descriptor socket);
+    ~Runner() { io_.stop_closing(); }
+    bool start() { return io_.start(); }
+    sys::Descriptor take() {
+      io_.stop();
+      return std::move(socket_);
+    }
+    // What became of it: 0, or an errno.
+    int outcome() const;
+
+   private:
+    void on_writable() { race_.on_answer(*this); }
+    bool is_connected_to_itself() const;
+
+    ConnectRace& race_;
+    std::uint16_t port_;
+    sys::Descriptor socket_;
+    Io io_;
+  };
+
+  void try_soon(Nanos delay);
+  void try_next();
+  long try_address(const Address& address);
+  long prepare(int fd, const Address& address);
+  void wake();
+  void on_answer(Runner& runner);
+  void win(sys::Descriptor socket);
+  void lose_if_all_have_failed();
+  void give_up(std::error_code error);
+  void end(std::expected<Stream, std::error_code> result);
+
+  Loop& loop_;
+  OnConnected callback_;
+  ConnectOptions options_;
+  std::vector<Address> addresses_;
+  std::size_t next_ = 0;
+  Nanos last_attempt_{0};  // In loop time.
+  std::vector<std::unique_ptr<Runner>> runners_;
+  std::error_code error_;  // Of the last address that failed.
+  Timer patience_;         // Until the next address is tried.
+  Timer limit_;
+  bool has_begun_ = false;
+  bool is_closed_ = false;
+};
+
+}  // namespace spate

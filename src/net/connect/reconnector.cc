@@ -1,0 +1,173 @@
+#include "net/connect/reconnector.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <new>
+
+#include "core/ownership.h"
+#include "core/user_code.h"
+#include "net/stream/connection.h"
+#include "net/stream/hub.h"
+#include "spate/assert.h"
+#include "sys/descriptor.h"
+
+namespace spate {
+
+std::expected<Reconnector*, std::error_code> Reconnector::make(Loop& loop, Target target,
+                                                               OnConnected callback,
+                                                               const ClientOptions& options) {
+  SPATE_ASSERT(options.jitter >= 0 && options.jitter <= 1);
+  const auto no_memory = std::unexpected(sys::error_code(-ENOMEM));
+  Hub* hub = Hub::of(loop);
+  if (hub == nullptr) return no_memory;
+  auto* reconnector =
+      new (std::nothrow) Reconnector(*hub, std::move(target), std::move(callback), options);
+  if (reconnector == nullptr) return no_memory;
+  if (reconnector->transport_ != nullptr) return reconnector;
+  delete reconnector;
+  return no_memory;
+}
+
+Reconnector::Reconnector(Hub& hub, Target target, OnConnected callback,
+                         const ClientOptions& options)
+    : hub_(hub),
+      target_(std::move(target)),
+      callback_(std::move(callback)),
+      options_(options),
+      transport_(new(std::nothrow) CountedTransport(hub, *this)),
+      waiting_(hub.loop(), bind<&Reconnector::attempt>(this)),
+      random_(static_cast<std::uint64_t>(hub.loop().now().count()) ^ (hub.next_number() << 40)) {
+  hub_.enter();
+}
+
+Reconnector::~Reconnector() {
+  if (transport_ != nullptr) transport_->abandon();
+  hub_.leave();
+}
+
+void Reconnector::abandon() {
+  stop();
+  std::exchange(transport_, nullptr)->abandon();
+  Abandonable::abandon();
+}
+
+// ---- the owner's calls
+
+bool Reconnector::may_be_touched() const { return !hub_.is_alive() || may_touch(hub_.loop()); }
+
+void Reconnector::connect() {
+  if (!hub_.is_alive()) return;
+  wanted_ = true;
+  if (connection_ != nullptr || is_connecting_) return;
+  waiting_.stop();
+  failures_ = 0;
+  attempt();
+}
+
+void Reconnector::disconnect() {
+  stop();
+  if (connection_ == nullptr || is_closing_) return;
+  is_closing_ = true;
+  connection_->close();
+}
+
+void Reconnector::stop() {
+  wanted_ = false;
+  is_connecting_ = false;
+  connecting_.cancel();
+  waiting_.stop();
+}
+
+Client::State Reconnector::state() const {
+  if (!hub_.is_alive()) return Client::State::idle;
+  if (connection_ != nullptr) return Client::State::connected;
+  if (is_connecting_) return Client::State::connecting;
+  return waiting_.is_active() ? Client::State::waiting : Client::State::idle;
+}
+
+// ---- attempts
+
+void Reconnector::attempt() {
+  ++attempts_;
+  is_connecting_ = true;
+  auto callback = [this](std::expected<Stream, std::error_code> result) {
+    on_result(std::move(result));
+  };
+  connecting_ = target_.host.empty() ? spate::connect(hub_.loop(), target_.address,
+                                                      std::move(callback), options_.connect)
+                                     : spate::connect(hub_.loop(), target_.host, target_.port,
+                                                      std::move(callback), options_.connect);
+}
+
+void Reconnector::on_result(std::expected<Stream, std::error_code> result) {
+  is_connecting_ = false;
+  if (result) result = take(std::move(*result));
+  last_error_ = result ? std::error_code() : result.error();
+  if (!result) fail();
+  call([&] { call_user("Client", [&] { callback_(std::move(result)); }); });
+}
+
+// Makes the connection one of ours, so that we are told when it ends.
+std::expected<Stream, std::error_code> Reconnector::take(Stream stream) {
+  const std::expected<int, std::error_code> fd = stream.release();
+  if (!fd) return std::unexpected(fd.error());
+  sys::Descriptor socket(*fd);
+  connection_ = Connection::make(*transport_, *fd);
+  if (connection_ == nullptr) return std::unexpected(sys::error_code(-ENOMEM));
+  socket.release();
+  transport_->enter();
+  ++connections_;
+  connected_at_ = hub_.loop().now();
+  return Connection::stream_of(connection_);
+}
+
+// The connection has ended, whoever has ended it.
+void Reconnector::on_left() {
+  connection_ = nullptr;
+  if (!hub_.is_alive()) return;
+  const bool was_asked_for = std::exchange(is_closing_, false);
+  const bool was_steady = hub_.loop().now() - connected_at_ >= options_.steady_after;
+  if (was_asked_for || was_steady) failures_ = 0;
+  if (was_asked_for) {
+    if (wanted_) wake_in(Nanos{0});
+  } else if (was_steady) {
+    wait();
+  } else {
+    fail();
+  }
+}
+
+void Reconnector::fail() {
+  ++failures_;
+  if (failures_ == options_.most_failures) wanted_ = false;
+  wait();
+}
+
+void Reconnector::wait() {
+  if (wanted_) wake_in(delay());
+}
+
+// Without memory to wait, in the next turn.
+void Reconnector::wake_in(Nanos delay) {
+  if (!waiting_.start(delay)) waiting_.feed();
+}
+
+Nanos Reconnector::delay() {
+  const Nanos most = std::min(options_.most_delay, kForever);
+  const std::uint32_t failures = std::min(failures_, 64u);  // Zero is never doubled to the most.
+  Nanos span = std::min(options_.first_delay, most);
+  for (std::uint32_t i = 1; i < failures && span < most; ++i) span += std::min(span, most - span);
+  const double longest = static_cast<double>(span.count());
+  return Nanos{static_cast<std::int64_t>(longest * (1 - options_.jitter * chance()))};
+}
+
+// 0 up to 1 (splitmix64).
+double Reconnector::chance() {
+  random_ += 0x9e3779b97f4a7c15u;
+  std::uint64_t x = random_;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+  return static_cast<double>((x ^ (x >> 31)) >> 11) / static_cast<double>(1ull << 53);
+}
+
+}  // namespace spate

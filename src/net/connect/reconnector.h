@@ -1,0 +1,76 @@
+// Reconnector: what a Client is the handle of.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/abandonable.h"
+#include "net/stream/counted_transport.h"
+#include "spate/net/client.h"
+#include "spate/timer.h"
+
+namespace spate {
+
+class Reconnector final : private CountedTransport::Watcher, private Abandonable<Reconnector> {
+ public:
+  // Where to: an address, or else a host by its name.
+  struct Target {
+    Address address{};
+    std::string host{};
+    std::uint16_t port = 0;
+  };
+
+  static std::expected<Reconnector*, std::error_code> make(Loop& loop, Target target,
+                                                           OnConnected callback,
+                                                           const ClientOptions& options);
+  // The Client is being destroyed.
+  void abandon();
+
+  bool may_be_touched() const;
+  void connect();
+  void disconnect();
+  void stop();
+
+  Client::State state() const;
+  std::uint64_t attempts() const { return attempts_; }
+  std::uint64_t connections() const { return connections_; }
+  std::uint32_t failures() const { return failures_; }
+  std::error_code last_error() const { return last_error_; }
+  Nanos retry_in() const { return waiting_.remaining(); }
+
+ private:
+  friend class Abandonable<Reconnector>;
+
+  Reconnector(Hub& hub, Target target, OnConnected callback, const ClientOptions& options);
+  ~Reconnector();
+
+  void attempt();
+  void on_result(std::expected<Stream, std::error_code> result);
+  std::expected<Stream, std::error_code> take(Stream stream);
+  void on_left() override;
+  void fail();
+  void wait();
+  void wake_in(Nanos delay);
+  Nanos delay();
+  double chance();
+
+  Hub& hub_;
+  Target target_;
+  OnConnected callback_;
+  ClientOptions options_;
+  CountedTransport* transport_;  // nullptr once it is abandoned.
+  Connecting connecting_;
+  Timer waiting_;
+  Connection* connection_ = nullptr;  // While it is open.
+  Nanos connected_at_{0};             // In loop time.
+  std::uint64_t attempts_ = 0;
+  std::uint64_t connections_ = 0;
+  std::uint64_t random_;
+  std::uint32_t failures_ = 0;
+  std::error_code last_error_;
+  bool wanted_ = false;
+  bool is_connecting_ = false;
+  bool is_closing_ = false;  // disconnect() has closed the connection.
+};
+
+}  // namespace spate

@@ -1,0 +1,225 @@
+// Making datagram sockets, and Datagram's face.
+#include "spate/net/datagram.h"
+
+#include <cerrno>
+#include <cstring>
+
+#include "net/datagram/datagram_socket.h"
+#include "spate/assert.h"
+#include "sys/datagram.h"
+
+namespace spate {
+
+namespace {
+
+std::unexpected<std::error_code> failed(long result) {
+  return std::unexpected(sys::error_code(result));
+}
+
+std::error_code closed() { return sys::error_code(-EBADF); }
+
+struct Option {
+  bool wanted;
+  int level;
+  int name;
+};
+
+long set_all(int fd, std::span<const Option> options) {
+  for (const Option& option : options) {
+    if (!option.wanted) continue;
+    if (const long result = sys::set_option(fd, option.level, option.name, 1); result < 0)
+      return result;
+  }
+  return 0;
+}
+
+bool is_ipv6(int fd) { return sys::domain_of(fd) == AF_INET6; }
+bool is_ip(int fd) { return sys::domain_of(fd) == AF_INET || is_ipv6(fd); }
+
+// Before bind(), and what is to be told about each packet. An IPv6 socket carries IPv4 as well, of
+// which it tells under IPv4's names.
+long prepare(int fd, const DatagramOptions& options) {
+  const Option all[] = {
+      {options.reuse_address, SOL_SOCKET, SO_REUSEADDR},
+      {options.reuse_port, SOL_SOCKET, SO_REUSEPORT},
+      {options.broadcast, SOL_SOCKET, SO_BROADCAST},
+  };
+  if (const long result = set_all(fd, all); result < 0 || !is_ip(fd)) return result;
+  const bool v6 = is_ipv6(fd);
+  if (v6) sys::set_option(fd, IPPROTO_IPV6, IPV6_V6ONLY, int{options.v6_only});
+  const Option told[] = {
+      {options.local_address, IPPROTO_IP, IP_PKTINFO},
+      {options.local_address && v6, IPPROTO_IPV6, IPV6_RECVPKTINFO},
+      {options.ecn, IPPROTO_IP, IP_RECVTOS},
+      {options.ecn && v6, IPPROTO_IPV6, IPV6_RECVTCLASS},
+  };
+  if (const long result = set_all(fd, told); result < 0) return result;
+  // A kernel that cannot join packets delivers them one by one, which is all the same.
+  if (options.coalesce) sys::set_option(fd, IPPROTO_UDP, UDP_GRO, 1);
+  return 0;
+}
+
+std::error_code check(const DatagramOptions& options) {
+  const bool fits = options.packet_size >= 1 && options.packet_size <= 65536;
+  return sys::error_code(fits ? 0 : -EINVAL);
+}
+
+// What the socket will tell: nothing of these if it is no IP socket, and one that was joining
+// packets before it was adopted goes on.
+DatagramOptions as_they_are(int fd, DatagramOptions options) {
+  const bool ip = is_ip(fd);
+  options.local_address = options.local_address && ip;
+  options.ecn = options.ecn && ip;
+  options.coalesce = ip && sys::joins_arrivals(fd);
+  return options;
+}
+
+// An option that IPv4 and IPv6 know under names of their own. An IPv6 socket has both: what it
+// sends to IPv4 peers goes by IPv4's.
+std::error_code set_both(int fd, int v4_name, int v6_name, int value) {
+  long result = is_ipv6(fd) ? sys::set_option(fd, IPPROTO_IPV6, v6_name, value) : 0;
+  if (result >= 0) result = sys::set_option(fd, IPPROTO_IP, v4_name, value);
+  return sys::error_code(result);
+}
+
+// The kernel takes -1 for its own choice, and not the same bounds for both.
+std::error_code set_hops_of(int fd, int v4_name, int v6_name, int hops, int least) {
+  if (hops < least || hops > 255) return sys::error_code(-EINVAL);
+  return set_both(fd, v4_name, v6_name, hops);
+}
+
+std::error_code change_membership(int fd, const Address& group, std::uint32_t interface,
+                                  bool join) {
+  if (!group.is_ip()) return sys::error_code(-EINVAL);
+  group_req request{};
+  request.gr_interface = interface;
+  std::memcpy(&request.gr_group, group.data(), group.size());
+  const bool v6 = group.family() == Address::Family::ipv6;
+  return sys::error_code(sys::set_option(fd, v6 ? IPPROTO_IPV6 : IPPROTO_IP,
+                                         join ? MCAST_JOIN_GROUP : MCAST_LEAVE_GROUP, request));
+}
+
+}  // namespace
+
+Datagram::~Datagram() {
+  if (socket_ != nullptr) socket_->abandon();
+}
+
+Datagram::Opened Datagram::open(Loop& loop, const Address& local, const DatagramOptions& options) {
+  if (const std::error_code error = check(options)) return std::unexpected(error);
+  if (local.family() == Address::Family::none) return failed(-EINVAL);
+  const long opened = sys::open_socket(sys::family_of(local.data()), SOCK_DGRAM);
+  if (opened < 0) return failed(opened);
+  sys::Descriptor socket(opened);
+  long result = prepare(socket.get(), options);
+  if (result >= 0) result = sys::bind(socket.get(), local.data(), local.size());
+  if (result < 0) return failed(result);
+  const auto made = DatagramSocket::make(loop, socket, as_they_are(socket.get(), options));
+  if (!made) return std::unexpected(made.error());
+  return Datagram(*made);
+}
+
+Datagram::Opened Datagram::adopt(Loop& loop, int fd, const DatagramOptions& options) {
+  if (const std::error_code error = check(options)) return std::unexpected(error);
+  int type = 0;
+  if (const long result = sys::get_option(fd, SOL_SOCKET, SO_TYPE, type); result < 0)
+    return failed(result);
+  if (type != SOCK_DGRAM) return failed(-EINVAL);
+  if (const long result = sys::set_nonblocking(fd); result < 0) return failed(result);
+  if (const long result = prepare(fd, options); result < 0) return failed(result);
+  sys::Descriptor socket(fd);
+  const auto made = DatagramSocket::make(loop, socket, as_they_are(fd, options));
+  if (made) return Datagram(*made);
+  socket.release();
+  return std::unexpected(made.error());
+}
+
+void Datagram::start(DatagramHandler& handler) {
+  SPATE_ASSERT(socket_ != nullptr);
+  socket_->start(handler);
+}
+
+void Datagram::pause() {
+  if (socket_ != nullptr) socket_->pause();
+}
+
+void Datagram::resume() {
+  if (socket_ != nullptr) socket_->resume();
+}
+
+std::error_code Datagram::connect(const Address& peer) {
+  if (peer.family() != Address::Family::none)
+    return sys::error_code(sys::connect(fd(), peer.data(), peer.size()));
+  const sockaddr nobody{.sa_family = AF_UNSPEC, .sa_data = {}};
+  return sys::error_code(sys::connect(fd(), &nobody, sizeof(nobody)));
+}
+
+std::error_code Datagram::send(Bytes bytes, const Address& peer) {
+  return socket_ == nullptr ? closed() : socket_->send(bytes, &peer);
+}
+
+std::error_code Datagram::send(Bytes bytes) {
+  return socket_ == nullptr ? closed() : socket_->send(bytes, nullptr);
+}
+
+std::size_t Datagram::send(std::span<const Outgoing> packets, std::error_code* error) {
+  std::error_code unwanted;
+  std::error_code& reason = error == nullptr ? unwanted : *error;
+  if (socket_ == nullptr) return reason = closed(), 0;
+  return socket_->send(packets, reason);
+}
+
+std::expected<std::size_t, std::error_code> Datagram::send_segments(Bytes bytes,
+                                                                    std::size_t segment,
+                                                                    const Address& peer) {
+  if (socket_ == nullptr) return std::unexpected(closed());
+  return socket_->send_segments(bytes, segment, peer);
+}
+
+std::error_code Datagram::join(const Address& group, std::uint32_t interface) {
+  return change_membership(fd(), group, interface, true);
+}
+
+std::error_code Datagram::leave(const Address& group, std::uint32_t interface) {
+  return change_membership(fd(), group, interface, false);
+}
+
+std::error_code Datagram::set_multicast_interface(std::uint32_t interface) {
+  long result = 0;
+  if (is_ipv6(fd())) result = sys::set_option(fd(), IPPROTO_IPV6, IPV6_MULTICAST_IF, interface);
+  ip_mreqn request{};
+  request.imr_ifindex = static_cast<int>(interface);
+  if (result >= 0) result = sys::set_option(fd(), IPPROTO_IP, IP_MULTICAST_IF, request);
+  return sys::error_code(result);
+}
+
+std::error_code Datagram::set_multicast_loop(bool on) {
+  return set_both(fd(), IP_MULTICAST_LOOP, IPV6_MULTICAST_LOOP, int{on});
+}
+
+std::error_code Datagram::set_multicast_hops(int hops) {
+  return set_hops_of(fd(), IP_MULTICAST_TTL, IPV6_MULTICAST_HOPS, hops, 0);
+}
+
+std::error_code Datagram::set_hops(int hops) {
+  return set_hops_of(fd(), IP_TTL, IPV6_UNICAST_HOPS, hops, 1);
+}
+
+std::error_code Datagram::set_ecn(Ecn ecn) {
+  if (ecn > Ecn::congested) return sys::error_code(-EINVAL);
+  return set_both(fd(), IP_TOS, IPV6_TCLASS, static_cast<int>(ecn));
+}
+
+std::error_code Datagram::set_kernel_buffers(std::size_t send, std::size_t receive) {
+  return sys::error_code(sys::set_kernel_buffers(fd(), send, receive));
+}
+
+Address Datagram::local_address() const {
+  sys::SystemAddress system;
+  if (sys::local_address(fd(), system) < 0) return {};
+  return Address::from_system(&system.storage, system.size).value_or(Address());
+}
+
+int Datagram::fd() const { return socket_ == nullptr ? -1 : socket_->fd(); }
+
+}  // namespace spate

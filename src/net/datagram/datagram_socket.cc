@@ -1,0 +1,274 @@
+#include "net/datagram/datagram_socket.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <new>
+
+#include "core/ownership.h"
+#include "core/user_code.h"
+#include "spate/assert.h"
+#include "sys/descriptor.h"
+
+namespace spate {
+
+namespace {
+
+iovec vector_of(Bytes bytes) {
+  return {.iov_base = const_cast<std::byte*>(bytes.data()), .iov_len = bytes.size()};
+}
+
+msghdr message_of(iovec& part, const Address* peer) {
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  if (peer != nullptr) {
+    message.msg_name = const_cast<void*>(peer->data());
+    message.msg_namelen = static_cast<socklen_t>(peer->size());
+  }
+  return message;
+}
+
+bool is_full(long result) { return result == -EAGAIN || result == -ENOBUFS; }
+
+// An older kernel, a device without checksums of its own, or a packet that is too large: the single
+// packets will tell.
+bool may_be_for_joining(long result) {
+  return result == -EINVAL || result == -EIO || result == -EOPNOTSUPP || result == -ENOPROTOOPT ||
+         result == -EMSGSIZE;
+}
+
+PacketShape shape_of(const DatagramOptions& options) {
+  return {.packet_size = options.packet_size,
+          .joined = options.coalesce,
+          .has_info = options.local_address || options.ecn || options.coalesce};
+}
+
+}  // namespace
+
+std::expected<DatagramSocket*, std::error_code> DatagramSocket::make(
+    Loop& loop, sys::Descriptor& socket, const DatagramOptions& options) {
+  PacketRoom* room = PacketRoom::of(loop);
+  auto* made = room == nullptr ? nullptr
+                               : new (std::nothrow)
+                                     DatagramSocket(*room, std::move(socket), options);
+  if (made == nullptr) return std::unexpected(sys::error_code(-ENOMEM));
+  return made;
+}
+
+DatagramSocket::DatagramSocket(PacketRoom& room, sys::Descriptor socket,
+                               const DatagramOptions& options)
+    : room_(room),
+      socket_(std::move(socket)),
+      shape_(shape_of(options)),
+      io_(room.loop(), socket_.get(), Events::none, bind<&DatagramSocket::on_ready>(this)),
+      resting_(room.loop(), bind<&DatagramSocket::look_again>(this)),
+      retry_(room.loop(), bind<&DatagramSocket::tell_of_room>(this)),
+      family_(sys::domain_of(socket_.get())),
+      can_join_(sys::is_udp(socket_.get())) {
+  room_.enter();
+}
+
+DatagramSocket::~DatagramSocket() { room_.leave(); }
+
+// Whether this thread may.
+bool DatagramSocket::may_be_used() const { return !room_.is_alive() || may_touch(room_.loop()); }
+
+int DatagramSocket::fd() const {
+  SPATE_ASSERT(may_be_used());
+  return socket_.get();
+}
+
+void DatagramSocket::abandon() {
+  SPATE_ASSERT(may_be_used());
+  io_.stop_closing();
+  resting_.stop();
+  retry_.stop();
+  socket_ = sys::Descriptor();
+  handler_ = nullptr;
+  Abandonable::abandon();
+}
+
+void DatagramSocket::start(DatagramHandler& handler) {
+  handler_ = &handler;
+  resume();
+}
+
+void DatagramSocket::pause() { watch(io_.events() & ~Events::read); }
+void DatagramSocket::resume() { watch(io_.events() | Events::read); }
+
+// ---- watching
+
+void DatagramSocket::watch(Events events) {
+  SPATE_ASSERT(may_be_used());
+  if (!room_.is_alive()) return;
+  if (!any(events)) io_.stop();
+  io_.modify(events);
+  if (any(events) && !resting_.is_active() && !io_.start()) rest();
+}
+
+// Without memory even for the timer, the next turn looks again.
+void DatagramSocket::rest() {
+  if (!resting_.start(kRest)) io_.feed(Events::custom);
+}
+
+void DatagramSocket::look_again() {
+  if (!any(io_.events())) return;
+  const std::error_code error = io_.start_now();
+  if (error) return on_refused(error);
+  is_told_ = false;
+}
+
+// Asked at once again, the kernel would give the same answer, and so on for ever.
+void DatagramSocket::on_refused(std::error_code error) {
+  rest();
+  if (std::exchange(is_told_, true)) return;
+  tell([&](DatagramHandler& handler) { handler.on_error(error); });
+}
+
+// ---- receiving
+
+void DatagramSocket::on_ready(Events events) {
+  if (any(events & Events::custom)) return look_again();
+  if (!io_.is_active()) return on_refused(io_.error());
+  if (any(events & io_.events() & Events::write)) {
+    watch(io_.events() & ~Events::write);
+    if (!tell_of_room()) return;
+  }
+  if (any(events & io_.events() & Events::read)) receive();
+}
+
+// False if the Datagram is gone, and perhaps *this.
+template <class Function>
+bool DatagramSocket::tell(Function function) {
+  return handler_ == nullptr ||
+         call([&] { call_user("DatagramHandler", [&] { function(*handler_); }); });
+}
+
+// One call to the kernel; if it brought all that there is room for, the next turn goes on.
+void DatagramSocket::receive() {
+  const auto batch = room_.borrow();
+  const long received = batch ? batch->receive(socket_.get(), shape_) : -ENOMEM;
+  if (received == -EAGAIN || received == -EINTR) return;
+  tell([&](DatagramHandler& handler) {
+    if (received < 0) return handler.on_error(sys::error_code(received));
+    handler.on_packets(batch->packets());
+  });
+}
+
+// ---- sending
+
+// What the kernel answers to these depends on the socket: some are taken for no peer at all.
+std::error_code DatagramSocket::wrong_with(const Address& peer) const {
+  switch (peer.family()) {
+    case Address::Family::ipv4:
+      return sys::error_code(family_ == AF_INET || family_ == AF_INET6 ? 0 : -EAFNOSUPPORT);
+    case Address::Family::ipv6:
+      return sys::error_code(family_ == AF_INET6 ? 0 : -EAFNOSUPPORT);
+    case Address::Family::local:
+      return sys::error_code(family_ == AF_UNIX ? 0 : -EAFNOSUPPORT);
+    case Address::Family::none:
+      break;
+  }
+  return sys::error_code(-EINVAL);
+}
+
+// What the kernel has answered; if it has no room, the handler is told when it has.
+std::error_code DatagramSocket::settle(long result) {
+  if (result >= 0) had_room_ = false;
+  if (is_full(result) && room_.is_alive()) wait_for_room();
+  return sys::error_code(result);
+}
+
+// A unix socket that is not connected is always writable, and so is one whose device is busy: who
+// has been told so, and was refused again, would be told again in every turn.
+void DatagramSocket::wait_for_room() {
+  if (!had_room_ || !retry_.start(kRetry)) watch(io_.events() | Events::write);
+}
+
+bool DatagramSocket::tell_of_room() {
+  had_room_ = true;
+  return tell([](DatagramHandler& handler) { handler.on_writable(); });
+}
+
+std::error_code DatagramSocket::send(Bytes bytes, const Address* peer) {
+  SPATE_ASSERT(may_be_used());
+  if (peer != nullptr) {
+    if (const std::error_code error = wrong_with(*peer)) return error;
+  }
+  iovec part = vector_of(bytes);
+  const msghdr message = message_of(part, peer);
+  long result = -EINTR;
+  while (result == -EINTR) result = sys::send_message(socket_.get(), message);
+  return settle(result);
+}
+
+std::size_t DatagramSocket::send(std::span<const Outgoing> packets, std::error_code& error) {
+  SPATE_ASSERT(may_be_used());
+  error.clear();
+  std::size_t sent = 0;
+  while (sent < packets.size() && !error) sent += send_some(packets.subspan(sent), error);
+  return sent;
+}
+
+// With one call to the kernel.
+std::size_t DatagramSocket::send_some(std::span<const Outgoing> packets, std::error_code& error) {
+  mmsghdr messages[kBatch];
+  iovec parts[kBatch];
+  std::error_code wrong;
+  std::size_t count = 0;
+  for (; count < std::min(packets.size(), kBatch); ++count) {
+    const Outgoing& packet = packets[count];
+    if (packet.peer != nullptr && (wrong = wrong_with(*packet.peer))) break;
+    parts[count] = vector_of(packet.bytes);
+    messages[count] = {.msg_hdr = message_of(parts[count], packet.peer), .msg_len = 0};
+  }
+  if (count == 0) return error = wrong, 0;
+  const long result = sys::send_messages(socket_.get(), {messages, count});
+  if (result == -EINTR) return 0;
+  error = settle(result);
+  return error ? 0 : static_cast<std::size_t>(result);
+}
+
+std::expected<std::size_t, std::error_code> DatagramSocket::send_segments(Bytes bytes,
+                                                                          std::size_t segment,
+                                                                          const Address& peer) {
+  SPATE_ASSERT(may_be_used());
+  constexpr std::size_t kLongest = 65507;    // Of a packet.
+  constexpr std::size_t kMostBytes = 65000;  // Of packets that are joined; no more than kBatch.
+  if (segment == 0 || segment > kLongest) return std::unexpected(sys::error_code(-EINVAL));
+  const std::size_t step = segment * std::clamp<std::size_t>(kMostBytes / segment, 1, kBatch);
+  std::size_t sent = 0;
+  std::error_code error = wrong_with(peer);
+  while (sent < bytes.size() && !error)
+    sent +=
+        send_part(bytes.subspan(sent, std::min(step, bytes.size() - sent)), segment, peer, error);
+  if (sent == 0 && error) return std::unexpected(error);
+  return sent;
+}
+
+// What refuses to be joined may depend on the peer and on the sizes: it is tried each time, which
+// is one call in 65 at most.
+std::size_t DatagramSocket::send_part(Bytes bytes, std::size_t segment, const Address& peer,
+                                      std::error_code& error) {
+  if (!can_join_ || bytes.size() <= segment) return send_one_by_one(bytes, segment, peer, error);
+  iovec part = vector_of(bytes);
+  const long result =
+      sys::send_joined(socket_.get(), message_of(part, &peer), static_cast<std::uint16_t>(segment));
+  if (result == -EINTR) return 0;
+  if (may_be_for_joining(result)) return send_one_by_one(bytes, segment, peer, error);
+  error = settle(result);
+  return error ? 0 : bytes.size();
+}
+
+std::size_t DatagramSocket::send_one_by_one(Bytes bytes, std::size_t segment, const Address& peer,
+                                            std::error_code& error) {
+  Outgoing packets[kBatch];
+  std::size_t count = 0;
+  for (std::size_t at = 0; at < bytes.size(); at += segment)
+    packets[count++] = {.bytes = bytes.subspan(at, std::min(segment, bytes.size() - at)),
+                        .peer = &peer};
+  const std::size_t sent = send(std::span(packets).first(count), error);
+  return std::min(sent * segment, bytes.size());
+}
+
+}  // namespace spate

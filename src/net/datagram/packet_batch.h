@@ -1,0 +1,66 @@
+// PacketBatch: where datagrams arrive, as many as one call to the kernel brings, and their bytes.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "base/loans.h"
+#include "core/loop_local.h"
+#include "spate/net/datagram.h"
+#include "sys/datagram.h"
+
+namespace spate {
+
+// What a socket's packets look like.
+struct PacketShape {
+  std::size_t packet_size = 0;  // What is longer is cut.
+  bool joined = false;          // The kernel may join packets: each message needs all the room.
+  bool has_info = false;        // Something may come beside the bytes.
+
+  bool operator==(const PacketShape&) const = default;
+};
+
+class PacketBatch {
+ public:
+  // Returns how many messages came, or a negated errno.
+  long receive(int fd, const PacketShape& shape);
+  // What the last receive() has brought: more packets than messages where the kernel has joined
+  // some.
+  std::span<const Packet> packets() const { return {packets_, unpacked_}; }
+
+ private:
+  static constexpr std::size_t kRoom = 64 * 1024;
+  static constexpr std::size_t kMessages = 64;
+  static constexpr std::size_t kMostPackets = 128;  // The kernel joins no more in one message.
+
+  void prepare(const PacketShape& shape);
+  void make_ready(std::size_t index);
+  void unpack(mmsghdr& message);
+
+  mmsghdr messages_[kMessages];
+  iovec parts_[kMessages];
+  sys::SystemAddress peers_[kMessages];
+  alignas(cmsghdr) char control_[kMessages][sys::kControlSpace];
+  Packet packets_[kMostPackets];
+  PacketShape shape_;      // That the messages are prepared for.
+  std::size_t count_ = 0;  // Messages that there is room for.
+  std::size_t unpacked_ = 0;
+  std::byte room_[kRoom];
+};
+
+// What the datagram sockets of a loop share: a batch, lent to one callback at a time.
+class PacketRoom final : public LoopLocal {
+ public:
+  // The loop's; made when it is first asked for. nullptr when memory runs out.
+  static PacketRoom* of(Loop& loop) { return local_of<PacketRoom>(loop); }
+  explicit PacketRoom(Loop& loop) : LoopLocal(loop) {}  // For local_of().
+
+  Loans<PacketBatch>::Loan borrow() { return batches_.borrow(); }
+
+ private:
+  bool open() override { return batches_.open(); }
+
+  Loans<PacketBatch> batches_;
+};
+
+}  // namespace spate

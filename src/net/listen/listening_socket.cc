@@ -1,0 +1,76 @@
+#include "net/listen/listening_socket.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <string>
+
+#include "sys/socket.h"
+
+namespace spate {
+
+namespace {
+
+// The options that come before bind().
+long prepare(int fd, const Address& address, const ListenOptions& options) {
+  long result = 0;
+  if (address.is_ip()) result = sys::set_option(fd, SOL_SOCKET, SO_REUSEADDR, 1);
+  if (result >= 0 && options.reuse_port) result = sys::set_option(fd, SOL_SOCKET, SO_REUSEPORT, 1);
+  if (result >= 0 && address.family() == Address::Family::ipv6)
+    result = sys::set_option(fd, IPPROTO_IPV6, IPV6_V6ONLY, int{options.v6_only});
+  return result;
+}
+
+// What TCP may do without: an older kernel's refusal is no reason not to listen.
+void tune(int fd, const ListenOptions& options) {
+  if (!sys::is_tcp(fd)) return;
+  const auto seconds = static_cast<int>(std::min<std::int64_t>(
+      std::chrono::ceil<std::chrono::seconds>(std::min(options.defer_accept, kForever)).count(),
+      INT_MAX));
+  if (options.no_delay) sys::set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+  if (seconds > 0) sys::set_option(fd, IPPROTO_TCP, TCP_DEFER_ACCEPT, seconds);
+  if (options.fast_open > 0) sys::set_option(fd, IPPROTO_TCP, TCP_FASTOPEN, options.fast_open);
+}
+
+// A socket file stays behind when its process ends. Nobody listens at one that refuses (a server
+// that is busy lets us wait, EAGAIN); what is no socket refuses, too, and is left alone.
+bool remove_stale(const Address& address) {
+  if (address.family() != Address::Family::local || address.is_abstract()) return false;
+  sys::Descriptor probe(sys::open_socket(AF_UNIX, SOCK_STREAM));
+  if (sys::connect(probe.get(), address.data(), address.size()) != -ECONNREFUSED) return false;
+  return sys::remove_socket_file(std::string(address.name()).c_str()) >= 0;
+}
+
+long bind(int fd, const Address& address, const ListenOptions& options) {
+  long result = sys::bind(fd, address.data(), address.size());
+  if (result == -EADDRINUSE && options.replace_path && remove_stale(address))
+    result = sys::bind(fd, address.data(), address.size());
+  return result;
+}
+
+}  // namespace
+
+std::expected<sys::Descriptor, std::error_code> open_listening_socket(
+    const Address& address, const ListenOptions& options) {
+  if (address.family() == Address::Family::none) return std::unexpected(sys::error_code(-EINVAL));
+  const long opened = sys::open_socket(sys::family_of(address.data()), SOCK_STREAM);
+  if (opened < 0) return std::unexpected(sys::error_code(opened));
+  sys::Descriptor socket(opened);
+  long result = prepare(socket.get(), address, options);
+  if (result >= 0) result = bind(socket.get(), address, options);
+  if (result >= 0) {
+    tune(socket.get(), options);
+    result = sys::listen(socket.get(), options.backlog);
+  }
+  if (result < 0) return std::unexpected(sys::error_code(result));
+  return socket;
+}
+
+std::error_code prepare_listening_socket(int fd) {
+  int listens = 0;
+  if (const long result = sys::get_option(fd, SOL_SOCKET, SO_ACCEPTCONN, listens); result < 0)
+    return sys::error_code(result);
+  return sys::error_code(listens == 0 ? -EINVAL : sys::set_nonblocking(fd));
+}
+
+}  // namespace spate

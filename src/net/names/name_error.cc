@@ -1,0 +1,45 @@
+#include <string>
+
+#include "base/immortal.h"
+#include "spate/net/resolver.h"
+
+namespace spate {
+
+namespace {
+
+class NameCategory final : public std::error_category {
+ public:
+  constexpr NameCategory() = default;
+  const char* name() const noexcept override { return "spate.names"; }
+  std::string message(int value) const override {
+    switch (static_cast<NameError>(value)) {
+      case NameError::no_such_host:
+        return "there is no host of that name";
+      case NameError::no_address:
+        return "the host has no address of that kind";
+      case NameError::server_failure:
+        return "the name servers could not find out";
+      case NameError::bad_answer:
+        return "a name server's answer makes no sense";
+      case NameError::unreachable:
+        return "no name server can be reached";
+      case NameError::timeout:
+        return "no name server has answered in time";
+      case NameError::bad_name:
+        return "no host can have that name";
+    }
+    return "unknown error";
+  }
+};
+
+constinit Immortal<NameCategory> category;
+
+}  // namespace
+
+const std::error_category& name_category() { return category.object; }
+
+std::error_code make_error_code(NameError error) {
+  return {static_cast<int>(error), name_category()};
+}
+
+}  // namespace spate

@@ -1,0 +1,220 @@
+#include "net/names/resolver.h"
+
+#include <algorithm>
+#include <cerrno>
+
+#include "net/names/hosts_file.h"
+#include "sys/descriptor.h"
+
+namespace spate {
+
+namespace {
+
+// RFC 1035: 253 characters, and a dot at the end.
+constexpr std::size_t kLongestName = 254;
+// c-ares doubles the time with each try, in an int.
+constexpr Nanos kLongestTimeout = std::chrono::minutes(2);
+constexpr int kMostTries = 10;
+
+bool is_name(std::string_view host) {
+  const auto is_no_part_of_names = [](char c) {
+    return (c >= '\0' && c <= ' ') || c == '\x7f' || c == ':' || c == '\\';
+  };
+  return !host.empty() && host.size() <= kLongestName &&
+         std::ranges::none_of(host, is_no_part_of_names);
+}
+
+// RFC 6761: such names are never asked for.
+bool is_local(std::string_view host) {
+  constexpr std::string_view kLocal = "localhost";
+  if (host.ends_with('.')) host.remove_suffix(1);
+  if (host.size() < kLocal.size()) return false;
+  const std::string_view start = host.substr(0, host.size() - kLocal.size());
+  return is_same_host(host.substr(start.size()), kLocal) && (start.empty() || start.ends_with('.'));
+}
+
+std::vector<Address> loopbacks(Families families, std::uint16_t port) {
+  std::vector<Address> addresses;
+  if ((families & kIpv6) != 0) addresses.push_back(Address::loopback_ipv6(port));
+  if ((families & kIpv4) != 0) addresses.push_back(Address::loopback_ipv4(port));
+  return addresses;
+}
+
+bool is_valid(const ResolverOptions& options) {
+  return std::ranges::all_of(options.servers, &Address::is_ip) && options.timeout >= Nanos{0} &&
+         options.timeout <= kLongestTimeout && options.tries >= 0 && options.tries <= kMostTries;
+}
+
+}  // namespace
+
+// ---- a question
+
+Question::Question(Loop& loop, std::string_view host, std::uint16_t port)
+    : host_(host), port_(port), news_(loop, bind<&Question::deliver>(this)) {}
+
+void Question::ask(Families families, bool apart) {
+  wanted_ = families;
+  waiting_ = families;
+  apart_ = apart;
+  if (answer_if_numeric()) return;
+  if (!is_name(host_)) return answer(families, {}, NameError::bad_name);
+  Resolver* resolver = Resolver::of(news_.loop());
+  if (resolver == nullptr) return answer(families, {}, sys::error_code(-ENOMEM));
+  resolver->add(*this);
+  resolver->look_up(*this);
+}
+
+bool Question::answer_if_numeric() {
+  const Address::Parsed address = Address::ip(host_, port_);
+  if (address && (family_of(*address) & wanted_) != 0) {
+    answer(wanted_, {*address}, {});
+  } else if (address) {
+    answer(wanted_, {}, NameError::no_address);
+  } else if (address.error() == std::errc::no_such_device) {
+    answer(wanted_, {}, address.error());
+  } else {
+    return false;
+  }
+  return true;
+}
+
+// IPv6 first: who races the addresses would have its answer first.
+void Question::ask_servers(NameChannel& channel) {
+  if (!apart_ || wanted_ != (kIpv4 | kIpv6)) {
+    channel.ask(*this, queries_[0], host_, wanted_, port_);
+  } else {
+    channel.ask(*this, queries_[0], host_, kIpv6, port_);
+    channel.ask(*this, queries_[1], host_, kIpv4, port_);
+  }
+}
+
+void Question::on_answer(NameChannel::Query& query, std::vector<Address> addresses,
+                         std::error_code error) {
+  *std::ranges::find(queries_, &query) = nullptr;
+  answer(query.families, std::move(addresses), error);
+}
+
+// That a host has no address of one family says less than any other error.
+void Question::answer(Families families, std::vector<Address> addresses, std::error_code error) {
+  waiting_ &= ~families;
+  if (!addresses.empty()) {
+    found_ = true;
+    addresses_.insert(addresses_.end(), addresses.begin(), addresses.end());
+  } else if (!error_ || error_ == NameError::no_address) {
+    error_ = error;
+  }
+  if (resolver_ != nullptr && waiting_ == 0) {
+    if (!found_ && resolver_->look_further(*this)) return;
+    --resolver_->waiting_;
+  }
+  if (!news_.start(Nanos{0})) news_.feed();  // Somebody waits for it.
+}
+
+void Question::deliver() {
+  if (resolver_ != nullptr) resolver_->forget_if_unwanted();
+  on_news();
+}
+
+void Question::stop_asking() {
+  news_.stop();
+  if (resolver_ != nullptr) resolver_->remove(*this);
+  waiting_ = 0;
+}
+
+// ---- the resolver
+
+void Resolver::on_loop_end() {
+  while (first_ != nullptr) remove(*first_);
+  channel_.reset();
+}
+
+std::error_code Resolver::configure(const ResolverOptions& options) {
+  if (!is_valid(options)) return sys::error_code(-EINVAL);
+  if (waiting_ > 0) return sys::error_code(-EBUSY);
+  const std::error_code error = open_channel(options);
+  if (!error) options_ = options;
+  return error;
+}
+
+// The stamp is taken first: what changes while the configuration is read is seen the next time.
+std::error_code Resolver::open_channel(const ResolverOptions& options) {
+  const sys::FileStamp stamp = sys::stamp_of(options.resolv_conf.c_str());
+  NameChannel::Made channel = NameChannel::open(loop(), options);
+  if (!channel) return channel.error();
+  channel_ = std::move(*channel);
+  stamp_ = stamp;
+  return {};
+}
+
+// An old configuration is better than none.
+std::error_code Resolver::refresh() {
+  if (channel_ == nullptr) return open_channel(options_);
+  const bool may_change = channel_->is_idle();
+  if (may_change && stamp_ != sys::stamp_of(options_.resolv_conf.c_str())) open_channel(options_);
+  return {};
+}
+
+void Resolver::add(Question& question) {
+  question.resolver_ = this;
+  question.next_ = first_;
+  if (first_ != nullptr) first_->previous_ = &question;
+  first_ = &question;
+  ++waiting_;
+}
+
+void Resolver::remove(Question& question) {
+  for (NameChannel::Query*& query : question.queries_) {
+    if (query != nullptr) query->asker = nullptr;
+    query = nullptr;
+  }
+  if (question.waiting_ != 0) --waiting_;
+  (question.previous_ == nullptr ? first_ : question.previous_->next_) = question.next_;
+  if (question.next_ != nullptr) question.next_->previous_ = question.previous_;
+  question.resolver_ = nullptr;
+  forget_if_unwanted();
+}
+
+// What is under way although nobody waits any more would keep the loop alive for nothing.
+void Resolver::forget_if_unwanted() {
+  if (waiting_ == 0 && channel_ != nullptr && !channel_->is_idle()) channel_->forget_all();
+}
+
+void Resolver::look_up(Question& question) {
+  const Families wanted = question.wanted_;
+  if (const std::error_code error = refresh()) return question.answer(wanted, {}, error);
+  if (look_further(question)) return;
+  if (is_local(question.host_))
+    return question.answer(wanted, loopbacks(wanted, question.port_), {});
+  question.answer(wanted, {}, NameError::no_such_host);
+}
+
+// Asks the next source that may know. False if there is none.
+bool Resolver::look_further(Question& question) {
+  if (channel_ == nullptr) return false;
+  const std::string& sources = channel_->sources();
+  while (question.source_ < sources.size()) {
+    const bool is_hosts_file = sources[question.source_++] == 'f';
+    if (is_hosts_file) {
+      std::vector<Address> addresses = look_into_hosts(question);
+      if (addresses.empty()) continue;
+      question.answer(question.wanted_, std::move(addresses), {});
+      return true;
+    }
+    if (is_local(question.host_)) continue;
+    question.waiting_ = question.wanted_;
+    question.ask_servers(*channel_);
+    return true;
+  }
+  return false;
+}
+
+std::vector<Address> Resolver::look_into_hosts(const Question& question) const {
+  std::string text;
+  sys::read_file(options_.hosts.c_str(), text);
+  std::vector<Address> addresses = addresses_in_hosts(text, question.host_, question.port_);
+  std::erase_if(addresses,
+                [&](const Address& one) { return (family_of(one) & question.wanted_) == 0; });
+  return addresses;
+}
+
+}  // namespace spate

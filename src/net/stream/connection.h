@@ -1,0 +1,244 @@
+// Connection: what a Stream is the handle of. The queue, the marks, the endings and the deadlines
+// are here, once for all transports.
+//
+// It belongs to its Stream, and to itself once the Stream has gone and something is still to be
+// sent. User code is called by call() only, and never while a function of the Stream's is running.
+//
+// What is needed for every message and knows Hub is inline in hub.h.
+#pragma once
+
+#include <cstdint>
+#include <expected>
+#include <memory>
+#include <span>
+#include <system_error>
+
+#include "base/array.h"
+#include "core/user_code.h"
+#include "net/stream/deadlines.h"
+#include "net/stream/send_queue.h"
+#include "net/stream/throttle.h"
+#include "net/stream/unread.h"
+#include "spate/loop.h"
+#include "spate/net/stream.h"
+
+namespace spate {
+
+class Hub;
+class Transport;
+struct ArrivedDescriptors;
+
+class Connection {
+ public:
+  // For a transport: it takes over `fd` when it has returned something. nullptr: out of memory.
+  static Connection* make(Transport& transport, int fd);
+  static Stream stream_of(Connection* connection) { return Stream(connection); }
+  static Connection* of(const Stream& stream) { return stream.connection_; }
+
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+
+  // ---- what Stream's functions of the same name do
+
+  void start(StreamHandler& handler);
+  bool is_open() const;
+  bool is_writable() const { return is_open() && !has(kEnding | kBroken); }
+  bool write(Bytes bytes);
+  bool write(Buffer&& buffer);
+  std::error_code send_file(int file, std::uint64_t offset, std::uint64_t size);
+  std::error_code send_descriptors(Bytes bytes, std::span<const int> descriptors);
+  std::size_t queued() const;
+  bool is_full() const { return has(kFull); }
+  bool is_drained() const { return has(kFull) && extra_->queue.size() <= extra_->limits.low; }
+  bool set_limits(const QueueLimits& limits);
+  void pause();
+  void resume();
+  bool is_paused() const { return has(kPaused); }
+  void end();
+  void close();
+  void abort();
+  void abandon();  // The Stream is being destroyed.
+  void set_half_open(bool on) { set(kHalfOpen, on); }
+  void set_idle_timeout(Nanos timeout);
+  bool set_deadline(Nanos timeout);
+  bool set_read_timeout(Nanos timeout);
+  bool set_write_timeout(Nanos timeout);
+  bool set_rate_limits(const RateLimits& limits);
+  bool join(RateGroup* group);
+  void set_receive_descriptors(bool on) { set(kTakesDescriptors, on); }
+  std::expected<int, std::error_code> release();
+  Hub& hub() const;
+  Transport& transport() const { return *transport_; }
+  int fd() const { return node_.fd; }
+
+  // ---- what transports and Hub use
+
+  // Something may be done now. Called by the loop.
+  void on_ready(Events events);
+  void on_deadline();
+  void on_loop_end();
+  // What its callback has written so far.
+  void send_gathered();
+  // Its throttle lets through more than before, or less.
+  void on_throttle_changed();
+  // Nothing can ever come from the peer: our end is the whole end.
+  void set_one_way() { set(kPeerEnded); }
+  FdNode& node() { return node_; }
+  static Connection& from(FdNode& node) { return reinterpret_cast<Connection&>(node); }
+  Deadlines::Place deadline_place() const { return deadline_place_; }
+  void set_deadline_place(Deadlines::Place place) { deadline_place_ = place; }
+
+ private:
+  enum Flag : std::uint32_t {
+    kStarted = 1 << 0,     // There is a handler, or there was one.
+    kPaused = 1 << 1,      // By the owner.
+    kFull = 1 << 2,        // More than `high` is queued.
+    kPeerEnded = 1 << 3,   // The peer sends no more.
+    kEnding = 1 << 4,      // We end once the queue is empty.
+    kEnded = 1 << 5,       // We have ended our side.
+    kHalfOpen = 1 << 6,    //
+    kDiscarding = 1 << 7,  // What the peer sends is thrown away.
+    kAbandoned = 1 << 8,   // No Stream belongs to it any more.
+    kInCallback = 1 << 9,  // User code is running; not to be deleted.
+    kBroken = 1 << 10,     // Sending has failed with error_; reading may still bring something.
+    kClosed = 1 << 11,     //
+    kReported = 1 << 12,   // on_closed() has been called.
+    kOffer = 1 << 13,      // What is unread is to be offered again as soon as may be.
+    kWrote = 1 << 14,      // Something has been sent that a reset could still destroy.
+    kNested = 1 << 15,     // Something came up while user code was running the loop.
+    kReadRests = 1 << 16,  // Until the throttle opens.
+    kSendRests = 1 << 17,  //
+    kTakesDescriptors = 1 << 18,
+    kOwnError = 1 << 19,
+    kLeftWhileFull = 1 << 20,  // What is unread is to be offered again once the queue has drained.
+    kEndDue = 1 << 21,         // The peer's end is to be told, after what is unread and offered.
+    kHoldsLoop = 1 << 22,      // It rests, and keeps the loop alive meanwhile.
+  };
+
+  static constexpr std::uint32_t kAllFlags = (1 << 24) - 1;
+  static constexpr int kTickBits = 20;
+  static constexpr std::int64_t kNanosPerTick = 1 << kTickBits;
+
+  // What only a busy connection needs.
+  struct Extra {
+    SendQueue queue;
+    Unread unread;
+    QueueLimits limits;
+    bool limits_are_set = false;
+    Nanos read_timeout{0};
+    Nanos write_timeout{0};
+    std::int64_t deadline = INT64_MAX;  // Loop time, as those below.
+    std::int64_t last_arrival = 0;
+    std::int64_t last_sent = 0;  // The last progress of the queue.
+    std::unique_ptr<Throttle> throttle;
+  };
+
+  Connection(Transport& transport, int fd);
+  ~Connection();
+  void destroy();
+
+  bool has(std::uint32_t flags) const { return (flags_ & flags) != 0; }
+  void set(Flag flag, bool on = true) {
+    flags_ = (on ? flags_ | flag : flags_ & ~std::uint32_t{flag}) & kAllFlags;
+  }
+  StreamHandler* handler() const { return static_cast<StreamHandler*>(node_.head.context); }
+  void set_handler(StreamHandler* handler) { node_.head.context = handler; }
+  bool has_queue() const { return extra_ != nullptr && !extra_->queue.empty(); }
+  Extra* extra();
+  void drop_extra();
+  Throttle* throttle() const { return extra_ == nullptr ? nullptr : extra_->throttle.get(); }
+  Throttle* make_throttle();
+
+  // Calls user code; `arrived` is what it is shown. False if there is nothing left to go on with:
+  // the connection is closed, or gone.
+  template <class Function>
+  bool call(Bytes arrived, Function function) {
+    if (handler() == nullptr) return is_open();
+    begin_call(arrived);
+    call_user("StreamHandler", [&] { function(*handler()); });
+    return end_call();
+  }
+  void begin_call(Bytes arrived);
+  bool end_call();
+  bool after_call();
+  void come_back_later(Events events);
+  void look_again();
+
+  bool send_now(std::span<const Bytes> pieces);
+  bool enqueue(Bytes bytes);
+  bool on_sent_in_part(long sent, std::span<const Bytes> pieces);
+  bool send_slowly(std::span<const Bytes> pieces);
+  void on_appended(bool was_empty);
+  bool has_room_for(std::size_t size);
+  void mark_full();
+  void flush();
+  bool send_queued();
+  bool on_flushed();
+  void on_broken(std::error_code error);
+  void drop_queue();
+  void go_on_reading();
+
+  bool is_reading() const;
+  bool wants_to_read() const;
+  void read_again();
+  bool receive();
+  bool receive_with_care(std::span<std::byte> arrivals, bool& is_full);
+  bool on_received_nothing(long count);
+  void note_arrival(std::size_t size);
+  bool hand_over(Bytes bytes);
+  bool hand_over(ArrivedDescriptors& arrived, Bytes bytes);
+  bool show_unread();
+  bool keeps_what_is_left();
+  void discard();
+  bool keep(Bytes left);
+  bool keep(Unread&& shown, std::size_t used);
+  bool may_offer() const;
+  bool offer_unread();
+  void offer_again();
+  bool on_peer_end();
+  bool tell_end();
+  void end_with_peer();
+
+  void shut_down();
+  bool is_done() const;
+  bool has_nothing_to_lose() const;
+  void linger();
+  void settle_later();
+  bool settle();
+  void bury();
+  void finish(std::error_code error, bool reset = false);
+  void shut(bool reset);
+  void report();
+  void set_error(std::error_code error);
+  std::error_code error() const;
+
+  void touch();
+  std::size_t allowance(Throttle::Direction direction);
+  bool wake_up(std::int64_t now);
+  bool is_resting() const;
+  void hold_loop(bool on);
+  void update_wish();
+  bool catch_up();
+  void note_deadline();
+  std::int64_t last_active() const;
+  std::int64_t idle_deadline() const;
+  std::int64_t linger_deadline() const;
+  std::int64_t read_deadline() const;
+  std::int64_t write_deadline() const;
+  std::int64_t throttle_deadline() const;
+  bool is_overdue(std::int64_t now) const;
+  std::error_code expired(std::int64_t now) const;
+
+  FdNode node_{};  // Its context is the handler.
+  Transport* transport_;
+  std::unique_ptr<Extra> extra_;
+  // In ticks of about a millisecond, so that many idle connections take little room.
+  std::uint32_t last_active_ticks_ = 0;  // Loop time; it wraps around after 52 days.
+  std::uint32_t idle_ticks_ = 0;
+  Deadlines::Place deadline_place_ = 0;
+  std::uint32_t flags_ : 24 = 0;
+  std::uint32_t error_ : 8 = 0;  // An errno; with kOwnError an Error.
+};
+static_assert(sizeof(Connection) == 80);
+
+}  // namespace spate

@@ -1,0 +1,222 @@
+// Connection's way out: what the owner writes, what waits, and what the transport takes of it.
+#include <algorithm>
+#include <cerrno>
+
+#include "net/stream/connection.h"
+#include "net/stream/hub.h"
+#include "net/stream/transport.h"
+#include "spate/error.h"
+
+namespace spate {
+
+namespace {
+
+// How often one connection sends before the others have their turn.
+constexpr int kSendsPerTurn = 8;
+// What there is room for whatever waits to be gathered, unless limits were set.
+constexpr std::size_t kAlwaysFits = QueueLimits{}.most - WriteGather::kCapacity;
+
+}  // namespace
+
+bool Connection::write(Bytes bytes) {
+  if (!is_writable()) return false;
+  if (bytes.empty()) return true;
+  if ((extra_ != nullptr || bytes.size() > kAlwaysFits) && !has_room_for(bytes.size()))
+    return false;
+  if (has_queue()) return enqueue(bytes);
+  WriteGather& gather = hub().gather();
+  if (gather.owner() != this) return send_now({&bytes, 1});
+  if (gather.add(bytes)) return true;
+  Bytes pieces[3];
+  const std::size_t gathered = gather.take(std::span(pieces).first<2>());
+  pieces[gathered] = bytes;
+  return send_now({pieces, gathered + 1});
+}
+
+bool Connection::write(Buffer&& buffer) {
+  if (!is_writable()) return false;
+  if (buffer.empty()) return true;
+  send_gathered();
+  if (!is_writable() || !has_room_for(buffer.size()) || extra() == nullptr) return false;
+  const bool was_empty = !has_queue();
+  extra_->queue.append(std::move(buffer));
+  on_appended(was_empty);
+  return true;
+}
+
+std::error_code Connection::send_file(int file, std::uint64_t offset, std::uint64_t size) {
+  if (offset > INT64_MAX || size > INT64_MAX - offset) return sys::error_code(-EINVAL);
+  if (!sys::is_open(file)) return sys::error_code(-EBADF);
+  send_gathered();
+  if (!is_writable()) return sys::error_code(-EPIPE);
+  if (size == 0) {
+    sys::Descriptor closing(file);
+    return {};
+  }
+  const bool was_empty = !has_queue();
+  if (extra() == nullptr ||
+      !extra_->queue.append_file(file, static_cast<std::int64_t>(offset), size)) {
+    return sys::error_code(-ENOMEM);
+  }
+  on_appended(was_empty);
+  return {};
+}
+
+std::error_code Connection::send_descriptors(Bytes bytes, std::span<const int> descriptors) {
+  if (bytes.empty() || descriptors.empty() || descriptors.size() > sys::kMostDescriptors)
+    return sys::error_code(-EINVAL);
+  if (!sys::is_unix_socket(fd())) return sys::error_code(-EOPNOTSUPP);
+  send_gathered();
+  if (!is_writable()) return sys::error_code(-EPIPE);
+  if (!has_room_for(bytes.size())) return Error::queue_full;
+  const bool was_empty = !has_queue();
+  if (extra() == nullptr) return sys::error_code(-ENOMEM);
+  if (const long result = extra_->queue.append_with(bytes, descriptors); result < 0)
+    return sys::error_code(result);
+  on_appended(was_empty);
+  return {};
+}
+
+// What has just been queued without having been tried.
+void Connection::on_appended(bool was_empty) {
+  if (was_empty) {
+    extra_->last_sent = hub().loop().now().count();
+    flush();
+    note_deadline();
+  }
+  mark_full();
+}
+
+// Sends pieces that come before anything else, and queues what the kernel does not take.
+bool Connection::send_now(std::span<const Bytes> pieces) {
+  if (throttle() != nullptr) return send_slowly(pieces);
+  set(kWrote);
+  const long sent = transport_->send(*this, pieces);
+  std::size_t size = 0;
+  for (const Bytes piece : pieces) size += piece.size();
+  if (sent != static_cast<long>(size)) return on_sent_in_part(sent, pieces);
+  touch();
+  return true;
+}
+
+bool Connection::on_sent_in_part(long sent, std::span<const Bytes> pieces) {
+  if (sent == -EAGAIN || sent == -EINTR) sent = 0;
+  if (sent < 0) return on_broken(sys::error_code(sent)), true;
+  touch();
+  auto left = static_cast<std::size_t>(sent);
+  for (const Bytes piece : pieces) {
+    const std::size_t done = std::min(left, piece.size());
+    left -= done;
+    if (done == piece.size()) continue;
+    // Half a message cannot be taken back: without memory for the rest, this is the end.
+    if (!enqueue(piece.subspan(done))) return on_broken(sys::error_code(-ENOMEM)), false;
+  }
+  return true;
+}
+
+// By way of the queue, which is sent as the throttle allows.
+bool Connection::send_slowly(std::span<const Bytes> pieces) {
+  for (const Bytes piece : pieces) {
+    if (!extra_->queue.append(piece)) return on_broken(sys::error_code(-ENOMEM)), false;
+  }
+  on_appended(true);
+  return true;
+}
+
+void Connection::send_gathered() {
+  WriteGather& gather = hub().gather();
+  if (gather.owner() != this || gather.empty()) return;
+  Bytes pieces[2];
+  const std::size_t count = gather.take(pieces);
+  send_now({pieces, count});
+}
+
+bool Connection::enqueue(Bytes bytes) {
+  Extra* extra = this->extra();
+  if (extra == nullptr) return false;
+  const bool was_empty = extra->queue.empty();
+  if (!extra->queue.append(bytes)) return drop_extra(), false;
+  if (was_empty) {
+    extra->last_sent = hub().loop().now().count();
+    update_wish();
+    note_deadline();
+  }
+  mark_full();
+  return true;
+}
+
+bool Connection::has_room_for(std::size_t size) {
+  const QueueLimits limits = extra_ == nullptr ? QueueLimits{} : extra_->limits;
+  const WriteGather& gather = hub().gather();
+  const std::size_t gathered = gather.owner() == this ? gather.size() : 0;
+  const std::size_t queued = gathered + (extra_ == nullptr ? 0 : extra_->queue.in_memory());
+  if (queued <= limits.most && size <= limits.most - queued) return true;
+  if (limits.when_full == WhenFull::close) {
+    on_broken(Error::queue_full);
+  }
+  return false;
+}
+
+void Connection::mark_full() {
+  if (has(kFull) || extra_ == nullptr || extra_->queue.size() <= extra_->limits.high) return;
+  set(kFull);
+  update_wish();
+}
+
+void Connection::flush() {
+  for (int i = 0; i < kSendsPerTurn && has_queue(); ++i) {
+    const std::size_t most = allowance(Throttle::kWrite);
+    if (most == 0) break;
+    const auto [sent, was_all] = extra_->queue.send(*this, most);
+    if (sent == -EAGAIN || sent == -EINTR) break;
+    if (sent < 0) return on_broken(sys::error_code(sent));
+    set(kWrote);
+    touch();
+    extra_->last_sent = hub().loop().now().count();
+    if (Throttle* throttle = this->throttle())
+      throttle->used(Throttle::kWrite, static_cast<std::size_t>(sent));
+    if (!was_all) break;
+  }
+  if (!has_queue() && has(kEnding) && !has(kEnded)) shut_down();
+  update_wish();
+}
+
+// In the loop's own time. False if there is nothing left to go on with.
+bool Connection::send_queued() {
+  if (!has_queue()) return true;
+  flush();
+  return on_flushed();
+}
+
+// What flush() has made possible.
+bool Connection::on_flushed() {
+  if (is_drained()) {
+    go_on_reading();
+    if (!has(kDiscarding) && !call({}, [](StreamHandler& handler) { handler.on_drained(); }))
+      return false;
+  }
+  if (!offer_unread()) return false;
+  drop_extra();
+  return true;
+}
+
+// The queue is full no more: who stopped for its sake sees what he left once more.
+void Connection::go_on_reading() {
+  set(kFull, false);
+  if (has(kLeftWhileFull)) set(kOffer);
+  set(kLeftWhileFull, false);
+  read_again();
+  update_wish();
+}
+
+// Nothing more can be sent. What the peer has sent before may still be there: it is read first.
+void Connection::on_broken(std::error_code error) {
+  if (has(kBroken)) return;
+  set_error(error);
+  set(kBroken);
+  drop_queue();
+  if (has(kFull)) go_on_reading();
+  settle_later();
+}
+
+}  // namespace spate

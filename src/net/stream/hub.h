@@ -1,0 +1,101 @@
+// Hub: what all connections of one loop share: the memory that bytes arrive in, the gathering of
+// what a callback writes, the deadlines, and the transports.
+//
+// It goes with the loop, or with the last Stream that outlives the loop.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "base/loans.h"
+#include "base/slab.h"
+#include "core/loop_local.h"
+#include "net/stream/deadlines.h"
+#include "net/stream/socket_transport.h"
+#include "net/stream/write_gather.h"
+#include "spate/loop.h"
+
+namespace spate {
+
+// As much as one call to the kernel is given room for.
+struct Arrivals {
+  static constexpr std::size_t kSize = 64 * 1024;
+  std::span<std::byte> room() { return bytes; }
+
+  std::byte bytes[kSize];
+};
+
+class Hub final : public LoopLocal {
+ public:
+  // The loop's; made when it is first asked for. nullptr when memory runs out.
+  static Hub* of(Loop& loop) { return local_of<Hub>(loop); }
+  explicit Hub(Loop& loop);  // For local_of().
+
+  SocketTransport& sockets() { return sockets_; }
+  FileTransport& files() { return files_; }
+
+  // Where bytes arrive, lent for as long as they are looked at.
+  Loans<Arrivals>::Loan lend_arrivals() { return arrivals_.borrow(); }
+  WriteGather& gather() { return gather_; }
+  // Bytes that have been sent and are somebody else's: he is told so in the loop's own time, never
+  // inside a call to a Stream.
+  void release_later(Buffer&& spent);
+
+  // Another one each time.
+  std::uint64_t next_number() { return ++last_number_; }
+
+  Slab<Connection>& slab() { return slab_; }
+
+  // Has the connection looked at by `when`, in loop time. False when memory runs out.
+  bool note_deadline(Connection& connection, std::int64_t when);
+  void forget_deadline(Connection& connection) { deadlines_.forget(connection); }
+
+ private:
+  ~Hub() override;
+  bool open() override;
+  void on_loop_end() override;
+  void on_nested_run() override;
+  bool arm();
+  void look_at_due();
+  void release_spent();
+
+  Slab<Connection> slab_;
+  SocketTransport sockets_{*this};
+  FileTransport files_{*this};
+  Loans<Arrivals> arrivals_;
+  WriteGather gather_;
+  Buffer spent_;
+  Node releasing_{};
+  Deadlines deadlines_;
+  TimerNode timer_{};  // Direct: it only queues `due_`, in which connections are looked at.
+  Node due_{};
+  std::uint64_t last_number_ = 0;
+};
+
+// ---- Connection, what every message needs
+
+inline Hub& Connection::hub() const { return transport_->hub(); }
+
+inline bool Connection::is_open() const { return !has(kClosed) && hub().is_alive(); }
+
+inline void Connection::touch() {
+  last_active_ticks_ = static_cast<std::uint32_t>(hub().loop().now().count() >> kTickBits);
+}
+
+inline void Connection::begin_call(Bytes arrived) {
+  set(kInCallback);
+  hub().gather().begin(this, arrived);
+}
+
+inline bool Connection::end_call() {
+  WriteGather& gather = hub().gather();
+  if (!gather.empty()) send_gathered();
+  gather.end();
+  set(kInCallback, false);
+  constexpr std::uint32_t kOutOfTheOrdinary =
+      kNested | kAbandoned | kClosed | kEnding | kBroken | kPeerEnded | kDiscarding | kOffer;
+  return has(kOutOfTheOrdinary) || !hub().is_alive() ? after_call() : true;
+}
+
+}  // namespace spate

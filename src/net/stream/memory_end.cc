@@ -1,0 +1,93 @@
+#include "net/stream/memory_end.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <new>
+
+#include "net/stream/hub.h"
+
+namespace spate {
+
+std::pair<Connection*, Connection*> MemoryEnd::make_pair(Hub& hub) {
+  auto* one = new (std::nothrow) MemoryEnd(hub);
+  auto* two = new (std::nothrow) MemoryEnd(hub);
+  Connection* first = one == nullptr ? nullptr : Connection::make(*one, -1);
+  Connection* second = two == nullptr || first == nullptr ? nullptr : Connection::make(*two, -1);
+  if (second == nullptr) {
+    if (first != nullptr) {
+      first->abandon();
+    } else {
+      delete one;
+    }
+    delete two;
+    return {};
+  }
+  one->connection_ = first;
+  two->connection_ = second;
+  one->peer_ = two;
+  two->peer_ = one;
+  return {first, second};
+}
+
+// Has the connection look, if there is something that it has asked for.
+void MemoryEnd::tell() {
+  if (!hub().is_alive()) return;
+  Events events = Events::none;
+  if (is_readable()) events |= wish_ & Events::read;
+  if (is_writable()) events |= wish_ & Events::write;
+  if (any(events)) hub().loop().feed(connection_->node().head, events);
+}
+
+long MemoryEnd::receive(Connection&, std::span<std::byte> room) {
+  if (peer_reset_) return -ECONNRESET;
+  if (inbox_.empty()) return peer_ended_ ? 0 : -EAGAIN;
+  const auto count = static_cast<long>(inbox_.read(room));
+  if (peer_ != nullptr) peer_->tell();
+  tell();
+  return count;
+}
+
+long MemoryEnd::send(Connection&, std::span<const Bytes> pieces) {
+  if (peer_ == nullptr) return peer_reset_ ? -ECONNRESET : -EPIPE;
+  if (!is_writable()) return -EAGAIN;
+  long count = 0;
+  for (const Bytes piece : pieces) {
+    const std::size_t room = kInbox - peer_->inbox_.size();
+    const Bytes part = piece.first(std::min(piece.size(), room));
+    if (!peer_->inbox_.append(part)) return count > 0 ? count : -ENOMEM;
+    count += static_cast<long>(part.size());
+    if (part.size() < piece.size()) break;
+  }
+  peer_->tell();
+  return count;
+}
+
+bool MemoryEnd::want(Connection& connection, Events events) {
+  wish_ = events;
+  Node& head = connection.node().head;
+  const Events queued = hub().loop().clear_pending(head) & Events::custom;
+  if (any(queued)) hub().loop().feed(head, queued);
+  tell();
+  return true;
+}
+
+void MemoryEnd::shut_down(Connection&) {
+  if (peer_ == nullptr) return;
+  peer_->peer_ended_ = true;
+  peer_->tell();
+}
+
+void MemoryEnd::close(Connection& connection, bool reset) {
+  wish_ = Events::none;
+  if (hub().has_loop()) hub().loop().clear_pending(connection.node().head);
+  if (peer_ == nullptr) return;
+  peer_->peer_ended_ = true;
+  peer_->peer_reset_ = reset || !inbox_.empty();
+  peer_->peer_ = nullptr;
+  peer_->tell();
+  peer_ = nullptr;
+}
+
+void MemoryEnd::leave(Connection&) { delete this; }
+
+}  // namespace spate

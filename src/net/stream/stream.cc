@@ -1,0 +1,212 @@
+// Stream's face: each function hands over to its Connection.
+#include "spate/net/stream.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+
+#include "core/ownership.h"
+#include "net/stream/connection.h"
+#include "net/stream/hub.h"
+#include "net/stream/memory_end.h"
+#include "spate/assert.h"
+#include "sys/socket.h"
+
+namespace spate {
+
+namespace {
+
+std::unexpected<std::error_code> failed(long error) {
+  return std::unexpected(std::error_code(static_cast<int>(error), std::system_category()));
+}
+
+constexpr std::int64_t kMillisecond = 1'000'000;
+constexpr std::int64_t kSecond = 1'000'000'000;
+
+// As many whole units as the kernel can be told.
+int rounded_up(Nanos time, std::int64_t unit) {
+  const std::int64_t units = time.count() / unit + (time.count() % unit > 0);
+  return static_cast<int>(std::clamp<std::int64_t>(units, INT_MIN, INT_MAX));
+}
+
+[[maybe_unused]] bool may_use(const Connection& connection) {
+  const Hub& hub = connection.hub();
+  return !hub.is_alive() || may_touch(hub.loop());
+}
+
+}  // namespace
+
+void close_descriptors(std::span<const int> descriptors) {
+  for (const int fd : descriptors) sys::Descriptor closing(fd);
+}
+
+Stream::Made Stream::adopt(Loop& loop, int fd) {
+  Hub* hub = Hub::of(loop);
+  if (hub == nullptr) return failed(ENOMEM);
+  if (const long result = sys::set_nonblocking(fd); result < 0) return failed(-result);
+  Transport& transport = sys::is_socket(fd) ? static_cast<Transport&>(hub->sockets())
+                                            : static_cast<Transport&>(hub->files());
+  Connection* connection = Connection::make(transport, fd);
+  if (connection == nullptr) return failed(ENOMEM);
+  return Stream(connection);
+}
+
+Stream::Pair Stream::socket_pair(Loop& loop) {
+  int fds[2];
+  if (const long result = sys::open_pair(fds); result < 0) return failed(-result);
+  sys::Descriptor first_fd(fds[0]);
+  sys::Descriptor second_fd(fds[1]);
+  Made first = adopt(loop, fds[0]);
+  if (!first) return std::unexpected(first.error());
+  first_fd.release();
+  Made second = adopt(loop, fds[1]);
+  if (!second) return std::unexpected(second.error());
+  second_fd.release();
+  return Pair(std::in_place, std::move(*first), std::move(*second));
+}
+
+Stream::Pair Stream::memory_pair(Loop& loop) {
+  Hub* hub = Hub::of(loop);
+  if (hub == nullptr) return failed(ENOMEM);
+  const auto [first, second] = MemoryEnd::make_pair(*hub);
+  if (first == nullptr) return failed(ENOMEM);
+  return Pair(std::in_place, Stream(first), Stream(second));
+}
+
+// Every call of the owner's comes by here. An empty Stream behaves as a closed one.
+Connection* Stream::connection() const {
+  SPATE_ASSERT(connection_ == nullptr || may_use(*connection_));
+  return connection_;
+}
+
+void Stream::reset() {
+  if (Connection* connection = std::exchange(connection_, nullptr)) {
+    SPATE_ASSERT(may_use(*connection));
+    connection->abandon();
+  }
+}
+
+void Stream::start(StreamHandler& handler) {
+  SPATE_ASSERT(connection_ != nullptr);
+  connection()->start(handler);
+}
+bool Stream::is_open() const { return connection() != nullptr && connection()->is_open(); }
+bool Stream::is_writable() const { return connection() != nullptr && connection()->is_writable(); }
+
+bool Stream::write(Bytes bytes) { return connection() != nullptr && connection()->write(bytes); }
+bool Stream::write(Buffer&& buffer) {
+  return connection() != nullptr && connection()->write(std::move(buffer));
+}
+std::error_code Stream::send_file(int file, std::uint64_t offset, std::uint64_t size) {
+  if (connection() == nullptr) return sys::error_code(-EPIPE);
+  return connection()->send_file(file, offset, size);
+}
+std::error_code Stream::send_descriptors(Bytes bytes, std::span<const int> descriptors) {
+  if (connection() == nullptr) return sys::error_code(-EPIPE);
+  return connection()->send_descriptors(bytes, descriptors);
+}
+void Stream::set_receive_descriptors(bool on) {
+  if (connection() != nullptr) connection()->set_receive_descriptors(on);
+}
+std::size_t Stream::queued() const { return connection() == nullptr ? 0 : connection()->queued(); }
+bool Stream::is_full() const { return connection() != nullptr && connection()->is_full(); }
+
+bool Stream::set_limits(const QueueLimits& limits) {
+  SPATE_ASSERT(limits.low <= limits.high && limits.high <= limits.most);
+  return connection() != nullptr && connection()->set_limits(limits);
+}
+
+void Stream::pause() {
+  if (connection() != nullptr) connection()->pause();
+}
+void Stream::resume() {
+  if (connection() != nullptr) connection()->resume();
+}
+bool Stream::is_paused() const { return connection() != nullptr && connection()->is_paused(); }
+
+void Stream::end() {
+  if (connection() != nullptr) connection()->end();
+}
+void Stream::close() {
+  if (connection() != nullptr) connection()->close();
+}
+void Stream::abort() {
+  if (connection() != nullptr) connection()->abort();
+}
+void Stream::set_half_open(bool on) {
+  if (connection() != nullptr) connection()->set_half_open(on);
+}
+
+void Stream::set_idle_timeout(Nanos timeout) {
+  if (connection() != nullptr) connection()->set_idle_timeout(timeout);
+}
+bool Stream::set_read_timeout(Nanos timeout) {
+  return connection() != nullptr && connection()->set_read_timeout(timeout);
+}
+bool Stream::set_write_timeout(Nanos timeout) {
+  return connection() != nullptr && connection()->set_write_timeout(timeout);
+}
+bool Stream::set_deadline(Nanos timeout) {
+  return connection() != nullptr && connection()->set_deadline(timeout);
+}
+
+bool Stream::set_rate_limits(const RateLimits& limits) {
+  return connection() != nullptr && connection()->set_rate_limits(limits);
+}
+bool Stream::join(RateGroup* group) { return connection() != nullptr && connection()->join(group); }
+
+Loop& Stream::loop() const {
+  SPATE_ASSERT(connection_ != nullptr);
+  return connection()->hub().loop();
+}
+int Stream::fd() const { return connection() == nullptr ? -1 : connection()->fd(); }
+
+Address Stream::local_address() const {
+  sys::SystemAddress system;
+  if (sys::local_address(fd(), system) < 0) return {};
+  return Address::from_system(&system.storage, system.size).value_or(Address());
+}
+
+Address Stream::peer_address() const {
+  sys::SystemAddress system;
+  if (sys::peer_address(fd(), system) < 0) return {};
+  return Address::from_system(&system.storage, system.size).value_or(Address());
+}
+
+// ---- options
+
+// A closed one has no socket; in memory there never was one.
+std::error_code Stream::set_option(int level, int name, int value) {
+  if (is_open() && fd() < 0) return sys::error_code(-ENOTSOCK);
+  return sys::error_code(sys::set_option(fd(), level, name, value));
+}
+
+std::error_code Stream::set_no_delay(bool on) { return set_option(IPPROTO_TCP, TCP_NODELAY, on); }
+std::error_code Stream::set_quick_ack(bool on) { return set_option(IPPROTO_TCP, TCP_QUICKACK, on); }
+
+std::error_code Stream::set_user_timeout(Nanos timeout) {
+  return set_option(IPPROTO_TCP, TCP_USER_TIMEOUT, rounded_up(timeout, kMillisecond));
+}
+
+std::error_code Stream::set_keep_alive(Nanos idle, Nanos interval, int count) {
+  const std::pair<int, int> options[] = {{TCP_KEEPIDLE, rounded_up(idle, kSecond)},
+                                         {TCP_KEEPINTVL, rounded_up(interval, kSecond)},
+                                         {TCP_KEEPCNT, count}};
+  for (const auto& [name, value] : options) {
+    if (const std::error_code error = set_option(IPPROTO_TCP, name, value)) return error;
+  }
+  return set_option(SOL_SOCKET, SO_KEEPALIVE, 1);
+}
+
+std::error_code Stream::set_kernel_buffers(std::size_t send, std::size_t receive) {
+  if (is_open() && fd() < 0) return sys::error_code(-ENOTSOCK);
+  return sys::error_code(sys::set_kernel_buffers(fd(), send, receive));
+}
+
+std::expected<int, std::error_code> Stream::release() {
+  if (!is_open()) return failed(EBADF);
+  if (fd() < 0) return failed(EOPNOTSUPP);
+  return connection()->release();
+}
+
+}  // namespace spate

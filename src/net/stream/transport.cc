@@ -1,0 +1,29 @@
+#include "net/stream/transport.h"
+
+#include <algorithm>
+#include <cerrno>
+
+namespace spate {
+
+ArrivedDescriptors::~ArrivedDescriptors() { close_descriptors({fds, count}); }
+
+// What is read and not sent is read again. Not into the loop's memory for arrivals: a callback may
+// be looking at it.
+long Transport::send_file(Connection& connection, int file, std::int64_t offset, std::size_t size) {
+  std::byte room[16 * 1024];
+  const long count = sys::read_at(file, room, std::min(size, sizeof(room)), offset);
+  if (count <= 0) return count;
+  const Bytes bytes(room, static_cast<std::size_t>(count));
+  return send(connection, {&bytes, 1});
+}
+
+long Transport::send_descriptors(Connection&, std::span<const Bytes>, std::span<const int>) {
+  return -EOPNOTSUPP;
+}
+
+long Transport::receive_descriptors(Connection& connection, std::span<std::byte> room,
+                                    ArrivedDescriptors&) {
+  return receive(connection, room);
+}
+
+}  // namespace spate

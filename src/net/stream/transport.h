@@ -1,0 +1,66 @@
+// Transport: how the bytes of a connection move. A Connection says what it wants; a Transport
+// enters the kernel, or another connection's memory, and calls on_ready() when it is worth trying.
+//
+// Results are the kernel's: how many bytes, or a negated errno. -EAGAIN means that on_ready() will
+// be called once it is worth trying again, if want() asked for it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "net/stream/connection.h"
+#include "sys/socket.h"
+
+namespace spate {
+
+class Hub;
+
+// Descriptors that have come with bytes. Those that nobody takes are closed.
+struct ArrivedDescriptors {
+  ~ArrivedDescriptors();
+  bool is_empty() const { return count == 0 && !is_cut; }
+
+  int fds[sys::kMostDescriptors];
+  std::size_t count = 0;
+  bool is_cut = false;  // There was no room in the process for all of them.
+};
+
+class Transport {
+ public:
+  static constexpr std::size_t kMostPieces = 64;
+
+  explicit Transport(Hub& hub) : hub_(hub) {}
+  virtual ~Transport() = default;
+
+  Hub& hub() const { return hub_; }
+
+  // Up to room.size() bytes; 0 is the peer's end.
+  virtual long receive(Connection& connection, std::span<std::byte> room) = 0;
+  // At most kMostPieces, in their order.
+  virtual long send(Connection& connection, std::span<const Bytes> pieces) = 0;
+  // Up to `size` bytes of a file from `offset` on; 0 is the file's end. Here: by way of memory.
+  virtual long send_file(Connection& connection, int file, std::int64_t offset, std::size_t size);
+  // send(), and duplicates of descriptors with the first byte.
+  virtual long send_descriptors(Connection& connection, std::span<const Bytes> pieces,
+                                std::span<const int> descriptors);
+  // receive(), and the descriptors that came with the bytes.
+  virtual long receive_descriptors(Connection& connection, std::span<std::byte> room,
+                                   ArrivedDescriptors& arrived);
+  // What on_ready() is to be called for: read, write, both or nothing. False: out of memory.
+  virtual bool want(Connection& connection, Events events) = 0;
+  // Ends our side; the peer sees it once it has read everything.
+  virtual void shut_down(Connection& connection) = 0;
+  // Ends both; with `reset` the peer is told that something was lost. on_ready() is not called
+  // again.
+  virtual void close(Connection& connection, bool reset) = 0;
+  // Gives the descriptor away; as close() otherwise. -1 if there is none.
+  virtual int release(Connection&) { return -1; }
+  // The connection is going.
+  virtual void leave(Connection&) {}
+
+ private:
+  Hub& hub_;
+};
+
+}  // namespace spate

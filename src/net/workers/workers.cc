@@ -1,0 +1,526 @@
+#include "spate/net/workers.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <latch>
+#include <list>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "core/ownership.h"
+#include "net/listen/acceptor.h"
+#include "net/listen/listening_socket.h"
+#include "net/listen/shared_limit.h"
+#include "net/stream/connection.h"
+#include "net/stream/counted_transport.h"
+#include "net/stream/hub.h"
+#include "spate/assert.h"
+#include "spate/timer.h"
+#include "sys/socket.h"
+#include "sys/thread.h"
+
+namespace spate {
+
+namespace {
+
+Address sys_address(const sys::Descriptor& socket) {
+  sys::SystemAddress system;
+  if (sys::local_address(socket.get(), system) < 0) return {};
+  return Address::from_system(&system.storage, system.size).value_or(Address());
+}
+
+}  // namespace
+
+// One listen(): what all workers have to know of it. Counted on every thread.
+class Workers::Service {
+ public:
+  Service(Team& team, OnAccept on_accept, std::size_t most)
+      : team_(team), on_accept_(std::move(on_accept)), limit_(most) {}
+
+  const OnAccept& on_accept() const { return on_accept_; }
+  // One more is on its way to a worker. True if accepting is to rest now.
+  bool enter() { return limit_.enter(); }
+  void leave();
+  // Whether there is still no room; if so, another leave() resumes.
+  bool rests_on() { return limit_.rests_on(); }
+
+ private:
+  Team& team_;
+  const OnAccept on_accept_;
+  SharedLimit limit_;
+};
+
+// One thread and its loop. All but what is atomic belongs to that thread while it runs.
+class Workers::Worker {
+ public:
+  static std::expected<std::unique_ptr<Worker>, std::error_code> make(const LoopOptions& options);
+  ~Worker();
+
+  long start(std::string_view name, std::optional<unsigned> processor);
+  Loop& loop() const { return *loop_; }
+  std::size_t connections() const { return connections_.load(std::memory_order_relaxed); }
+  // Any thread. False when memory runs out, or if the thread has ended.
+  bool post(Task task) { return !has_ended_.load() && loop_->post(std::move(task)); }
+  // Whether this is the calling thread.
+  bool is_calling() const { return current_ == this; }
+
+  // Accepts, and says where each one goes. Takes `socket` over unless it fails.
+  std::error_code listen(Service& service, sys::Descriptor& socket, const ListenOptions& options,
+                         Listener::OnAccept accept);
+  void pause(Service& service);
+  void resume(Service& service);
+  // Has a new connection on its way to this worker.
+  void expect_one() { connections_.fetch_add(1, std::memory_order_relaxed); }
+  void take(Service& service, sys::Descriptor socket, const Address& peer);
+  void leave(Service& service);
+  // One that was expected does not come. Any thread.
+  void lose_one(Service& service);
+
+  // Those who wait in the backlog are handed over first, if there is time for them.
+  void stop_listening(bool serves_backlog);
+  void stop_listening(const Service& service) {
+    posts_.remove_if([&](const Post& post) { return post.service == &service; });
+  }
+  void drain(Nanos grace, const OnLoop& on_drain);
+  void join() { thread_.join(); }
+  // The thread has been joined: what is left is closed. The loop stays where it is.
+  void end();
+  bool is_drained() const { return connections() == 0; }
+  // Whether it was when the loop ended; what the thread's own objects closed after that is cut off.
+  bool has_drained() const { return has_drained_; }
+
+ private:
+  // Where a service's connections are counted on this worker.
+  class Guests final : private CountedTransport::Watcher {
+   public:
+    Guests(Worker& worker, Service& service, Hub& hub)
+        : worker_(worker),
+          service_(service),
+          transport_(new(std::nothrow) CountedTransport(hub, *this)) {}
+    ~Guests() {
+      if (transport_ != nullptr) transport_->abandon();
+    }
+    bool belong_to(const Service& service) const { return &service_ == &service; }
+    CountedTransport* transport() const { return transport_; }
+
+   private:
+    void on_left() override { worker_.leave(service_); }
+
+    Worker& worker_;
+    Service& service_;
+    CountedTransport* transport_;  // Outlives us if a Stream does.
+  };
+  struct Abandon {
+    void operator()(Acceptor* acceptor) const { acceptor->abandon(); }
+  };
+  struct Post {
+    Service* service;
+    std::unique_ptr<Acceptor, Abandon> acceptor;
+  };
+
+  // How long the thread rests when waiting fails, and may fail again at once.
+  static constexpr Nanos kRest{10'000'000};
+  static inline thread_local const Worker* current_ = nullptr;
+
+  Worker() = default;
+  void run();
+  void finish();
+  CountedTransport* transport_of(Service& service);
+  Acceptor* acceptor_of(const Service& service);
+
+  std::unique_ptr<Loop> loop_;
+  sys::Thread thread_;
+  std::list<Guests> guests_;
+  std::list<Post> posts_;
+  std::optional<Timer> limit_;
+  std::atomic<std::size_t> connections_{0};
+  std::atomic<bool> has_ended_{false};
+  bool draining_ = false;
+  bool is_finished_ = false;
+  bool has_drained_ = false;
+};
+
+class Workers::Team {
+ public:
+  std::vector<std::unique_ptr<Worker>> workers;
+
+  ~Team() { workers.clear(); }  // Before the services, which they may still be leaving.
+
+  bool has_stopped() const { return has_stopped_; }
+  // Whether one of the workers is calling, who would wait for himself.
+  bool is_calling() const {
+    return std::ranges::any_of(workers, [](const auto& worker) { return worker->is_calling(); });
+  }
+  std::expected<Address, std::error_code> listen_everywhere(const Address& address,
+                                                            OnAccept on_accept,
+                                                            const ListenOptions& options);
+  std::expected<Address, std::error_code> listen_and_share(const Address& address,
+                                                           OnAccept on_accept, Balance balance,
+                                                           const ListenOptions& options);
+  // Takes `socket` over unless it fails. The first worker accepts.
+  std::error_code share(sys::Descriptor& socket, OnAccept on_accept, Balance balance,
+                        const ListenOptions& options);
+  bool stop(Nanos grace, const OnLoop& on_drain);
+  // Any worker's thread.
+  void resume(Service& service);
+
+ private:
+  template <class Function>
+  bool on_each(Function function, bool insist = false);
+  void stop_listening(bool serves_backlog);
+  Service& serve(OnAccept on_accept, const ListenOptions& options) {
+    return services_.emplace_back(*this, std::move(on_accept), options.most_connections);
+  }
+  std::size_t choose(Balance balance, const Address& peer);
+  static void hand_over(Worker& worker, Service& service, sys::Descriptor socket,
+                        const Address& peer);
+
+  std::list<Service> services_;
+  std::size_t next_ = 0;  // Of the first worker's thread, which accepts for all.
+  bool has_stopped_ = false;
+  bool has_drained_ = true;
+};
+
+// ---- a service
+
+void Workers::Service::leave() {
+  if (limit_.leave()) team_.resume(*this);
+}
+
+// ---- a worker
+
+std::expected<std::unique_ptr<Workers::Worker>, std::error_code> Workers::Worker::make(
+    const LoopOptions& options) {
+  Loop::Created loop = Loop::create(options);
+  if (!loop) return std::unexpected(loop.error());
+  std::unique_ptr<Worker> worker(new Worker);
+  worker->loop_ = std::move(*loop);
+  if (Hub::of(*worker->loop_) == nullptr) return std::unexpected(sys::error_code(-ENOMEM));
+  return worker;
+}
+
+Workers::Worker::~Worker() { end(); }
+
+void Workers::Worker::end() {
+  draining_ = false;
+  limit_.reset();
+  posts_.clear();
+  if (loop_ != nullptr) end_loop(*loop_);
+  guests_.clear();
+  connections_ = 0;
+}
+
+long Workers::Worker::start(std::string_view name, std::optional<unsigned> processor) {
+  loop_->ref();
+  const long result =
+      thread_.start([](void* worker) { static_cast<Worker*>(worker)->run(); }, this);
+  if (result < 0) return result;
+  thread_.set_name(name);
+  if (processor) thread_.pin(*processor);
+  return 0;
+}
+
+// The user's code may stop the loop, or take away the reference that keeps it running: it goes on.
+// So it does when waiting fails (no memory): what is posted is called, and the connections are not
+// left alone.
+void Workers::Worker::run() {
+  current_ = this;
+  while (!is_finished_) {
+    const std::expected<bool, std::error_code> runs = loop_->run();
+    if (!runs) {
+      sys::sleep(kRest);
+    } else if (!*runs) {
+      loop_->ref();
+    }
+  }
+  has_drained_ = is_drained();
+  has_ended_ = true;
+}
+
+void Workers::Worker::finish() {
+  is_finished_ = true;
+  loop_->stop_all();
+}
+
+std::error_code Workers::Worker::listen(Service& service, sys::Descriptor& socket,
+                                        const ListenOptions& options, Listener::OnAccept accept) {
+  ListenOptions unlimited = options;  // The service counts.
+  unlimited.most_connections = SIZE_MAX;
+  const auto acceptor = Acceptor::make(*loop_, socket, std::move(accept), unlimited);
+  if (!acceptor) return acceptor.error();
+  posts_.emplace_back(&service, std::unique_ptr<Acceptor, Abandon>(*acceptor));
+  if (service.rests_on()) (*acceptor)->pause();
+  return {};
+}
+
+void Workers::Worker::stop_listening(bool serves_backlog) {
+  for (const Post& post : posts_) {
+    if (serves_backlog && !post.service->rests_on()) post.acceptor->finish();
+  }
+  posts_.clear();
+}
+
+Acceptor* Workers::Worker::acceptor_of(const Service& service) {
+  const auto post = std::ranges::find(posts_, &service, &Post::service);
+  return post == posts_.end() ? nullptr : post->acceptor.get();
+}
+
+void Workers::Worker::pause(Service& service) {
+  if (Acceptor* acceptor = acceptor_of(service)) acceptor->pause();
+}
+
+void Workers::Worker::resume(Service& service) {
+  if (service.rests_on()) return;
+  if (Acceptor* acceptor = acceptor_of(service)) acceptor->resume();
+}
+
+CountedTransport* Workers::Worker::transport_of(Service& service) {
+  for (const Guests& guests : guests_) {
+    if (guests.belong_to(service)) return guests.transport();
+  }
+  return guests_.emplace_back(*this, service, *Hub::of(*loop_)).transport();
+}
+
+void Workers::Worker::take(Service& service, sys::Descriptor socket, const Address& peer) {
+  CountedTransport* transport = transport_of(service);
+  Connection* connection =
+      transport == nullptr ? nullptr : Connection::make(*transport, socket.get());
+  if (connection == nullptr) return leave(service);
+  socket.release();
+  transport->enter();
+  service.on_accept()(Connection::stream_of(connection), peer);
+}
+
+void Workers::Worker::leave(Service& service) {
+  const bool was_last = connections_.fetch_sub(1) == 1;
+  service.leave();
+  if (was_last && draining_) finish();
+}
+
+void Workers::Worker::lose_one(Service& service) {
+  connections_.fetch_sub(1);
+  service.leave();
+}
+
+void Workers::Worker::drain(Nanos grace, const OnLoop& on_drain) {
+  draining_ = true;
+  if (on_drain && grace > Nanos{0}) on_drain(*loop_);
+  if (is_drained() || grace <= Nanos{0}) return finish();
+  limit_.emplace(*loop_, [this] { finish(); });
+  if (!limit_->start(grace)) finish();
+}
+
+// ---- all of them
+
+std::size_t Workers::Team::choose(Balance balance, const Address& peer) {
+  if (balance == Balance::peer_hash) return peer.unmapped().host_hash() % workers.size();
+  if (balance != Balance::least_connections) return next_++ % workers.size();
+  const auto fewest = std::ranges::min_element(
+      workers, {}, [](const std::unique_ptr<Worker>& worker) { return worker->connections(); });
+  return static_cast<std::size_t>(fewest - workers.begin());
+}
+
+// Calls `function` on each worker's thread and waits until all have done it. False if memory ran
+// out, so that some have not; who insists waits for memory.
+template <class Function>
+bool Workers::Team::on_each(Function function, bool insist) {
+  std::latch done(static_cast<std::ptrdiff_t>(workers.size()));
+  bool all = true;
+  for (const std::unique_ptr<Worker>& worker : workers) {
+    const auto task = [&, worker = worker.get()] {
+      function(*worker);
+      done.count_down();
+    };
+    bool posted = worker->post(task);
+    while (!posted && insist) {
+      std::this_thread::yield();
+      posted = worker->post(task);
+    }
+    if (!posted) done.count_down();
+    all = all && posted;
+  }
+  done.wait();
+  return all;
+}
+
+void Workers::Team::resume(Service& service) {
+  for (const std::unique_ptr<Worker>& worker : workers)
+    worker->post([&service, worker = worker.get()] { worker->resume(service); });
+}
+
+// Returns when who has been accepted is where he belongs: what the first worker posts here comes
+// behind those that it has handed over.
+void Workers::Team::stop_listening(bool serves_backlog) {
+  on_each([&](Worker& worker) { worker.stop_listening(serves_backlog); }, true);
+  std::latch arrived(static_cast<std::ptrdiff_t>(workers.size()));
+  const auto tell_all = [&](Worker& first) {
+    if (&first != workers.front().get()) return;
+    for (const std::unique_ptr<Worker>& worker : workers) {
+      while (!worker->post([&arrived] { arrived.count_down(); })) std::this_thread::yield();
+    }
+  };
+  on_each(tell_all, true);
+  arrived.wait();
+}
+
+bool Workers::Team::stop(Nanos grace, const OnLoop& on_drain) {
+  if (std::exchange(has_stopped_, true)) return has_drained_;
+  // First, so that nobody who has been drained is handed another one.
+  stop_listening(grace > Nanos{0});
+  on_each([&](Worker& worker) { worker.drain(grace, on_drain); }, true);
+  for (const std::unique_ptr<Worker>& worker : workers) {
+    worker->join();
+    has_drained_ = worker->has_drained() && has_drained_;
+  }
+  for (const std::unique_ptr<Worker>& worker : workers) worker->end();
+  return has_drained_;
+}
+
+// A listening socket for each worker; the kernel shares the connections out.
+std::expected<Address, std::error_code> Workers::Team::listen_everywhere(
+    const Address& address, OnAccept on_accept, const ListenOptions& options) {
+  Address bound = address;
+  std::vector<sys::Descriptor> sockets;
+  for (std::size_t i = 0; i < workers.size(); ++i) {
+    auto socket = open_listening_socket(bound, options);
+    if (!socket) return std::unexpected(socket.error());
+    bound = sys_address(*socket);
+    sockets.push_back(std::move(*socket));
+  }
+  Service& service = serve(std::move(on_accept), options);
+  std::mutex mutex;
+  std::error_code error;
+  const bool done = on_each([&](Worker& worker) {
+    const std::scoped_lock lock(mutex);
+    const auto accept = [&worker, &service](Stream stream, const Address& peer) {
+      worker.expect_one();
+      if (service.enter()) worker.pause(service);
+      worker.take(service, sys::Descriptor(*stream.release()), peer);
+    };
+    sys::Descriptor socket = std::move(sockets.back());
+    sockets.pop_back();
+    if (const auto failure = worker.listen(service, socket, options, accept)) error = failure;
+  });
+  if (!done && !error) error = sys::error_code(-ENOMEM);
+  if (!error) return bound;
+  on_each([&](Worker& worker) { worker.stop_listening(service); }, true);
+  return std::unexpected(error);
+}
+
+std::expected<Address, std::error_code> Workers::Team::listen_and_share(
+    const Address& address, OnAccept on_accept, Balance balance, const ListenOptions& options) {
+  auto socket = open_listening_socket(address, options);
+  if (!socket) return std::unexpected(socket.error());
+  const Address bound = sys_address(*socket);
+  if (const auto error = share(*socket, std::move(on_accept), balance, options))
+    return std::unexpected(error);
+  return bound;
+}
+
+std::error_code Workers::Team::share(sys::Descriptor& socket, OnAccept on_accept, Balance balance,
+                                     const ListenOptions& options) {
+  Service& service = serve(std::move(on_accept), options);
+  std::error_code error = sys::error_code(-ENOMEM);
+  on_each([&](Worker& worker) {
+    if (&worker != workers.front().get()) return;
+    const auto accept = [this, &worker, &service, balance](Stream stream, const Address& peer) {
+      if (service.enter()) worker.pause(service);
+      hand_over(*workers[choose(balance, peer)], service, sys::Descriptor(*stream.release()), peer);
+    };
+    error = worker.listen(service, socket, options, accept);
+  });
+  return error;
+}
+
+// Counted from here on, so that the next choice knows of it.
+void Workers::Team::hand_over(Worker& worker, Service& service, sys::Descriptor socket,
+                              const Address& peer) {
+  worker.expect_one();
+  const bool posted = worker.post([&worker, &service, socket = std::move(socket), peer]() mutable {
+    worker.take(service, std::move(socket), peer);
+  });
+  if (!posted) worker.lose_one(service);
+}
+
+Workers::Workers(std::unique_ptr<Team> team) : team_(std::move(team)) {}
+
+Workers::~Workers() { stop(Nanos{0}); }
+
+bool Workers::stop(Nanos grace, const OnLoop& on_drain) {
+  SPATE_ASSERT(!team_->is_calling());
+  return team_->stop(grace, on_drain);
+}
+
+Workers::Made Workers::start(const WorkersOptions& options) {
+  auto team = std::make_unique<Team>();
+  const unsigned threads = options.threads > 0 ? options.threads : sys::processors();
+  for (unsigned i = 0; i < threads; ++i) {
+    auto worker = Worker::make(options.loop);
+    if (!worker) return std::unexpected(worker.error());
+    team->workers.push_back(std::move(*worker));
+  }
+  std::unique_ptr<Workers> workers(new Workers(std::move(team)));
+  for (unsigned i = 0; i < threads; ++i) {
+    const std::string name = options.name + '/' + std::to_string(i);
+    const long result = workers->team_->workers[i]->start(
+        name, options.pin ? std::optional<unsigned>(i) : std::nullopt);
+    if (result < 0) {
+      workers->team_->workers.resize(i);
+      return std::unexpected(sys::error_code(result));
+    }
+  }
+  return workers;
+}
+
+unsigned Workers::count() const { return static_cast<unsigned>(team_->workers.size()); }
+Loop& Workers::loop(unsigned worker) const { return team_->workers[worker]->loop(); }
+unsigned Workers::index_of(const Loop& loop) const {
+  unsigned index = 0;
+  while (index < count() && &this->loop(index) != &loop) ++index;
+  return index;
+}
+std::size_t Workers::connections(unsigned worker) const {
+  return team_->workers[worker]->connections();
+}
+
+bool Workers::post(unsigned worker, Task task) {
+  return team_->workers[worker]->post(std::move(task));
+}
+
+bool Workers::post_to_all(const OnLoop& task) {
+  bool done = true;
+  for (const std::unique_ptr<Worker>& worker : team_->workers)
+    done = worker->post([&loop = worker->loop(), task] { task(loop); }) && done;
+  return done;
+}
+
+std::expected<Address, std::error_code> Workers::listen(const Address& address, OnAccept on_accept,
+                                                        Balance balance,
+                                                        const ListenOptions& options) {
+  SPATE_ASSERT(!team_->is_calling());
+  if (team_->has_stopped()) return std::unexpected(sys::error_code(-ECANCELED));
+  if (balance != Balance::reuse_port || !address.is_ip())
+    return team_->listen_and_share(address, std::move(on_accept), balance, options);
+  ListenOptions shared = options;
+  shared.reuse_port = true;
+  return team_->listen_everywhere(address, std::move(on_accept), shared);
+}
+
+std::expected<Address, std::error_code> Workers::adopt(int fd, OnAccept on_accept, Balance balance,
+                                                       const ListenOptions& options) {
+  SPATE_ASSERT(!team_->is_calling());
+  if (team_->has_stopped()) return std::unexpected(sys::error_code(-ECANCELED));
+  if (const auto error = prepare_listening_socket(fd)) return std::unexpected(error);
+  sys::Descriptor socket(fd);
+  const Address bound = sys_address(socket);
+  if (const auto error = team_->share(socket, std::move(on_accept), balance, options)) {
+    socket.release();
+    return std::unexpected(error);
+  }
+  return bound;
+}
+
+}  // namespace spate
