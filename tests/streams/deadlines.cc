@@ -82,6 +82,22 @@ TEST_P(Deadlines, OfReadingAreNotPutOffByAnotherHandler) {
   EXPECT_EQ(left_log_.error, Error::read_timeout);
 }
 
+TEST_P(Deadlines, OfReadingCountOnceLimitsDoNotHoldItBackAnyMore) {
+  right_.pause();
+  EXPECT_TRUE(left_.set_limits({.low = 5, .high = 10, .pause_reading = true}));
+  EXPECT_TRUE(left_.write(std::string(20 << 20, 'x')));
+  EXPECT_TRUE(left_.is_full());
+  EXPECT_TRUE(left_.set_read_timeout(5s));
+  pass(60s);
+  EXPECT_EQ(left_log_.log, "");
+  EXPECT_TRUE(left_.set_limits({.low = 5, .high = 10}));
+  pass(5s - 1ns);
+  EXPECT_EQ(left_log_.log, "");
+  pass(1ns);
+  turn_until([&] { return left_log_.closed_calls == 1; });
+  EXPECT_EQ(left_log_.error, Error::read_timeout);
+}
+
 // ---- never early
 
 TEST_P(Deadlines, AreNotANanosecondEarly) {

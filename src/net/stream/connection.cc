@@ -90,9 +90,11 @@ std::size_t Connection::queued() const {
 bool Connection::set_limits(const QueueLimits& limits) {
   Extra* extra = this->extra();
   if (extra == nullptr) return false;
+  const bool was_reading = is_reading();
   extra->limits = limits;
   extra->limits_are_set = true;
   mark_full();
+  if (!was_reading && is_reading()) read_again();
   update_wish();
   if (is_drained() || may_offer()) settle_later();
   return true;
