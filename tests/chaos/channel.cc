@@ -38,7 +38,12 @@ std::string owner_of(Bytes bytes) {
   const std::byte* begin = table().bytes;
   const std::byte* found =
       std::search(begin, begin + kPeriod + size, bytes.begin(), bytes.begin() + size);
-  if (found == begin + kPeriod + size) return "of no pattern";
+  if (found == begin + kPeriod + size) {
+    std::string text = "of no pattern:";
+    for (const std::byte byte : bytes.first(size))
+      text += " " + std::to_string(std::to_integer<int>(byte));
+    return text;
+  }
   std::string owners = "of ";
   for (unsigned number = 1; number < 40; ++number) {
     const auto place = static_cast<std::size_t>(found - begin);

@@ -2,7 +2,8 @@
 //
 // SPATE_SEED=<number> does one program alone, SPATE_CHAOS_SEEDS=<first>:<count> others than the
 // usual; SPATE_CHAOS_BACKEND=<name> on one backend only; SPATE_CHAOS_SURVEY=1 goes on after a
-// failure, and counts; SPATE_CHAOS_COVERAGE=1 prints what was never done where.
+// failure, and counts; SPATE_CHAOS_TELL=1 says what happens in each; SPATE_CHAOS_COVERAGE=1 prints
+// what was never done where.
 #include <gtest/gtest.h>
 
 #include <algorithm>

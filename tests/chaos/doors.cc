@@ -231,6 +231,8 @@ void Doors::on_connected(Attempt& attempt, std::expected<Stream, std::error_code
 
 End* Doors::admit(std::expected<Stream, std::error_code>& result) {
   if (!result) return nullptr;
+  // Somebody else's server, who has the door's port on localhost.
+  if (result->local_address().host() != testing::own_loopback_text()) return nullptr;
   const std::uint16_t port = result->local_address().port();
   End& end = world_.add_end(Kind::tcp, std::move(*result));
   world_.meet(port, World::Side::calling, end);

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/mman.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -26,7 +27,9 @@ namespace spate::chaos {
 namespace {
 
 constexpr int kFailed = 67;  // The exit status of a child that has called fail().
-constexpr unsigned kMostSeconds = testing::kIsSanitized ? 20 : 4;  // For one: it never sleeps.
+// What one program may use of the processor, and what it may take on a machine full of others.
+constexpr unsigned kMostSeconds = testing::kIsSanitized ? 20 : 4;
+constexpr unsigned kMostSecondsAsleep = 30 * kMostSeconds;
 constexpr int kMostFds = 400;
 
 // What a child leaves behind, whatever becomes of it.
@@ -95,25 +98,36 @@ std::string in_child(const std::function<void()>& work, bool is_silent) {
   }
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return "";
   if (report->promise[0] != 0) return report->promise;
-  if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM) return "hang";
+  const int signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+  if (signal == SIGALRM || signal == SIGPROF) return "hang";
   return "crash";
+}
+
+// What happens in programs that pass, too.
+bool is_told() { return std::getenv("SPATE_CHAOS_TELL") != nullptr; }
+
+void limit_time(bool on) {
+  itimerval limit{};
+  limit.it_value.tv_sec = on ? kMostSeconds : 0;
+  ::setitimer(ITIMER_PROF, &limit, nullptr);
+  ::alarm(on ? kMostSecondsAsleep : 0);
 }
 
 void run_all(const Batch& batch, bool looks_for_leaks) {
   Report* report = shared_report();
   for (std::uint64_t i = 0; i < batch.count; ++i) {
     report->seed = batch.first + i;
-    ::alarm(kMostSeconds);
-    run_program(program_of(batch.first + i), batch.backend, &report->coverage);
+    limit_time(true);
+    run_program(program_of(batch.first + i), batch.backend, &report->coverage, is_told());
   }
-  ::alarm(0);
+  limit_time(false);
   if (looks_for_leaks && has_leak()) fail("leak", "memory is lost in one of the seeds");
 }
 
 void run_alone(const Program& program, std::string_view backend, bool is_told) {
-  ::alarm(kMostSeconds);
+  limit_time(true);
   run_program(program, backend, nullptr, is_told);
-  ::alarm(0);
+  limit_time(false);
   if (has_leak()) fail("leak", "memory is lost");
 }
 
@@ -172,7 +186,9 @@ void print_failure(const Batch& batch, std::uint64_t seed, const std::string& pr
   std::fflush(stdout);
   const Program whole = program_of(seed);
   if (!fails_alike(whole, batch.backend, promise)) {
-    std::printf("it does not fail alone\n");
+    std::printf("it does not fail alone, when this happens:\n");
+    std::fflush(stdout);
+    in_child([&] { run_alone(whole, batch.backend, true); }, false);
     return;
   }
   const Program least = shrink(whole, batch.backend, promise);
@@ -234,7 +250,7 @@ bool survey(const Batch& batch) {
 bool run_batch(const Batch& batch, Coverage* coverage) {
   Report* report = shared_report();
   std::memset(report, 0, sizeof(*report));
-  const std::string promise = in_child([&] { run_all(batch, true); }, true);
+  const std::string promise = in_child([&] { run_all(batch, true); }, !is_told());
   if (coverage != nullptr) {
     for (std::size_t i = 0; i < sizeof(Coverage) / sizeof(std::uint64_t); ++i)
       (&coverage->hits[0][0][0])[i] += (&report->coverage.hits[0][0][0])[i];
