@@ -24,7 +24,7 @@ class Room {
   class Guest final : public spate::StreamHandler {
    public:
     Guest(Room& room, Stream stream) : room_(room), stream_(std::move(stream)) {
-      stream_.set_limits({.low = 4'000, .high = 16'000, .most = 64'000});
+      stream_.set_limits({.low = 4'000, .high = 16'000, .max = 64'000});
       stream_.start(*this);
     }
     void hear(spate::Bytes line) { stream_.write(line); }
@@ -32,7 +32,7 @@ class Room {
    private:
     std::size_t on_data(spate::Bytes bytes) override {
       const spate::Split lines =
-          split(bytes, spate::Delimiter{.most = 1000, .keep_delimiter = true},
+          split(bytes, spate::Delimiter{.max = 1000, .keep_delimiter = true},
                 [this](spate::Bytes line) { room_.tell_others(*this, line); });
       if (lines.broken) stream_.close();
       return lines.used;
@@ -57,7 +57,7 @@ class Room {
 class Visitor final : public spate::StreamHandler {
  public:
   Visitor(spate::Loop& loop, const Address& room, int& present) {
-    connecting_ = connect(loop, room, [&](std::expected<Stream, std::error_code> stream) {
+    connecting_ = connect(loop, room, [&](spate::Result<Stream> stream) {
       stream_ = std::move(stream).value();
       stream_.start(*this);
       ++present;
@@ -84,7 +84,7 @@ int main() {
   std::unique_ptr<spate::Loop> loop = spate::Loop::create().value();
   Room room;
   spate::Listener listener =
-      spate::Listener::listen(*loop, Address::loopback_ipv4(0), [&](Stream stream, const Address&) {
+      spate::Listener::create(*loop, Address::loopback_ipv4(0), [&](Stream stream, const Address&) {
         room.enter(std::move(stream));
       }).value();
 

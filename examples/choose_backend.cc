@@ -43,7 +43,7 @@ bool reads_a_pipe_on(spate::Loop& loop) {
 int main() {
   bool all_work = true;
   for (const std::string_view name : spate::Loop::backends()) {
-    spate::Loop::Created created = spate::Loop::create({.backend = name});
+    spate::Result<std::unique_ptr<spate::Loop>> created = spate::Loop::create({.backend = name});
     if (!created) {
       std::printf("%s: %s\n", std::string(name).c_str(), created.error().message().c_str());
       continue;
@@ -55,7 +55,8 @@ int main() {
                 static_cast<unsigned long long>(calls.wait),
                 static_cast<unsigned long long>(calls.modify));
   }
-  const spate::Loop::Created unknown = spate::Loop::create({.backend = "kqueue"});
+  const spate::Result<std::unique_ptr<spate::Loop>> unknown =
+      spate::Loop::create({.backend = "kqueue"});
   std::printf("kqueue: %s\n", unknown.error().message().c_str());
   return all_work && unknown.error() == spate::Error::unknown_backend ? 0 : 1;
 }

@@ -56,13 +56,13 @@ int main() {
   std::unique_ptr<spate::Loop> loop = spate::Loop::create().value();
 
   spate::Listener listener =
-      spate::Listener::listen(*loop, Address::loopback_ipv4(0), [](Stream stream, const Address&) {
+      spate::Listener::create(*loop, Address::loopback_ipv4(0), [](Stream stream, const Address&) {
         new EchoSession(std::move(stream));
       }).value();
 
   std::unique_ptr<Client> client;
   spate::Connecting connecting =
-      connect(*loop, listener.address(), [&](std::expected<Stream, std::error_code> stream) {
+      connect(*loop, listener.address(), [&](spate::Result<Stream> stream) {
         client = std::make_unique<Client>(std::move(stream).value(), std::string(100'000, '!'));
       });
 

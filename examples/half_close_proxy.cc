@@ -17,13 +17,12 @@ namespace {
 class Relay {
  public:
   Relay(Stream client, const Address& server) : client_(*this, std::move(client)) {
-    connecting_ = connect(client_.stream.loop(), server,
-                          [this](std::expected<Stream, std::error_code> stream) {
-                            if (!stream) return delete this;
-                            server_.stream = std::move(*stream);
-                            client_.join(server_);
-                            server_.join(client_);
-                          });
+    connecting_ = connect(client_.stream.loop(), server, [this](spate::Result<Stream> stream) {
+      if (!stream) return delete this;
+      server_.stream = std::move(*stream);
+      client_.join(server_);
+      server_.join(client_);
+    });
   }
 
  private:
@@ -108,19 +107,18 @@ int main() {
   const Address anywhere = Address::loopback_ipv4(0);
 
   spate::Listener server =
-      spate::Listener::listen(*loop, anywhere, [](Stream stream, const Address&) {
+      spate::Listener::create(*loop, anywhere, [](Stream stream, const Address&) {
         new CountingServer(std::move(stream));
       }).value();
   spate::Listener proxy =
-      spate::Listener::listen(*loop, anywhere, [&](Stream stream, const Address&) {
+      spate::Listener::create(*loop, anywhere, [&](Stream stream, const Address&) {
         new Relay(std::move(stream), server.address());
       }).value();
 
   std::unique_ptr<Client> client;
-  spate::Connecting connecting =
-      connect(*loop, proxy.address(), [&](std::expected<Stream, std::error_code> stream) {
-        client = std::make_unique<Client>(std::move(stream).value());
-      });
+  spate::Connecting connecting = connect(*loop, proxy.address(), [&](spate::Result<Stream> stream) {
+    client = std::make_unique<Client>(std::move(stream).value());
+  });
 
   loop->run();
   std::puts(client->answer().c_str());

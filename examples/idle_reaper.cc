@@ -37,7 +37,7 @@ class Session final : public spate::StreamHandler {
 class Peer final : public spate::StreamHandler {
  public:
   Peer(spate::Loop& loop, const Address& server) {
-    connecting_ = connect(loop, server, [this](std::expected<Stream, std::error_code> stream) {
+    connecting_ = connect(loop, server, [this](spate::Result<Stream> stream) {
       stream_ = std::move(stream).value();
       stream_.start(*this);
     });
@@ -60,7 +60,7 @@ class Peer final : public spate::StreamHandler {
 int main() {
   std::unique_ptr<spate::Loop> loop = spate::Loop::create().value();
   spate::Listener listener =
-      spate::Listener::listen(*loop, Address::loopback_ipv4(0), [](Stream stream, const Address&) {
+      spate::Listener::create(*loop, Address::loopback_ipv4(0), [](Stream stream, const Address&) {
         new Session(std::move(stream));
       }).value();
 

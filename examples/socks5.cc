@@ -168,7 +168,7 @@ class Handshake final : public spate::StreamHandler {
     connecting_ = connect(client_.loop(), name, port_of(request),
                           spate::bind<&Handshake::on_connected>(this), {.timeout = kConnectLimit});
   }
-  void on_connected(Stream::Made server) {
+  void on_connected(spate::Result<Stream> server) {
     if (!server) return refuse(reply_for(server.error()));
     answer(Reply::succeeded, server->local_address());
     new Relay(std::move(client_), std::move(*server));
@@ -216,7 +216,7 @@ class Visitor final : public spate::StreamHandler {
   static constexpr std::size_t kAnswers = 2 + 4 + 4 + 2;
 
   Visitor(spate::Loop& loop, const Address& proxy, const Address& origin) {
-    connecting_ = connect(loop, proxy, [this, origin](Stream::Made stream) {
+    connecting_ = connect(loop, proxy, [this, origin](spate::Result<Stream> stream) {
       stream_ = std::move(stream).value();
       stream_.start(*this);
       stream_.write(std::string{kVersion, 1, kNoAuthentication} +
@@ -239,7 +239,7 @@ class Visitor final : public spate::StreamHandler {
 
 int demonstrate(spate::Loop& loop, const Address& proxy) {
   const spate::Listener origin =
-      spate::Listener::listen(loop, Address::loopback_ipv4(0), [](Stream stream, const Address&) {
+      spate::Listener::create(loop, Address::loopback_ipv4(0), [](Stream stream, const Address&) {
         new Origin(std::move(stream));
       }).value();
   const Visitor visitor(loop, proxy, origin.address());
@@ -254,7 +254,7 @@ int main(int argc, char** argv) {
   std::unique_ptr<spate::Loop> loop = spate::Loop::create().value();
   const Address address = argc > 1 ? Address::parse(argv[1]).value() : Address::loopback_ipv4(0);
   const spate::Listener proxy =
-      spate::Listener::listen(*loop, address, [](Stream client, const Address&) {
+      spate::Listener::create(*loop, address, [](Stream client, const Address&) {
         new Handshake(std::move(client));
       }).value();
   if (argc == 1) return demonstrate(*loop, proxy.address());

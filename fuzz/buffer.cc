@@ -11,7 +11,7 @@ namespace spate::fuzz {
 namespace {
 
 constexpr std::size_t kBuffers = 3;
-constexpr std::size_t kMost = 300'000;
+constexpr std::size_t kMax = 300'000;
 
 class Model {
  public:
@@ -68,17 +68,17 @@ class Model {
   }
 
   void append(Buffer& buffer, std::string& model, const std::string& part) {
-    if (model.size() > kMost) return;
+    if (model.size() > kMax) return;
     check(buffer.append(part));
     model += part;
   }
   void prepend(Buffer& buffer, std::string& model, const std::string& part) {
-    if (model.size() > kMost) return;
+    if (model.size() > kMax) return;
     check(buffer.prepend(bytes_of(part)));
     model.insert(0, part);
   }
   void fill(Buffer& buffer, std::string& model, const std::string& part) {
-    if (model.size() > kMost) return;
+    if (model.size() > kMax) return;
     const std::span<std::byte> room = buffer.reserve(part.size());
     check(room.size() >= part.size());
     std::ranges::copy(bytes_of(part), room.begin());
@@ -112,7 +112,7 @@ class Model {
       std::string bytes;
       int& count;
     };
-    if (model.size() > kMost) return;
+    if (model.size() > kMax) return;
     auto* outside = new Outside{part, references_};
     ++references_;
     const Buffer::Release release = [](void* context) {

@@ -37,12 +37,12 @@ Result receive(const Framing& framing, std::string_view bytes, std::size_t step)
 }
 
 template <class Framing>
-void try_out(const Framing& framing, std::string_view bytes, std::size_t step, std::size_t most) {
+void try_out(const Framing& framing, std::string_view bytes, std::size_t step, std::size_t max) {
   const Result whole = receive(framing, bytes, bytes.size() + 1);
   check(whole == receive(framing, bytes, 1));
   check(whole == receive(framing, bytes, step));
   check(whole.used <= bytes.size());
-  for (const std::string& message : whole.messages) check(message.size() <= most);
+  for (const std::string& message : whole.messages) check(message.size() <= max);
   const Frame next = framing.next(bytes_of(bytes.substr(whole.used)));
   check((next.state == Frame::State::broken) == whole.broken);
   if (next.state == Frame::State::unfinished) check(next.size > bytes.size() - whole.used);
@@ -55,7 +55,7 @@ LengthField length_field(Input& input) {
           .behind = input.below(6),
           .adjustment = static_cast<std::int64_t>(
               (input.flag() ? input.number(8) : std::uint64_t{input.byte()}) - 64),
-          .most = static_cast<std::size_t>(input.flag() ? input.number(8) : input.byte()),
+          .max = static_cast<std::size_t>(input.flag() ? input.number(8) : input.byte()),
           .keep_header = input.flag()};
 }
 
@@ -89,19 +89,19 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       const auto written = static_cast<std::size_t>(input.number(input.flag() ? 8 : 1));
       write(framing, written);
       const std::size_t header = framing.offset + framing.width + framing.behind;
-      const std::size_t most = framing.most + (framing.keep_header ? header : 0);
-      try_out(framing, input.rest(), step, most < framing.most ? SIZE_MAX : most);
+      const std::size_t max = framing.max + (framing.keep_header ? header : 0);
+      try_out(framing, input.rest(), step, max < framing.max ? SIZE_MAX : max);
       break;
     }
     default: {
       const std::string delimiter(input.text(4));
       const Delimiter framing{
           .delimiter = delimiter.empty() ? "\n" : std::string_view(delimiter),
-          .most = static_cast<std::size_t>(input.flag() ? input.number(8) : input.byte()),
+          .max = static_cast<std::size_t>(input.flag() ? input.number(8) : input.byte()),
           .keep_delimiter = input.flag()};
       const std::size_t kept = framing.keep_delimiter ? framing.delimiter.size() : 0;
-      const std::size_t most = framing.most + kept;
-      try_out(framing, input.rest(), step, most < framing.most ? SIZE_MAX : most);
+      const std::size_t max = framing.max + kept;
+      try_out(framing, input.rest(), step, max < framing.max ? SIZE_MAX : max);
     }
   }
   return 0;

@@ -38,8 +38,8 @@ class Input {
   }
   bool flag() { return (byte() & 1) != 0; }
   // The next bytes, `most` at most, as they are in the input.
-  std::string_view text(std::size_t most) {
-    const std::string_view taken = rest_.substr(0, below(most + 1));
+  std::string_view text(std::size_t max) {
+    const std::string_view taken = rest_.substr(0, below(max + 1));
     rest_.remove_prefix(taken.size());
     return taken;
   }

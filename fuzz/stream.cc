@@ -12,12 +12,12 @@ namespace spate::fuzz {
 namespace {
 
 // Of one end: more only takes longer.
-constexpr std::size_t kMost = 500'000;
+constexpr std::size_t kMax = 500'000;
 
 // What either end sends, from its first byte on.
 const std::string& all_bytes() {
   static const std::string bytes = [] {
-    std::string made(2 * kMost, ' ');
+    std::string made(2 * kMax, ' ');
     for (std::size_t i = 0; i < made.size(); ++i) made[i] = static_cast<char>(i % 251);
     return made;
   }();
@@ -128,12 +128,12 @@ class End final : public StreamHandler {
     return std::string_view(all_bytes()).substr(accepted_, size);
   }
   void write(std::size_t size) {
-    if (accepted_ > kMost) return;
+    if (accepted_ > kMax) return;
     const bool may = stream_.is_writable();
     note(size, stream_.write(next_bytes(size)), may);
   }
   void write_buffer(std::size_t size) {
-    if (accepted_ > kMost) return;
+    if (accepted_ > kMax) return;
     Buffer buffer;
     check(buffer.append(next_bytes(size)));
     const bool may = stream_.is_writable();
@@ -155,7 +155,7 @@ class End final : public StreamHandler {
     const std::size_t high = low + input_.below(100'000);
     check(stream_.set_limits({.low = low,
                               .high = high,
-                              .most = high + input_.below(500'000),
+                              .max = high + input_.below(500'000),
                               .when_full = drops_ ? WhenFull::drop : WhenFull::close}));
   }
   void destroy() {

@@ -53,7 +53,7 @@ void postpone_timers(spate::Loop& core, std::int64_t nanos) {
     static_cast<Timers*>(list)->push_back(&timer);
     return true;
   };
-  core.each(note, &timers);
+  core.for_each(note, &timers);
   for (spate::TimerNode* timer : timers) core.restart(*timer, timer->deadline + nanos);
 }
 
@@ -82,7 +82,7 @@ bool ev_loop::open(unsigned int open_flags) {
     options.dispatcher = this;
     options.guarded = true;
     options.orphans = true;
-    spate::Loop::Created created = spate::Loop::create(options);
+    spate::Result<std::unique_ptr<spate::Loop>> created = spate::Loop::create(options);
     if (!created) continue;
     core = std::move(*created);
     backend = candidate.bit;

@@ -73,7 +73,7 @@ void ev_loop::wait(spate::Run mode) {
   if (core->active_count() < 0) {
     for (; core->active_count() <= 0; ++lent) core->ref();
   }
-  std::expected<bool, std::error_code> result = core->run(mode);
+  spate::Result<bool> result = core->run(mode);
   // A child that goes on with its parent's loop and has not said so.
   while (!result && result.error() == spate::Error::loop_forked) {
     refork();

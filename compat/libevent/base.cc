@@ -34,7 +34,7 @@ event_base::event_base(const Method& method, const event_config* config)
 
 bool event_base::open() {
   if (!active_.set_priorities(1)) return false;
-  spate::Loop::Created loop =
+  spate::Result<std::unique_ptr<spate::Loop>> loop =
       spate::Loop::create({.backend = method_.name, .dispatcher = this, .guarded = true});
   if (!loop) return false;
   loop_ = std::move(*loop);
@@ -160,9 +160,9 @@ int event_base_get_num_events(event_base* base, unsigned kinds) {
 int event_base_get_max_events(event_base* base, unsigned kinds, int clear) {
   const Holding holding(base->lock());
   const auto take = [clear](spate::libevent::Count& count) {
-    const int most = count.most;
-    if (clear != 0) count.most = 0;
-    return most;
+    const int max = count.max;
+    if (clear != 0) count.max = 0;
+    return max;
   };
   int count = 0;
   if ((kinds & EVENT_BASE_COUNT_ACTIVE) != 0) count += take(base->activated());

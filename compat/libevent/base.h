@@ -36,9 +36,9 @@ enum class Running { ignore, wait, wait_unless_finalized };
 // How many there are, and the most there were.
 struct Count {
   int now = 0;
-  int most = 0;
+  int max = 0;
   void increment() {
-    if (++now > most) most = now;
+    if (++now > max) max = now;
   }
   void decrement() { --now; }
 };

@@ -31,8 +31,8 @@ const timeval* CommonTimeouts::add(const timeval& duration) {
     const timeval known = plain(*timeouts_[i]);
     if (known.tv_sec == normal.tv_sec && known.tv_usec == normal.tv_usec) return timeouts_[i];
   }
-  if (count_ == kMost) {
-    warnx("event_base_init_common_timeout: an event base has room for %d of them", kMost);
+  if (count_ == kMax) {
+    warnx("event_base_init_common_timeout: an event base has room for %d of them", kMax);
     return nullptr;
   }
   auto* timeout = static_cast<timeval*>(allocate(sizeof(timeval)));

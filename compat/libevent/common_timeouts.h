@@ -29,13 +29,13 @@ class CommonTimeouts {
   }
 
  private:
-  static constexpr int kMost = 256;
+  static constexpr int kMax = 256;
   static constexpr int kMicrosBits = 20;
   static constexpr long kMarkMask = 0xf0000000;
   static constexpr long kMark = 0x50000000;
 
   static int number_in(const timeval& timeout) {
-    return static_cast<int>(timeout.tv_usec >> kMicrosBits & (kMost - 1));
+    return static_cast<int>(timeout.tv_usec >> kMicrosBits & (kMax - 1));
   }
   bool is_marked(const timeval& timeout) const {
     return (timeout.tv_usec & kMarkMask) == kMark && number_in(timeout) < count_;
@@ -44,7 +44,7 @@ class CommonTimeouts {
     return {.tv_sec = timeout.tv_sec, .tv_usec = timeout.tv_usec & ((1L << kMicrosBits) - 1)};
   }
 
-  timeval* timeouts_[kMost];
+  timeval* timeouts_[kMax];
   int count_ = 0;
 };
 

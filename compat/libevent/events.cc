@@ -38,7 +38,7 @@ std::uint32_t wanted_by(const event& ev, short supported) {
 
 short what_of(Events events) {
   static_assert(static_cast<int>(Events::read) == 1 && static_cast<int>(Events::write) == 2 &&
-                static_cast<int>(Events::closed) == 8);
+                static_cast<int>(Events::peer_closed) == 8);
   const auto bits = static_cast<std::uint32_t>(events);
   return static_cast<short>((bits & 3) << 1 | (bits & 8) << 4);
 }
@@ -238,7 +238,7 @@ bool event_base::mixes_edges(const event& ev) const {
     const event& other = event_of(node);
     return other.ev_fd != added.ev_fd || ((other.ev_events ^ added.ev_events) & EV_ET) == 0;
   };
-  return !loop_->each(is_alike, const_cast<event*>(known));
+  return !loop_->for_each(is_alike, const_cast<event*>(known));
 }
 
 bool event_base::set_timer(event& ev, std::int64_t deadline) {
@@ -317,8 +317,8 @@ void event_base::forget_all_events() {
     clear_flag(event_of(node), kPending);
     return true;
   };
-  loop_->each(forget_fd, nullptr);
-  loop_->each(forget_timer, nullptr);
+  loop_->for_each(forget_fd, nullptr);
+  loop_->for_each(forget_timer, nullptr);
   for (event* ev = unwatched_; ev != nullptr; ev = links(*ev).next) forget(*ev);
   for (event* ev = refused_; ev != nullptr; ev = links(*ev).next) forget(*ev);
   for (int number = 0; number < spate::libevent::Signals::kSignals; ++number) {

@@ -23,23 +23,23 @@ namespace {
 
 struct List {
   // With room for so many; null if there is no memory.
-  explicit List(int most)
+  explicit List(int max)
       : events(static_cast<event**>(
-            spate::libevent::allocate(static_cast<std::size_t>(most) * sizeof(event*)))) {}
+            spate::libevent::allocate(static_cast<std::size_t>(max) * sizeof(event*)))) {}
   void append(event& ev) { events[count++] = &ev; }
 
   event** events;
   std::size_t count = 0;
 };
 
-// Loop::each() with a callable.
+// Loop::for_each() with a callable.
 template <class N, class F>
-void each(const spate::Loop& loop, F show) {
+void for_each(const spate::Loop& loop, F show) {
   bool (*call)(void*, N&) = [](void* context, N& node) {
     (*static_cast<F*>(context))(event_of(node));
     return true;
   };
-  loop.each(call, &show);
+  loop.for_each(call, &show);
 }
 
 bool expires_before(event* a, event* b) {
@@ -52,7 +52,7 @@ event** event_base::list_events(std::size_t& count) const {
   count = 0;
   List list(added_.now);
   if (list.events == nullptr) return nullptr;
-  each<FdNode>(*loop_, [&list](event& ev) { list.append(ev); });
+  for_each<FdNode>(*loop_, [&list](event& ev) { list.append(ev); });
   for (int number = 0; number < spate::libevent::Signals::kSignals; ++number) {
     for (event* ev = signals_.first(number); ev != nullptr; ev = links(*ev).next) list.append(*ev);
   }
@@ -61,7 +61,7 @@ event** event_base::list_events(std::size_t& count) const {
     if (ev->ev_fd >= 0) list.append(*ev);
   }
   const std::size_t first_timer = list.count;
-  each<TimerNode>(*loop_, [&list](event& ev) {
+  for_each<TimerNode>(*loop_, [&list](event& ev) {
     if (!has_flag(ev, EVLIST_INSERTED)) list.append(ev);
   });
   std::sort(list.events + first_timer, list.events + list.count, expires_before);
@@ -79,7 +79,7 @@ event** event_base::list_events(std::size_t& count) const {
 void event_base::activate_by_fd(int fd, short what) {
   if ((what & EV_TIMEOUT) != 0) return activate_timeouts(fd);
   what &= EV_READ | EV_WRITE | EV_CLOSED | EV_ET;
-  each<FdNode>(*loop_, [this, fd, what](event& ev) {
+  for_each<FdNode>(*loop_, [this, fd, what](event& ev) {
     const auto matching = static_cast<short>(ev.ev_events & what);
     if (ev.ev_fd == fd && (matching & ~EV_ET) != 0) activate(ev, matching, 1);
   });
@@ -89,7 +89,7 @@ void event_base::activate_by_fd(int fd, short what) {
 void event_base::activate_timeouts(int fd) {
   List list(added_.now);
   if (list.events == nullptr) return;
-  each<TimerNode>(*loop_, [&list, fd](event& ev) {
+  for_each<TimerNode>(*loop_, [&list, fd](event& ev) {
     if (ev.ev_fd == fd) list.append(ev);
   });
   std::sort(list.events, list.events + list.count, expires_before);

@@ -2,6 +2,7 @@
 // std::system_category().
 #pragma once
 
+#include <expected>
 #include <system_error>
 #include <type_traits>
 
@@ -27,6 +28,10 @@ enum class Error {
 
 SPATE_EXPORT const std::error_category& error_category();
 SPATE_EXPORT std::error_code make_error_code(Error error);
+
+// What was asked for, or why there is none.
+template <class T>
+using Result = std::expected<T, std::error_code>;
 
 }  // namespace spate
 

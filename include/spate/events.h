@@ -1,7 +1,7 @@
 // Events: what happened to a watcher, or what it asks for, as a set of bits.
 //
 // The values below `custom` are libev's (ev.h 4.33), so that a layer which speaks libev converts by
-// a cast. `urgent` and `closed` are ours: libev has no name for them.
+// a cast. `urgent` and `peer_closed` are ours: libev has no name for them.
 #pragma once
 
 #include <cstdint>
@@ -12,9 +12,10 @@ enum class Events : std::uint32_t {
   none = 0,
   read =
       0x1,  // Reading will not block; also set on error and hang-up, so that read() can tell which.
-  write = 0x2,    // Writing will not block; also set on error and hang-up.
-  urgent = 0x4,   // Out-of-band data (POLLPRI).
-  closed = 0x8,   // The peer shut down its sending side (POLLRDHUP), seen without reading up to it.
+  write = 0x2,   // Writing will not block; also set on error and hang-up.
+  urgent = 0x4,  // Out-of-band data (POLLPRI).
+  peer_closed =
+      0x8,        // The peer shut down its sending side (POLLRDHUP), seen without reading up to it.
   timer = 0x100,  // A Timer expired; for once(): the timeout came first.
   periodic = 0x200,    //
   signal = 0x400,      //
@@ -50,6 +51,7 @@ constexpr bool any(Events events) { return events != Events::none; }
 inline constexpr Events kEdge = static_cast<Events>(0x10);
 
 // What an Io may ask for.
-inline constexpr Events kIoEvents = Events::read | Events::write | Events::urgent | Events::closed;
+inline constexpr Events kIoEvents =
+    Events::read | Events::write | Events::urgent | Events::peer_closed;
 
 }  // namespace spate

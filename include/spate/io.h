@@ -68,8 +68,8 @@ class Io : public Watcher<Io, FdNode> {
   // Stops when the caller is about to close the descriptor, and saves the kernel call that would
   // take it out. The caller must close it before the loop waits again, and no other Io may be
   // watching it.
-  void stop_closing() {
-    if (is_known()) loop_->stop_closing(node_);
+  void stop_before_close() {
+    if (is_known()) loop_->stop_before_close(node_);
   }
 
   // Stops, and tells the kernel at once: for a descriptor that goes to another loop or process.

@@ -22,7 +22,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <expected>
 #include <functional>
 #include <memory>
 #include <new>
@@ -51,7 +50,7 @@ struct SignalNode;
 struct StatNode;
 
 // A call that a queue owns until it is made.
-using Task = std::move_only_function<void()>;
+using Job = std::move_only_function<void()>;
 using OnceCallback = std::move_only_function<void(Events)>;
 
 enum class Run {
@@ -95,12 +94,11 @@ struct BackendInfo {
 
 class SPATE_EXPORT Loop {
  public:
-  using Created = std::expected<std::unique_ptr<Loop>, std::error_code>;
-
   // Errors: Error::unknown_backend; EMFILE, ENFILE, ENOMEM from the kernel. Any thread.
-  static Created create(const LoopOptions& options = {});
+  static Result<std::unique_ptr<Loop>> create(const LoopOptions& options = {});
   // With a backend of the caller's; for tests. options.backend is not read.
-  static Created create(std::unique_ptr<Backend> backend, const LoopOptions& options = {});
+  static Result<std::unique_ptr<Loop>> create(std::unique_ptr<Backend> backend,
+                                              const LoopOptions& options = {});
   // The names that LoopOptions::backend takes, best first. Any thread.
   static std::vector<std::string_view> backends();
 
@@ -115,7 +113,7 @@ class SPATE_EXPORT Loop {
   // True if something is left to wait for. May be nested inside a callback: the inner run also
   // calls what the outer one has queued. Errors: Error::loop_forked; what the backend's wait
   // reports (the loop stays usable, nothing is lost).
-  std::expected<bool, std::error_code> run(Run mode = Run::until_done);
+  Result<bool> run(Run mode = Run::until_done);
   // Makes the innermost run() return once the callbacks already queued have been called; a run()
   // nested into it meanwhile returns too. Without effect outside run().
   void stop();
@@ -149,11 +147,11 @@ class SPATE_EXPORT Loop {
   // inside a callback; not in a signal handler. False, and the task destroyed, when memory runs
   // out. Tasks still queued when the loop dies are destroyed uncalled.
   template <class F>
-    requires std::is_constructible_v<Task, F&&>
+    requires std::is_constructible_v<Job, F&&>
   bool post(F&& task) {
     const PostPlace place = begin_post();
     if (place.task == nullptr) return false;
-    new (place.task) Task(std::forward<F>(task));
+    new (place.task) Job(std::forward<F>(task));
     end_post(place);
     return true;
   }
@@ -174,7 +172,7 @@ class SPATE_EXPORT Loop {
   // A descriptor that is readable when run(Run::no_wait) has something to do. The loop's own: not
   // to be closed, read or kept beyond it; another one after after_fork(). Errors:
   // Error::not_pollable with backends other than epoll; EMFILE, ENFILE, ENOMEM at the first call.
-  std::expected<int, std::error_code> poll_fd();
+  Result<int> poll_fd();
   // To be called before the outer loop waits: tells the kernel what changed and returns how long
   // the outer loop may wait on poll_fd(): zero, a duration, or kForever. From here until the next
   // run, post() wakes through poll_fd().
@@ -217,7 +215,7 @@ class SPATE_EXPORT Loop {
   std::error_code start_now(FdNode& node);
   // Stops, and promises that `node.fd` is closed before the loop waits again: saves the kernel
   // call. Other nodes of the same descriptor must have been stopped.
-  void stop_closing(FdNode& node);
+  void stop_before_close(FdNode& node);
   // Stops, and tells the kernel at once: the descriptor goes to another loop.
   void stop_now(FdNode& node);
 
@@ -251,8 +249,8 @@ class SPATE_EXPORT Loop {
   // Shows `show` the started nodes that are not the loop's own, until it answers false, and returns
   // its last answer. Descriptors come by their numbers, of one the newest node first; timers in no
   // order. Nothing may be started or stopped meanwhile.
-  bool each(bool (*show)(void* context, FdNode& node), void* context) const;
-  bool each(bool (*show)(void* context, TimerNode& node), void* context) const;
+  bool for_each(bool (*show)(void* context, FdNode& node), void* context) const;
+  bool for_each(bool (*show)(void* context, TimerNode& node), void* context) const;
 
   // For a Dispatcher: the next due event, its node already marked as no longer pending; false when
   // the turn is over.
@@ -266,7 +264,7 @@ class SPATE_EXPORT Loop {
   bool is_mine() const;  // The calling thread may use it.
   // Where the next task of the calling thread is to be made, and that it has been.
   struct PostPlace {
-    Task* task;
+    Job* task;
     void* lane;
   };
   PostPlace begin_post();

@@ -59,9 +59,7 @@ class Backend {
 
   // A descriptor that is readable when wait() would return something. Errors: the kernel's, or
   // Error::not_pollable.
-  virtual std::expected<int, std::error_code> poll_fd() {
-    return std::unexpected(make_error_code(Error::not_pollable));
-  }
+  virtual Result<int> poll_fd() { return std::unexpected(make_error_code(Error::not_pollable)); }
 
   const KernelCalls& kernel_calls() const { return calls_; }
 
@@ -75,6 +73,7 @@ class Backend {
 
 // What a backend reports when the descriptor is in error or hung up: the caller's read or write
 // will tell.
-inline constexpr Events kHungUp = Events::read | Events::write | Events::closed | Events::error;
+inline constexpr Events kHungUp =
+    Events::read | Events::write | Events::peer_closed | Events::error;
 
 }  // namespace spate

@@ -14,7 +14,7 @@ std::uint32_t to_epoll(Events events) {
   if (any(events & Events::read)) mask |= EPOLLIN;
   if (any(events & Events::write)) mask |= EPOLLOUT;
   if (any(events & Events::urgent)) mask |= EPOLLPRI;
-  if (any(events & Events::closed)) mask |= EPOLLRDHUP;
+  if (any(events & Events::peer_closed)) mask |= EPOLLRDHUP;
   if (any(events & kEdge)) mask |= EPOLLET;
   return mask;
 }
@@ -34,7 +34,7 @@ class Epoll final : public Backend {
   bool knows_edges() const override { return true; }
 
   // Not the set itself, which may have to be thrown away, but one around it.
-  std::expected<int, std::error_code> poll_fd() override {
+  Result<int> poll_fd() override {
     if (!around_.is_open()) {
       if (const std::error_code error = surround()) return std::unexpected(error);
     }

@@ -26,7 +26,7 @@ std::vector<std::string_view> backend_names() {
   return names;
 }
 
-std::expected<OpenedBackend, std::error_code> open_backend(std::string_view name) {
+Result<OpenedBackend> open_backend(std::string_view name) {
   std::error_code error = Error::unknown_backend;
   std::string reason;
   for (const Entry& entry : kEntries) {

@@ -1,7 +1,6 @@
 // The backends there are, by name. A new one adds a line here and one in registry.cc.
 #pragma once
 
-#include <expected>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -24,6 +23,6 @@ struct OpenedBackend {
 std::vector<std::string_view> backend_names();
 
 // By name, or "auto". Errors: Error::unknown_backend; for a name, what opening it reports.
-std::expected<OpenedBackend, std::error_code> open_backend(std::string_view name);
+Result<OpenedBackend> open_backend(std::string_view name);
 
 }  // namespace spate

@@ -14,8 +14,8 @@ class Select final : public Backend {
  public:
   std::string_view name() const override { return "select"; }
 
-  // Events::closed cannot be asked of select: it is given with read, which a half-closed peer makes
-  // ready too.
+  // Events::peer_closed cannot be asked of select: it is given with read, which a half-closed peer
+  // makes ready too.
   std::error_code modify(int fd, Events, Events after, std::uint32_t generation) override {
     if (fd >= FD_SETSIZE)
       return any(after) ? make_error_code(Error::fd_out_of_range) : std::error_code();
@@ -28,13 +28,13 @@ class Select final : public Backend {
   }
 
   std::error_code wait(Nanos timeout, ReadyList& ready) override {
-    const std::size_t most = ready.size() + room_for(static_cast<std::size_t>(end_), ready);
+    const std::size_t max = ready.size() + room_for(static_cast<std::size_t>(end_), ready);
     long count = wait_for(timeout);
     if (count == -EINTR) count = wait_for(Nanos{0});
     if (count == -EINTR) return {};
-    if (count == -EBADF) return report_closed(ready, most);
+    if (count == -EBADF) return report_closed(ready, max);
     if (count < 0) return sys::error_code(count);
-    for (int fd = 0; count > 0 && fd < end_ && ready.size() < most; ++fd) {
+    for (int fd = 0; count > 0 && fd < end_ && ready.size() < max; ++fd) {
       const Events events = events_of(fd);
       if (any(events)) ready.push_reserved({fd, generations_[fd], events, 0});
     }
@@ -59,7 +59,7 @@ class Select final : public Backend {
     FD_ZERO(&write_);
     FD_ZERO(&except_);
     for (int fd = 0; fd < end_; ++fd) {
-      if (any(wanted_[fd] & (Events::read | Events::closed))) FD_SET(fd, &read_);
+      if (any(wanted_[fd] & (Events::read | Events::peer_closed))) FD_SET(fd, &read_);
       if (any(wanted_[fd] & Events::write)) FD_SET(fd, &write_);
       if (any(wanted_[fd] & Events::urgent)) FD_SET(fd, &except_);
     }
@@ -75,15 +75,15 @@ class Select final : public Backend {
 
   // "Readable" may be a hang-up or a half-close as well. One poll tells, for the few that ask.
   Events beyond_readable(int fd) const {
-    if (!any(wanted_[fd] & (Events::write | Events::closed))) return Events::none;
+    if (!any(wanted_[fd] & (Events::write | Events::peer_closed))) return Events::none;
     pollfd entry{.fd = fd, .events = POLLRDHUP, .revents = 0};
     if (sys::poll(&entry, 1, Nanos{0}) <= 0) return Events::none;
-    return entry.revents & (POLLERR | POLLHUP) ? kHungUp : Events::closed;
+    return entry.revents & (POLLERR | POLLHUP) ? kHungUp : Events::peer_closed;
   }
 
   // select does not say which descriptor is bad.
-  std::error_code report_closed(ReadyList& ready, std::size_t most) const {
-    for (int fd = 0; fd < end_ && ready.size() < most; ++fd) {
+  std::error_code report_closed(ReadyList& ready, std::size_t max) const {
+    for (int fd = 0; fd < end_ && ready.size() < max; ++fd) {
       if (any(wanted_[fd]) && !sys::is_open(fd))
         ready.push_reserved({fd, generations_[fd], Events::none, EBADF});
     }

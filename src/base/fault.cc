@@ -31,10 +31,10 @@ FaultPlan& FaultPlan::fail_share(SystemCall call, double share, int error, std::
   return *this;
 }
 
-FaultPlan& FaultPlan::shorten_share(SystemCall call, double share, std::size_t most,
+FaultPlan& FaultPlan::shorten_share(SystemCall call, double share, std::size_t max,
                                     std::uint64_t seed) {
   fail_share(call, share, 0, seed);
-  rules_.back().most = most;
+  rules_.back().max = max;
   return *this;
 }
 
@@ -54,7 +54,7 @@ int FaultPlan::decide(SystemCall call) {
     if (moment.call == call && moment.number == number) moment.what();
   }
   for (const Rule& rule : rules_) {
-    if (rule.call != call || rule.most != 0 || !falls_on(rule, number)) continue;
+    if (rule.call != call || rule.max != 0 || !falls_on(rule, number)) continue;
     ++failures_[index(call)];
     return rule.error;
   }
@@ -64,8 +64,8 @@ int FaultPlan::decide(SystemCall call) {
 std::size_t FaultPlan::shorten(SystemCall call, std::size_t size) {
   const std::uint64_t number = calls(call);
   for (const Rule& rule : rules_) {
-    if (rule.call != call || size <= rule.most || !falls_on(rule, number)) continue;
-    if (rule.most != 0) return ++failures_[index(call)], rule.most;
+    if (rule.call != call || size <= rule.max || !falls_on(rule, number)) continue;
+    if (rule.max != 0) return ++failures_[index(call)], rule.max;
   }
   return size;
 }

@@ -56,7 +56,7 @@ class FaultPlan {
   // alone.
   FaultPlan& fail_share(SystemCall call, double share, int error, std::uint64_t seed);
   // Each call that moves bytes is given at most `most` of them with probability `share`.
-  FaultPlan& shorten_share(SystemCall call, double share, std::size_t most, std::uint64_t seed);
+  FaultPlan& shorten_share(SystemCall call, double share, std::size_t max, std::uint64_t seed);
 
   // `what` happens just before the call number `nth`: the one moment at which a race is lost.
   FaultPlan& before_nth(SystemCall call, std::uint64_t nth, std::function<void()> what);
@@ -76,7 +76,7 @@ class FaultPlan {
     std::uint64_t last = 0;
     std::uint64_t threshold = 0;  // Of 2^64; 0 for a rule by number.
     std::uint64_t seed = 0;
-    std::size_t most = 0;  // Not 0: the call is cut, not failed.
+    std::size_t max = 0;  // Not 0: the call is cut, not failed.
   };
   static bool falls_on(const Rule& rule, std::uint64_t number);
   static std::size_t index(SystemCall call) { return static_cast<std::size_t>(call); }

@@ -61,7 +61,7 @@ void Children::stop(ChildNode& node) {
   *link = node.next;
   node.head.active = 0;
   if (needs_signal(node)) return unwatch_signal();
-  if (node.exit.head.active != 0) loop_.stop_fd_closing(node.exit);
+  if (node.exit.head.active != 0) loop_.stop_fd_before_close(node.exit);
   const sys::Descriptor closes(node.exit.fd);
 }
 

@@ -56,7 +56,7 @@ class FdTable {
     slot.wanted = 0;
   }
   // Whether nobody watches the descriptor, and this node did last.
-  bool was_left_by(const FdNode& node) const {
+  bool was_last_watched_by(const FdNode& node) const {
     if (!holds(node.fd)) return false;
     const Slot& slot = slots_[static_cast<std::size_t>(node.fd)];
     return slot.newest() == nullptr && slot.left_last() == &node;
@@ -93,7 +93,7 @@ class FdTable {
 
   // Shows every started node, until one is answered with false; returns the last answer.
   template <class F>
-  bool each(const F& show) const;
+  bool for_each(const F& show) const;
 
   // The backend starts over: everything has to be told again.
   void register_all_again();
@@ -190,7 +190,7 @@ void FdTable::deliver_always_ready(S& sink) {
 }
 
 template <class F>
-bool FdTable::each(const F& show) const {
+bool FdTable::for_each(const F& show) const {
   for (const Slot& slot : slots_) {
     for (FdNode* node = slot.newest(); node != nullptr; node = node->next) {
       if (!show(*node)) return false;

@@ -152,7 +152,7 @@ TEST_F(FdTableTest, HandsEachWatcherOnlyWhatItAskedFor) {
   reconcile();
   deliver(kFd, kWrite);
   EXPECT_EQ(take_calls(), (std::vector<Call>{{&writer, kWrite, 0}}));
-  deliver(kFd, kRead | Events::urgent | Events::closed);
+  deliver(kFd, kRead | Events::urgent | Events::peer_closed);
   EXPECT_EQ(take_calls(), (std::vector<Call>{{&writer, Events::urgent, 0}, {&reader, kRead, 0}}));
 }
 
@@ -210,12 +210,12 @@ TEST_F(FdTableTest, ShowsWhatIsStarted) {
   FdNode nodes[] = {node_of(kFd, kRead), node_of(kFd, kWrite), node_of(kFd + 1, kRead)};
   for (FdNode& node : nodes) start(node);
   std::vector<const FdNode*> shown;
-  EXPECT_TRUE(table_.each([&shown](FdNode& node) {
+  EXPECT_TRUE(table_.for_each([&shown](FdNode& node) {
     shown.push_back(&node);
     return true;
   }));
   EXPECT_EQ(shown, (std::vector<const FdNode*>{&nodes[1], &nodes[0], &nodes[2]}));
-  EXPECT_FALSE(table_.each([&nodes](FdNode& node) { return &node != &nodes[0]; }));
+  EXPECT_FALSE(table_.for_each([&nodes](FdNode& node) { return &node != &nodes[0]; }));
 }
 
 TEST_F(FdTableTest, DropsAnEventOfAnEarlierLifeOfItsDescriptor) {
@@ -340,7 +340,7 @@ TEST_F(FdTableTest, StopsTheWatchersOfADescriptorThatTheKernelNoLongerKnows) {
 }
 
 TEST_F(FdTableTest, CountsADescriptorWithoutReadinessAsAlwaysReady) {
-  FdNode reader = node_of(kFd, kRead | Events::closed);
+  FdNode reader = node_of(kFd, kRead | Events::peer_closed);
   FdNode urgent = node_of(kFd, Events::urgent);
   start(reader);
   start(urgent);

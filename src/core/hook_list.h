@@ -46,7 +46,7 @@ class HookList {
     }
   }
   template <class F>
-  void each(const F& show) const {
+  void for_each(const F& show) const {
     for (Node* node : nodes_) {
       if (node != nullptr) show(*node);
     }

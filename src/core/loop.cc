@@ -24,7 +24,7 @@ const LoopCore& own(const Loop& loop) {
   return core(loop);
 }
 
-Loop::Created assemble(OpenedBackend backend, const LoopOptions& options) {
+Result<std::unique_ptr<Loop>> assemble(OpenedBackend backend, const LoopOptions& options) {
   auto* core = new (std::nothrow) LoopCore(std::move(backend), options);
   std::unique_ptr<Loop> loop(core);
   if (loop == nullptr) return std::unexpected(std::error_code(ENOMEM, std::system_category()));
@@ -57,13 +57,14 @@ bool is_foreign(const Loop& loop) { return core(loop).is_foreign(); }
 
 void end_loop(Loop& loop) { core(loop).end(); }
 
-Loop::Created Loop::create(const LoopOptions& options) {
-  std::expected<OpenedBackend, std::error_code> backend = open_backend(options.backend);
+Result<std::unique_ptr<Loop>> Loop::create(const LoopOptions& options) {
+  Result<OpenedBackend> backend = open_backend(options.backend);
   if (!backend) return std::unexpected(backend.error());
   return assemble(std::move(*backend), options);
 }
 
-Loop::Created Loop::create(std::unique_ptr<Backend> backend, const LoopOptions& options) {
+Result<std::unique_ptr<Loop>> Loop::create(std::unique_ptr<Backend> backend,
+                                           const LoopOptions& options) {
   if (const std::error_code error = backend->reopen()) return std::unexpected(error);
   return assemble({std::move(backend), {}}, options);
 }
@@ -80,7 +81,7 @@ void Loop::operator delete(Loop* loop, std::destroying_delete_t) {
   ::operator delete(whole, sizeof(LoopCore));
 }
 
-std::expected<bool, std::error_code> Loop::run(Run mode) { return own(*this).run(mode); }
+Result<bool> Loop::run(Run mode) { return own(*this).run(mode); }
 void Loop::stop() { own(*this).leave(false); }
 void Loop::stop_all() { own(*this).leave(true); }
 void Loop::ref() { own(*this).ref(); }
@@ -108,7 +109,7 @@ std::error_code Loop::once(int fd, Events events, Nanos timeout, OnceCallback ca
   return own(*this).onces_.add(fd, events, timeout, std::move(callback));
 }
 
-std::expected<int, std::error_code> Loop::poll_fd() {
+Result<int> Loop::poll_fd() {
   if (own(*this).is_foreign()) return std::unexpected(make_error_code(Error::loop_forked));
   return own(*this).backend_->poll_fd();
 }
@@ -133,7 +134,7 @@ bool Loop::reserve(std::size_t fds, std::size_t timers) {
 bool Loop::start(FdNode& node) { return own(*this).start_fd(node); }
 void Loop::stop(FdNode& node) { own(*this).stop_fd(node); }
 std::error_code Loop::start_now(FdNode& node) { return own(*this).start_fd_now(node); }
-void Loop::stop_closing(FdNode& node) { own(*this).stop_fd_closing(node); }
+void Loop::stop_before_close(FdNode& node) { own(*this).stop_fd_before_close(node); }
 void Loop::stop_now(FdNode& node) { own(*this).stop_fd_now(node); }
 bool Loop::start(TimerNode& node) { return own(*this).start_timer(node); }
 void Loop::stop(TimerNode& node) { own(*this).stop_timer(node); }
@@ -169,11 +170,11 @@ void Loop::refresh(StatNode& node) {
   PathWatch::refresh(node);
 }
 
-bool Loop::each(bool (*show)(void* context, FdNode& node), void* context) const {
-  return own(*this).each_fd(show, context);
+bool Loop::for_each(bool (*show)(void* context, FdNode& node), void* context) const {
+  return own(*this).for_each_fd(show, context);
 }
-bool Loop::each(bool (*show)(void* context, TimerNode& node), void* context) const {
-  return own(*this).each_timer(show, context);
+bool Loop::for_each(bool (*show)(void* context, TimerNode& node), void* context) const {
+  return own(*this).for_each_timer(show, context);
 }
 
 bool Loop::feed(Node& node, Events events) { return own(*this).feed(node, events); }

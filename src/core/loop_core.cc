@@ -66,7 +66,7 @@ void LoopCore::stop_everything() {
 
 // ---- running
 
-std::expected<bool, std::error_code> LoopCore::run(Run mode) {
+Result<bool> LoopCore::run(Run mode) {
   if (!guarded_) runner_ = sys::thread_identity();
   wakeup_.announce_awake();
   const bool is_outermost = depth_++ == 0;
@@ -389,16 +389,16 @@ std::error_code LoopCore::start_fd_now(FdNode& node) {
 }
 
 // One that has been stopped since the last wait is still known to the kernel, too.
-void LoopCore::stop_fd_closing(FdNode& node) {
+void LoopCore::stop_fd_before_close(FdNode& node) {
   forget_pending(node.head);
   const bool was_active = node.head.active != 0;
   if (was_active) stop_fd(node);
-  if (was_active || fds_.was_left_by(node)) fds_.forget(*backend_, node.fd);
+  if (was_active || fds_.was_last_watched_by(node)) fds_.forget(*backend_, node.fd);
 }
 
 void LoopCore::stop_fd_now(FdNode& node) {
   stop_fd(node);
-  if (!is_foreign() && fds_.was_left_by(node)) fds_.reconcile_now(*backend_, node.fd);
+  if (!is_foreign() && fds_.was_last_watched_by(node)) fds_.reconcile_now(*backend_, node.fd);
 }
 
 void LoopCore::stop_queued(FdNode& node) {
@@ -499,7 +499,7 @@ void LoopCore::resend_asyncs() {
     if (node->head.active == 0) node->sent.store(AsyncNode::kUnsent);
     node = next;
   }
-  asyncs_.each([this](Node& head) {
+  asyncs_.for_each([this](Node& head) {
     auto& node = *reinterpret_cast<AsyncNode*>(&head);
     if (node.sent.exchange(AsyncNode::kUnsent) == AsyncNode::kSent) send(node);
   });

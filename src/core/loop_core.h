@@ -40,7 +40,7 @@ class LoopCore final : public Loop {
   void end();
 
   // What Loop's functions of the same name do.
-  std::expected<bool, std::error_code> run(Run mode);
+  Result<bool> run(Run mode);
   void leave(bool all);
   Nanos prepare_to_wait();
   std::error_code after_fork();
@@ -70,7 +70,7 @@ class LoopCore final : public Loop {
     fds_.stop(node);
   }
   std::error_code start_fd_now(FdNode& node);
-  void stop_fd_closing(FdNode& node);
+  void stop_fd_before_close(FdNode& node);
   void stop_fd_now(FdNode& node);
   bool start_timer(TimerNode& node) {
     if (node.head.active != 0) return true;
@@ -112,11 +112,12 @@ class LoopCore final : public Loop {
   Signals& signals() { return signals_; }
   LoopLocals& locals() { return locals_; }
 
-  bool each_fd(bool (*show)(void* context, FdNode& node), void* context) const {
-    return fds_.each([=](FdNode& node) { return is_internal(node.head) || show(context, node); });
+  bool for_each_fd(bool (*show)(void* context, FdNode& node), void* context) const {
+    return fds_.for_each(
+        [=](FdNode& node) { return is_internal(node.head) || show(context, node); });
   }
-  bool each_timer(bool (*show)(void* context, TimerNode& node), void* context) const {
-    return timers_.each(
+  bool for_each_timer(bool (*show)(void* context, TimerNode& node), void* context) const {
+    return timers_.for_each(
         [=](TimerNode& node) { return is_internal(node.head) || show(context, node); });
   }
 

@@ -216,7 +216,7 @@ class Model {
   void close_and_reopen(int& fd) {
     const std::vector<int> there = on_[fd];
     if (there.size() == 1 && random_.one_in(2)) {
-      watchers_[there[0]].io->stop_closing();
+      watchers_[there[0]].io->stop_before_close();
       mark_stopped(there[0]);
     } else {
       for (const int id : there) stop(id);

@@ -102,7 +102,7 @@ void PathWatch::stop(StatNode& node) {
   if (node.poll.head.active != 0) loop_.stop_timer(node.poll);
   drop_watch(node);
   if (first_ == nullptr && inotify_.is_open()) {
-    loop_.stop_fd_closing(inotify_node_);
+    loop_.stop_fd_before_close(inotify_node_);
     inotify_ = sys::Descriptor();
   }
 }
@@ -116,7 +116,7 @@ void PathWatch::refresh(StatNode& node) { node.current = look(node.path); }
 // The parent's inotify is shared with it: the child needs its own.
 void PathWatch::after_fork() {
   if (!inotify_.is_open()) return;
-  loop_.stop_fd_closing(inotify_node_);
+  loop_.stop_fd_before_close(inotify_node_);
   inotify_ = sys::Descriptor();
   for (StatNode* node = first_; node != nullptr; node = node->next) {
     node->watch = -1;

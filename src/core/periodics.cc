@@ -65,7 +65,7 @@ void Periodics::stop(PeriodicNode& node) {
   nodes_.pop();
   node.head.active = 0;
   if (nodes_.empty() && change_node_.head.active != 0) {
-    loop_.stop_fd_closing(change_node_);
+    loop_.stop_fd_before_close(change_node_);
     change_timer_ = sys::Descriptor();
   }
 }
@@ -159,7 +159,7 @@ void Periodics::on_change() {
 
 void Periodics::after_fork() {
   if (nodes_.empty()) return;
-  if (change_node_.head.active != 0) loop_.stop_fd_closing(change_node_);
+  if (change_node_.head.active != 0) loop_.stop_fd_before_close(change_node_);
   change_timer_ = sys::Descriptor();
   watch_for_changes();
 }

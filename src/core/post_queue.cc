@@ -23,15 +23,15 @@ std::atomic<std::uint64_t> next_id{1};
 
 struct PostQueue::Segment {
   Segment* next;
-  alignas(Task) std::byte storage[kSegmentTasks * sizeof(Task)];
+  alignas(Job) std::byte storage[kSegmentTasks * sizeof(Job)];
 
   static Segment* make() {
     auto* segment = static_cast<Segment*>(reallocate(nullptr, sizeof(Segment)));
     if (segment != nullptr) segment->next = nullptr;
     return segment;
   }
-  Task* place(std::uint64_t number) {
-    return reinterpret_cast<Task*>(storage) + number % kSegmentTasks;
+  Job* place(std::uint64_t number) {
+    return reinterpret_cast<Job*>(storage) + number % kSegmentTasks;
   }
 };
 
@@ -48,7 +48,7 @@ class PostQueue::Lane {
   }
 
   // The thread's side.
-  Task* place() {
+  Job* place() {
     if (pushed_ == room_ && !append_segment()) return nullptr;
     return last_->place(pushed_);
   }
@@ -69,10 +69,10 @@ class PostQueue::Lane {
     const bool is_own = thread_ == sys::thread_identity();
     std::size_t count = 0;
     while (taken_ < available && count < limit) {
-      Task* task = next_task(nested);
+      Job* task = next_task(nested);
       ++count;
       call_user("post()", *task);
-      task->~Task();
+      task->~Job();
       // What this very thread posts meanwhile costs nothing to look for. Another's count would be
       // pulled back and forth between two caches, and is left to the next turn.
       if (taken_ >= available && is_own) available = published_.load(std::memory_order_relaxed);
@@ -81,7 +81,7 @@ class PostQueue::Lane {
     return count;
   }
   void drop_tasks() {
-    while (has_tasks()) next_task(false)->~Task();
+    while (has_tasks()) next_task(false)->~Job();
   }
   void release() {
     if (holders_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
@@ -107,7 +107,7 @@ class PostQueue::Lane {
     return true;
   }
 
-  Task* next_task(bool nested) {
+  Job* next_task(bool nested) {
     if (taken_ % kSegmentTasks == 0 && taken_ > 0) {
       Segment* used = first_;
       first_ = used->next;
@@ -218,7 +218,7 @@ PostQueue::Lane* PostQueue::lane_of_this_thread() {
   return recent.queue == id_ ? recent.lane : find_or_make_lane();
 }
 
-Task* PostQueue::place_in(Lane& lane) { return lane.place(); }
+Job* PostQueue::place_in(Lane& lane) { return lane.place(); }
 void PostQueue::publish(Lane& lane) { lane.publish(); }
 
 bool PostQueue::has_posts() const {

@@ -25,7 +25,7 @@ class PostQueue {
   // single order of these two and of Wakeup's announcements.
   class Lane;
   Lane* lane_of_this_thread();
-  static Task* place_in(Lane& lane);
+  static Job* place_in(Lane& lane);
   static void publish(Lane& lane);
 
   // The loop's thread from here on.

@@ -20,9 +20,9 @@ constexpr std::size_t kNoLimit = SIZE_MAX;
 template <class F>
 bool push(PostQueue& queue, F task) {
   PostQueue::Lane* lane = queue.lane_of_this_thread();
-  Task* place = lane == nullptr ? nullptr : PostQueue::place_in(*lane);
+  Job* place = lane == nullptr ? nullptr : PostQueue::place_in(*lane);
   if (place == nullptr) return false;
-  new (place) Task(std::move(task));
+  new (place) Job(std::move(task));
   PostQueue::publish(*lane);
   return true;
 }

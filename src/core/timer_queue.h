@@ -74,7 +74,7 @@ class TimerQueue {
   bool reserve(std::size_t timers) { return heap_.reserve(timers); }
   // Shows every node that will expire, until one is answered with false; returns the last answer.
   template <class F>
-  bool each(const F& show) const;
+  bool for_each(const F& show) const;
   // Makes all nodes inactive.
   void stop_all();
 
@@ -150,7 +150,7 @@ class TimerQueue {
 };
 
 template <class F>
-bool TimerQueue::each(const F& show) const {
+bool TimerQueue::for_each(const F& show) const {
   const auto ends = [&show](TimerNode* node) {
     return node != nullptr && node->deadline != kParked && !show(*node);
   };

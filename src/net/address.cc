@@ -20,7 +20,7 @@ std::unexpected<std::error_code> failed(std::errc error) {
 }
 
 // Digits, nothing else.
-std::expected<std::uint16_t, std::error_code> parse_port(std::string_view text) {
+Result<std::uint16_t> parse_port(std::string_view text) {
   const auto is_digit = [](unsigned char c) { return std::isdigit(c) != 0; };
   if (text.empty() || !std::all_of(text.begin(), text.end(), is_digit))
     return failed(std::errc::invalid_argument);
@@ -31,7 +31,7 @@ std::expected<std::uint16_t, std::error_code> parse_port(std::string_view text) 
 }
 
 // An interface's name, or its number.
-std::expected<std::uint32_t, std::error_code> parse_scope(std::string_view text) {
+Result<std::uint32_t> parse_scope(std::string_view text) {
   if (text.empty()) return failed(std::errc::invalid_argument);
   if (const std::uint32_t index = sys::interface_index(text)) return index;
   std::uint32_t number = 0;
@@ -93,7 +93,7 @@ Address Address::make(const System& system, std::size_t size) {
   return address;
 }
 
-Address::Parsed Address::parse(std::string_view text) {
+Result<Address> Address::parse(std::string_view text) {
   if (text.starts_with('/')) return path(text);
   if (text.starts_with(kPath)) return path(text.substr(kPath.size()));
   if (text.starts_with(kUnix)) {
@@ -111,7 +111,7 @@ Address::Parsed Address::parse(std::string_view text) {
   return ip(in_brackets ? host.substr(1, host.size() - 2) : host, *port);
 }
 
-Address::Parsed Address::ip(std::string_view host, std::uint16_t port) {
+Result<Address> Address::ip(std::string_view host, std::uint16_t port) {
   in_addr four;
   if (sys::parse_ip(AF_INET, host, &four)) return make(ipv4(ntohl(four.s_addr), port), 16);
   const std::size_t percent = host.find('%');
@@ -127,7 +127,7 @@ Address::Parsed Address::ip(std::string_view host, std::uint16_t port) {
   return make(system, sizeof(system));
 }
 
-Address::Parsed Address::ip(Bytes host, std::uint16_t port) {
+Result<Address> Address::ip(Bytes host, std::uint16_t port) {
   if (host.size() == 4) {
     std::uint32_t four;
     std::memcpy(&four, host.data(), sizeof(four));
@@ -139,7 +139,7 @@ Address::Parsed Address::ip(Bytes host, std::uint16_t port) {
   return make(ipv6(six, port), sizeof(sockaddr_in6));
 }
 
-Address::Parsed Address::path(std::string_view path) {
+Result<Address> Address::path(std::string_view path) {
   if (path.empty() || path.find('\0') != std::string_view::npos)
     return failed(std::errc::invalid_argument);
   if (path.size() > kPathMax) return failed(std::errc::filename_too_long);
@@ -149,7 +149,7 @@ Address::Parsed Address::path(std::string_view path) {
   return make(system, kPathAt + path.size() + 1);
 }
 
-Address::Parsed Address::abstract(std::string_view name) {
+Result<Address> Address::abstract(std::string_view name) {
   if (name.size() > kPathMax) return failed(std::errc::filename_too_long);
   sockaddr_un system{};
   system.sun_family = AF_UNIX;
@@ -166,7 +166,7 @@ Address Address::loopback_ipv6(std::uint16_t port) {
   return make(ipv6(in6addr_loopback, port), sizeof(sockaddr_in6));
 }
 
-Address::Parsed Address::from_system(const void* address, std::size_t size) {
+Result<Address> Address::from_system(const void* address, std::size_t size) {
   if (size < sizeof(sa_family_t) || size > kCapacity) return failed(std::errc::invalid_argument);
   Address copy;
   std::memcpy(copy.bytes_, address, size);
@@ -189,7 +189,7 @@ Address::Parsed Address::from_system(const void* address, std::size_t size) {
 
 // An unnamed socket has no more than the family. The kernel counts a NUL behind a path that fills
 // its struct.
-Address::Parsed Address::as_unix() const {
+Result<Address> Address::as_unix() const {
   if (size_ <= kPathAt) return Address();
   if (size_ > sizeof(sockaddr_un) + 1) return failed(std::errc::invalid_argument);
   Address copy = *this;

@@ -17,7 +17,7 @@ namespace {
 using Family = Address::Family;
 
 std::error_code error_of(std::string_view text) {
-  const Address::Parsed parsed = Address::parse(text);
+  const Result<Address> parsed = Address::parse(text);
   return parsed ? std::error_code() : parsed.error();
 }
 
@@ -56,7 +56,7 @@ TEST(Address, PrintsWhatItParses) {
            "path:@name",
            "path:@",
        }) {
-    const Address::Parsed parsed = Address::parse(text);
+    const Result<Address> parsed = Address::parse(text);
     ASSERT_TRUE(parsed) << text << ": " << parsed.error().message();
     EXPECT_EQ(parsed->to_string(), text);
     EXPECT_EQ(*Address::parse(parsed->to_string()), *parsed);
@@ -213,7 +213,7 @@ TEST(Address, TakesThePathThatFillsTheKernelsStruct) {
   const sa_family_t family = AF_UNIX;
   std::memcpy(system, &family, sizeof(family));
   std::memset(system + offsetof(sockaddr_un, sun_path), 'p', sizeof(sockaddr_un::sun_path));
-  const Address::Parsed address = Address::from_system(system, sizeof(sockaddr_un) + 1);
+  const Result<Address> address = Address::from_system(system, sizeof(sockaddr_un) + 1);
   ASSERT_TRUE(address);
   EXPECT_EQ(address->name(), std::string(108, 'p'));
   EXPECT_EQ(address->size(), sizeof(sockaddr_un));
@@ -301,7 +301,7 @@ TEST(Address, SurvivesEveryRoundTrip) {
   testing::Random random(1);
   for (int i = 0; i < 20000; ++i) {
     const Address address = some_address(random);
-    const Address::Parsed again = Address::parse(address.to_string());
+    const Result<Address> again = Address::parse(address.to_string());
     ASSERT_TRUE(again) << address.to_string();
     ASSERT_EQ(*again, address) << address.to_string();
     ASSERT_EQ(again->to_string(), address.to_string());

@@ -39,14 +39,14 @@ namespace {
 constexpr std::size_t kHeader = 64;          // A chunk and its block, in front of the bytes.
 constexpr std::size_t kSmallest = 512;       // With its header: an allocator's size.
 constexpr std::size_t kLargest = 64 * 1024;  // Beyond this a block is as large as was asked for.
-constexpr std::size_t kMost = std::size_t{1} << 38;  // No machine has more for one block.
-constexpr std::size_t kCopied = 64;  // What is shorter is copied rather than shared.
+constexpr std::size_t kMax = std::size_t{1} << 38;  // No machine has more for one block.
+constexpr std::size_t kCopied = 64;                 // What is shorter is copied rather than shared.
 
 }  // namespace
 
 Buffer::Chunk* Buffer::make_chunk(std::size_t capacity) {
   static_assert(kHeader == sizeof(Chunk) + sizeof(Block));
-  if (capacity > kMost) return nullptr;
+  if (capacity > kMax) return nullptr;
   auto* memory = static_cast<std::byte*>(reallocate(nullptr, kHeader + capacity));
   if (memory == nullptr) return nullptr;
   auto* block = new (memory + sizeof(Chunk)) Block{1, nullptr, nullptr};

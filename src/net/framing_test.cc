@@ -147,14 +147,14 @@ TEST(LengthField, AdjustsALengthThatCountsTheHeader) {
 }
 
 TEST(LengthField, BreaksAtALengthBeyondTheLimit) {
-  const LengthField field{.width = 2, .most = 4};
+  const LengthField field{.width = 2, .max = 4};
   expect_messages(field, std::string("\0\4abcd", 6), {"abcd"});
   expect_messages(field, std::string("\0\1x\0\5abcde\0\1x", 13), {"x"}, true);
 }
 
 TEST(LengthField, BreaksAtALengthThatNoMachineCanCountTo) {
   for (const ByteOrder order : {ByteOrder::big, ByteOrder::little}) {
-    const LengthField field{.width = 8, .order = order, .most = SIZE_MAX};
+    const LengthField field{.width = 8, .order = order, .max = SIZE_MAX};
     for (const std::uint64_t length : {UINT64_MAX, std::uint64_t{1} << 63}) {
       const auto receiver = received_at_once(field, number(length, 8, order) + "x");
       EXPECT_TRUE(receiver.broken);
@@ -171,11 +171,11 @@ TEST(LengthField, BreaksAtALengthThatNoMachineCanCountTo) {
 TEST(LengthField, WritesNothingThatItWouldNotRead) {
   EXPECT_TRUE(fits({.width = 1}, 255));
   EXPECT_FALSE(fits({.width = 1}, 256));
-  EXPECT_FALSE(fits({.width = 7, .most = SIZE_MAX}, std::size_t{1} << 56));
-  EXPECT_TRUE(fits({.width = 2, .most = 10}, 10));
-  EXPECT_FALSE(fits({.width = 2, .most = 10}, 11));
-  EXPECT_FALSE(fits({.width = 8, .most = SIZE_MAX}, SIZE_MAX));
-  EXPECT_FALSE(fits({.width = 8, .adjustment = INT64_MAX, .most = SIZE_MAX}, SIZE_MAX - 100));
+  EXPECT_FALSE(fits({.width = 7, .max = SIZE_MAX}, std::size_t{1} << 56));
+  EXPECT_TRUE(fits({.width = 2, .max = 10}, 10));
+  EXPECT_FALSE(fits({.width = 2, .max = 10}, 11));
+  EXPECT_FALSE(fits({.width = 8, .max = SIZE_MAX}, SIZE_MAX));
+  EXPECT_FALSE(fits({.width = 8, .adjustment = INT64_MAX, .max = SIZE_MAX}, SIZE_MAX - 100));
   for (std::size_t width = 1; width <= 8; ++width) {
     EXPECT_FALSE(fits({.width = width, .adjustment = 5}, 4)) << "less than none";
     EXPECT_TRUE(fits({.width = width, .adjustment = 5}, 5));
@@ -190,7 +190,7 @@ TEST(LengthField, ReadsWhatItWrites) {
                             .offset = random.below(4),
                             .behind = random.below(4),
                             .adjustment = random.between(-20, 20),
-                            .most = 400};
+                            .max = 400};
     std::string bytes;
     Messages messages;
     for (int message = 0; message < 3; ++message) {
@@ -217,16 +217,16 @@ TEST(Delimiter, MayBeSeveralBytes) {
 }
 
 TEST(Delimiter, BreaksAtAMessageBeyondTheLimit) {
-  const Delimiter line{.delimiter = "\r\n", .most = 4};
+  const Delimiter line{.delimiter = "\r\n", .max = 4};
   expect_messages(line, "abcd\r\n", {"abcd"});
   expect_messages(line, "abcde\r\n", {}, true);
   expect_messages(line, "ok\r\nabcd\r\rabc", {"ok"}, true);
   expect_messages(line, "abcd\r", {});
-  expect_messages(Delimiter{.most = 0}, "\n\nx", {"", ""}, true);
+  expect_messages(Delimiter{.max = 0}, "\n\nx", {"", ""}, true);
 }
 
 TEST(Delimiter, MayBeWithoutALimit) {
-  const Delimiter line{.delimiter = "\r\n", .most = SIZE_MAX};
+  const Delimiter line{.delimiter = "\r\n", .max = SIZE_MAX};
   expect_messages(line, "a\r\nbc", {"a"});
   EXPECT_EQ(line.next(bytes_of("abc")).size, 4u);
 }
@@ -243,7 +243,7 @@ TEST(Split, StopsWhenItIsTold) {
 }
 
 TEST(Split, UsesNothingOfWhatIsBroken) {
-  const Split result = split(bytes_of("a\nbcdefg"), Delimiter{.most = 3}, [](Bytes) {});
+  const Split result = split(bytes_of("a\nbcdefg"), Delimiter{.max = 3}, [](Bytes) {});
   EXPECT_EQ(result.used, 2u);
   EXPECT_TRUE(result.broken);
 }

@@ -97,7 +97,7 @@ void attach_descriptors(msghdr& message, DescriptorRoom& room, std::span<const i
   std::memcpy(CMSG_DATA(header), descriptors.data(), descriptors.size_bytes());
 }
 
-std::size_t descriptors_of(msghdr& message, std::span<int, kMostDescriptors> descriptors) {
+std::size_t descriptors_of(msghdr& message, std::span<int, kMaxDescriptors> descriptors) {
   std::size_t count = 0;
   for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr;
        header = CMSG_NXTHDR(&message, header)) {

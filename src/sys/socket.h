@@ -116,14 +116,14 @@ inline bool is_unix_socket(int fd) {
 }
 
 // Room for as many descriptors as the kernel carries with one message (SCM_MAX_FD).
-inline constexpr std::size_t kMostDescriptors = 253;
+inline constexpr std::size_t kMaxDescriptors = 253;
 struct DescriptorRoom {
-  alignas(cmsghdr) char bytes[CMSG_SPACE(sizeof(int) * kMostDescriptors)];
+  alignas(cmsghdr) char bytes[CMSG_SPACE(sizeof(int) * kMaxDescriptors)];
 };
 // Has `message` carry `descriptors`, in memory of `room`.
 void attach_descriptors(msghdr& message, DescriptorRoom& room, std::span<const int> descriptors);
 // The descriptors that came with a message, copied to `descriptors`: how many.
-std::size_t descriptors_of(msghdr& message, std::span<int, kMostDescriptors> descriptors);
+std::size_t descriptors_of(msghdr& message, std::span<int, kMaxDescriptors> descriptors);
 
 inline int family_of(const void* address) {
   return static_cast<const sockaddr*>(address)->sa_family;

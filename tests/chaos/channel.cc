@@ -13,7 +13,7 @@ namespace {
 
 // A prime: no buffer's size divides it, so that bytes of another round look wrong, too.
 constexpr std::size_t kPeriod = 131071;
-constexpr std::size_t kMost = 1u << 20;
+constexpr std::size_t kMax = 1u << 20;
 
 struct Table {
   Table() {
@@ -21,7 +21,7 @@ struct Table {
     for (std::size_t i = 0; i < kPeriod; ++i) bytes[i] = static_cast<std::byte>(random.next());
     for (std::size_t i = kPeriod; i < sizeof(bytes); ++i) bytes[i] = bytes[i - kPeriod];
   }
-  std::byte bytes[kPeriod + kMost];
+  std::byte bytes[kPeriod + kMax];
 };
 
 const Table& table() {
@@ -57,7 +57,7 @@ std::string owner_of(Bytes bytes) {
 }  // namespace
 
 Bytes pattern(unsigned number, std::size_t offset, std::size_t size) {
-  return {table().bytes + (begin_of(number) + offset) % kPeriod, std::min(size, kMost)};
+  return {table().bytes + (begin_of(number) + offset) % kPeriod, std::min(size, kMax)};
 }
 
 void Channel::accept(unsigned number, std::size_t offset, std::size_t size) {
@@ -108,7 +108,7 @@ void Channel::verify(std::size_t at, Bytes bytes, const char* who) {
   while (!bytes.empty()) {
     const std::size_t i = segment_of(at);
     const Segment& segment = segments_[i];
-    const std::size_t part = std::min({bytes.size(), end_of(i) - at, kMost});
+    const std::size_t part = std::min({bytes.size(), end_of(i) - at, kMax});
     const Bytes due = pattern(segment.number, segment.offset + (at - segment.at), part);
     if (std::memcmp(due.data(), bytes.data(), part) != 0) {
       const auto wrong = static_cast<std::size_t>(

@@ -17,9 +17,9 @@ namespace spate::chaos {
 
 namespace {
 
-constexpr std::size_t kMostDoors = 2;
-constexpr std::size_t kMostAttempts = 6;
-constexpr std::size_t kMostCallers = 2;
+constexpr std::size_t kMaxDoors = 2;
+constexpr std::size_t kMaxAttempts = 6;
+constexpr std::size_t kMaxCallers = 2;
 
 }  // namespace
 
@@ -45,14 +45,14 @@ void Doors::act(const Step& step, const Visit& visit) {
 // ---- listeners
 
 void Doors::listen(const Step& step) {
-  if (doors_.size() == kMostDoors) return;
+  if (doors_.size() == kMaxDoors) return;
   auto door = std::make_unique<Door>();
   Door& it = *door;
   ListenOptions options;
   options.accepts_per_turn = 1 + static_cast<int>(step.a % 4);
-  if (step.b % 4 == 0) it.most = options.most_connections = 1 + step.a % 3;
+  if (step.b % 4 == 0) it.max = options.max_connections = 1 + step.a % 3;
   options.no_delay = step.b % 8 < 4;
-  auto made = Listener::listen(
+  auto made = Listener::create(
       world_.loop(), testing::own_address(0),
       [this, &it](Stream stream, const Address& peer) { on_accept(it, std::move(stream), peer); },
       options);
@@ -107,8 +107,8 @@ void Doors::on_accept(Door& door, Stream stream, const Address& peer) {
     check(door.listener->accepted() == door.calls, "accepted_counts", "%llu of %llu",
           static_cast<unsigned long long>(door.listener->accepted()),
           static_cast<unsigned long long>(door.calls));
-    check(door.listener->connections() <= door.most, "most_connections", "%zu of %zu",
-          door.listener->connections(), door.most);
+    check(door.listener->connections() <= door.max, "max_connections", "%zu of %zu",
+          door.listener->connections(), door.max);
   }
   End& end = world_.add_end(Kind::tcp, std::move(stream));
   world_.meet(peer.port(), World::Side::called, end);
@@ -139,7 +139,7 @@ void Doors::knock(const Step& step) {
 
 void Doors::connect(const Step& step) {
   static constexpr std::int64_t kTimeouts[4] = {0, 0, 1, 200'000'000};
-  if (attempts_.size() == kMostAttempts || !world_.has_room()) return;
+  if (attempts_.size() == kMaxAttempts || !world_.has_room()) return;
   Attempt& attempt = *attempts_.emplace_back(std::make_unique<Attempt>());
   Door* door = some_door(step.target);
   ConnectOptions options;
@@ -152,7 +152,7 @@ void Doors::connect(const Step& step) {
   const Address nowhere = Address::loopback_ipv4(1);
   const bool is_to_nowhere = door == nullptr || (step.a >> 3) % 8 == 0;
   attempt.may_fail = is_to_nowhere;
-  const auto callback = [this, &attempt](std::expected<Stream, std::error_code> result) {
+  const auto callback = [this, &attempt](Result<Stream> result) {
     on_connected(attempt, std::move(result));
   };
   Loop& loop = world_.loop();
@@ -179,9 +179,7 @@ void Doors::connect_by_name(Attempt& attempt, const ConnectOptions& options, con
   attempt.may_fail = choice >= 3 || !world_.is_fair();
   attempt.handle = spate::connect(
       world_.loop(), kHosts[choice], attempt.door->address.port(),
-      [this, &attempt](std::expected<Stream, std::error_code> result) {
-        on_connected(attempt, std::move(result));
-      },
+      [this, &attempt](Result<Stream> result) { on_connected(attempt, std::move(result)); },
       options);
   attempt.in_connect = false;
 }
@@ -205,7 +203,7 @@ testing::NameServer& Doors::names() {
   return *names_;
 }
 
-void Doors::on_connected(Attempt& attempt, std::expected<Stream, std::error_code> result) {
+void Doors::on_connected(Attempt& attempt, Result<Stream> result) {
   world_.moved();
   world_.tell("[connected: %s]", result ? "yes" : result.error().message().c_str());
   check(!attempt.in_connect, "not_from_inside", "the callback inside connect()");
@@ -229,7 +227,7 @@ void Doors::on_connected(Attempt& attempt, std::expected<Stream, std::error_code
   world_.visit({Where::connected, end, {}, 0});
 }
 
-End* Doors::admit(std::expected<Stream, std::error_code>& result) {
+End* Doors::admit(Result<Stream>& result) {
   if (!result) return nullptr;
   // Somebody else's server, who has the door's port on localhost.
   if (result->local_address().host() != testing::own_loopback_text()) return nullptr;
@@ -254,7 +252,7 @@ void Doors::cancel(const Step& step) {
 // ---- clients
 
 void Doors::use_client(const Step& step) {
-  if (callers_.size() == kMostCallers || (!callers_.empty() && step.b % 4 != 0)) {
+  if (callers_.size() == kMaxCallers || (!callers_.empty() && step.b % 4 != 0)) {
     Caller& caller = *callers_[step.target % callers_.size()];
     return caller.client ? change_client(caller, step) : void();
   }
@@ -265,15 +263,12 @@ void Doors::use_client(const Step& step) {
   ClientOptions options;
   options.connect.timeout = Nanos{1'000'000'000};
   options.first_delay = Nanos{10'000'000};
-  options.most_delay = Nanos{100'000'000};
+  options.max_delay = Nanos{100'000'000};
   options.steady_after = Nanos{50'000'000};
-  options.most_failures = step.a % 4 == 0 ? 3 : 0;
-  auto made = Client::make(
+  options.max_failures = step.a % 4 == 0 ? 3 : 0;
+  auto made = Client::create(
       world_.loop(), door->address,
-      [this, &caller](std::expected<Stream, std::error_code> result) {
-        on_called(caller, std::move(result));
-      },
-      options);
+      [this, &caller](Result<Stream> result) { on_called(caller, std::move(result)); }, options);
   check(made.has_value() || world_.is_stormy(), "client_is_made", "refused");
   if (!made) return;
   caller.client.emplace(std::move(*made));
@@ -311,7 +306,7 @@ void Doors::change_client(Caller& caller, const Step& step) {
   }
 }
 
-void Doors::on_called(Caller& caller, std::expected<Stream, std::error_code> result) {
+void Doors::on_called(Caller& caller, Result<Stream> result) {
   world_.moved();
   world_.tell("[client: %s]", result ? "connected" : result.error().message().c_str());
   check(caller.client.has_value(), "gone_hears_nothing", "a client that is gone");
@@ -341,7 +336,7 @@ void Doors::make_friendly() {
     caller->is_wanted = false;
   }
   for (const auto& door : doors_) {
-    if (door->most != SIZE_MAX) door->listener.reset();
+    if (door->max != SIZE_MAX) door->listener.reset();
     if (door->listener) door->listener->resume();
     door->is_paused = false;
   }

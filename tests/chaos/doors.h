@@ -43,7 +43,7 @@ class Doors {
   struct Door {
     std::optional<Listener> listener;
     Address address;
-    std::size_t most = SIZE_MAX;
+    std::size_t max = SIZE_MAX;
     bool is_paused = false;
     bool is_closing = false;  // Those who wait are let in, and then it is gone.
     bool in_listen = true;
@@ -81,9 +81,9 @@ class Doors {
   testing::NameServer& names();
 
   void on_accept(Door& door, Stream stream, const Address& peer);
-  void on_connected(Attempt& attempt, std::expected<Stream, std::error_code> result);
-  void on_called(Caller& caller, std::expected<Stream, std::error_code> result);
-  End* admit(std::expected<Stream, std::error_code>& result);
+  void on_connected(Attempt& attempt, Result<Stream> result);
+  void on_called(Caller& caller, Result<Stream> result);
+  End* admit(Result<Stream>& result);
 
   World& world_;
   std::vector<std::unique_ptr<Door>> doors_;

@@ -17,7 +17,7 @@ namespace spate::chaos {
 namespace {
 
 // An offer too many is no promise broken, as long as it does not go on like that.
-constexpr int kMostSameOffers = 3;
+constexpr int kMaxSameOffers = 3;
 
 const char* name_of(const Party& party) {
   static char names[4][24];
@@ -63,7 +63,7 @@ std::size_t End::on_data(const Handler& handler, Bytes bytes) {
   const bool has_new = bytes.size() > left_;
   const bool is_more = has_new || may_be_offered_again_;
   same_offers_ = is_more ? 0 : same_offers_ + 1;
-  check(same_offers_ < kMostSameOffers, "no_offer_without_more", "%s: the same %zu bytes once more",
+  check(same_offers_ < kMaxSameOffers, "no_offer_without_more", "%s: the same %zu bytes once more",
         name_of(*this), left_);
   if (!in->descriptors.empty()) note_descriptors_missed(used_ + bytes.size());
   may_be_offered_again_ = owes_offer_ = false;
@@ -86,7 +86,7 @@ std::size_t End::on_data(const Handler& handler, Bytes bytes) {
   const std::size_t counted = is_gone_ ? bytes.size() : used;
   used_ += counted;
   left_ = bytes.size() - counted;
-  if (left_ > limits_.most_unread) overread_ = true;
+  if (left_ > limits_.max_unread) overread_ = true;
   if (left_ == 0) owes_offer_ = false;
   return counted;
 }
@@ -220,7 +220,7 @@ bool End::is_legal(std::error_code error) const {
   if (error == Error::write_timeout) return write_.is_over(now) || has_lingered(now);
   if (error == Error::deadline) return deadline_.is_over(now);
   if (error == Error::queue_full) return overflowed_ || may_overflow_;
-  if (error == Error::unread_full) return overread_ || left_ > limits_.most_unread;
+  if (error == Error::unread_full) return overread_ || left_ > limits_.max_unread;
   if (error == std::error_code(ENODATA, std::system_category())) return is_file_short_;
   const bool is_reset = error == std::error_code(ECONNRESET, std::system_category()) ||
                         error == std::error_code(EPIPE, std::system_category());

@@ -17,7 +17,7 @@ namespace spate::chaos {
 
 namespace {
 
-constexpr std::size_t kMostOfAChannel = 700'000;
+constexpr std::size_t kMaxOfAChannel = 700'000;
 constexpr std::size_t kFileSize = 300'000;
 constexpr unsigned kFilePattern = 999;
 
@@ -27,9 +27,9 @@ bool is_system(std::error_code error, int number) {
 
 // Mostly few.
 std::size_t size_of(std::uint32_t a) {
-  static constexpr std::size_t kMost[16] = {16,  16,   16,   16,   16,    300,   300,   300,
-                                            300, 6000, 6000, 6000, 30000, 30000, 80000, 250000};
-  return 1 + (a >> 4) % kMost[a & 15];
+  static constexpr std::size_t kMax[16] = {16,  16,   16,   16,   16,    300,   300,   300,
+                                           300, 6000, 6000, 6000, 30000, 30000, 80000, 250000};
+  return 1 + (a >> 4) % kMax[a & 15];
 }
 
 Nanos span_of(std::uint32_t a) {
@@ -66,7 +66,7 @@ std::uint64_t inode_of(int fd) {
 void prepare_files() { static_cast<void>(shared_file()); }
 
 std::size_t End::room() const {
-  return out == nullptr || out->accepted() >= kMostOfAChannel ? 0 : kMostOfAChannel;
+  return out == nullptr || out->accepted() >= kMaxOfAChannel ? 0 : kMaxOfAChannel;
 }
 
 // A file that is too short has bytes in the queue that were never accepted.
@@ -182,8 +182,8 @@ void End::echo(const Step& step, const Visit& visit) {
   if (visit.end == nullptr || visit.arrived.empty()) return;
   const std::size_t size = visit.arrived.size();
   const std::size_t skip = step.b % 4 == 0 ? step.a % size : 0;
-  const std::size_t most = size - skip;
-  const std::size_t count = step.b % 3 == 0 ? 1 + step.a % most : most;
+  const std::size_t max = size - skip;
+  const std::size_t count = step.b % 3 == 0 ? 1 + step.a % max : max;
   if (visit.arrived_at + size > visit.end->in->accepted()) return;  // Of a write that was refused.
   const bool might = may_write();
   const std::size_t waiting = stream_->queued();
@@ -199,13 +199,13 @@ void End::note_write(bool done, bool might, std::size_t waiting, Bytes bytes) {
   check(might || !done, "over_takes_nothing", "end %u: write() to what is not writable", number);
   if (done && peer->may_show_error) in_is_at_risk("written to a peer that is gone");
   if (done && in_callback_ && limits_.when_full == WhenFull::close)
-    may_overflow_ = may_overflow_ || waiting + size > limits_.most;
+    may_overflow_ = may_overflow_ || waiting + size > limits_.max;
   if (done || !might) return;
   out->refuse(bytes, world.is_stormy());
   if (world.is_stormy()) return;
-  if (waiting + size <= limits_.most && peer->may_show_error) return;
-  check(waiting + size > limits_.most, "write_is_taken",
-        "end %u: %zu bytes refused with %zu of %zu queued", number, size, waiting, limits_.most);
+  if (waiting + size <= limits_.max && peer->may_show_error) return;
+  check(waiting + size > limits_.max, "write_is_taken",
+        "end %u: %zu bytes refused with %zu of %zu queued", number, size, waiting, limits_.max);
   if (limits_.when_full == WhenFull::close) overflow();
 }
 
@@ -265,7 +265,7 @@ void End::send_descriptors(const Step& step) {
     return;
   }
   if (!might || world.is_stormy() || (is_system(error, EPIPE) && peer->may_show_error)) return;
-  check(error == Error::queue_full && waiting + size > limits_.most, "write_is_taken",
+  check(error == Error::queue_full && waiting + size > limits_.max, "write_is_taken",
         "end %u: send_descriptors(): %s", number, error.message().c_str());
   if (limits_.when_full == WhenFull::close) overflow();
 }
@@ -320,8 +320,8 @@ void End::set_limits(const Step& step) {
   QueueLimits limits;
   limits.high = kHigh[step.a % 8];
   limits.low = limits.high / (1 + (step.a >> 3) % 4);
-  limits.most = limits.high + kMore[(step.a >> 5) % 6];
-  limits.most_unread = kUnread[(step.a >> 8) % 6];
+  limits.max = limits.high + kMore[(step.a >> 5) % 6];
+  limits.max_unread = kUnread[(step.a >> 8) % 6];
   limits.when_full = step.b % 2 == 0 ? WhenFull::drop : WhenFull::close;
   const bool may_pause = peer->is_raw || static_cast<End*>(peer)->is_gone() ||
                          !static_cast<End*>(peer)->pauses_reading();
@@ -329,7 +329,7 @@ void End::set_limits(const Step& step) {
   if (!stream_->set_limits(limits)) return;
   limits_changed_ = may_be_offered_again_ = true;
   read_.latest = world.now();
-  if (left_ > limits.most_unread) overread_ = true;
+  if (left_ > limits.max_unread) overread_ = true;
   limits_ = limits;
 }
 

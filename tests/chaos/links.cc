@@ -12,7 +12,7 @@ namespace spate::chaos {
 
 namespace {
 
-constexpr std::size_t kMostOfLinks = 12;
+constexpr std::size_t kMaxOfLinks = 12;
 
 // A listening socket for all programs of this process.
 int shared_listener(sockaddr_in& address) {
@@ -58,7 +58,7 @@ void prepare_links() {
 }
 
 void World::make_link(const Step& step) {
-  if (channels_.size() >= kMostOfLinks) return;
+  if (channels_.size() >= kMaxOfLinks) return;
   const std::size_t choice = step.a % 16;
   const Kind kind = choice < 5    ? Kind::memory
                     : choice < 11 ? Kind::local

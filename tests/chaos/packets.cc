@@ -17,7 +17,7 @@ namespace spate::chaos {
 
 namespace {
 
-constexpr std::size_t kMostSockets = 4;
+constexpr std::size_t kMaxSockets = 4;
 constexpr std::size_t kHead = 8;  // Who sends to whom, and which packet of his it is.
 
 // What `sender` sends to `target` as its packet `number`, `size` bytes long.
@@ -71,7 +71,7 @@ class Packets::Socket final : public DatagramHandler {
   bool is_started = false;
   bool was_refused = false;
   unsigned sent = 0;
-  std::size_t most = 2048;                                   // Longer ones are cut.
+  std::size_t max = 2048;                                    // Longer ones are cut.
   std::map<std::pair<unsigned, unsigned>, std::size_t> due;  // To it, with their sizes.
 
  private:
@@ -93,8 +93,8 @@ class Packets::Socket final : public DatagramHandler {
     check(found != due.end(), "own_packets",
           "packets %u: packet %u of %u, which is not for it, or comes twice", number_, head[1],
           head[0]);
-    const std::size_t shown = std::min(found->second, most);
-    check(one.bytes.size() == shown && one.truncated == (found->second > most), "own_packets",
+    const std::size_t shown = std::min(found->second, max);
+    check(one.bytes.size() == shown && one.truncated == (found->second > max), "own_packets",
           "packets %u: %zu bytes of %zu", number_, one.bytes.size(), found->second);
     check(is_whole(one, head), "own_packets", "packets %u: other bytes in packet %u of %u", number_,
           head[1], head[0]);
@@ -133,13 +133,13 @@ void Packets::act(const Step& step, const Visit&) {
 }
 
 void Packets::open(const Step& step) {
-  if (sockets_.size() == kMostSockets) return;
+  if (sockets_.size() == kMaxSockets) return;
   auto made = std::make_unique<Socket>(*this, static_cast<unsigned>(sockets_.size()) + 1);
   const Address any = testing::own_address(0);
   DatagramOptions options;
-  if (step.a % 3 == 0) options.packet_size = made->most = 64;
+  if (step.a % 3 == 0) options.packet_size = made->max = 64;
   if (step.a % 4 != 3) {
-    auto opened = Datagram::open(world_.loop(), any, options);
+    auto opened = Datagram::create(world_.loop(), any, options);
     check(opened.has_value() || world_.is_stormy(), "packets_open", "refused");
     if (!opened) return;
     made->address = opened->local_address();

@@ -24,13 +24,13 @@ void Raw::act(const Step& step) {
   if (fd_ < 0) return;
   switch (step.op) {
     case Op::peer_send: {
-      static constexpr std::size_t kMost[8] = {1, 16, 16, 300, 300, 6000, 20000, 100'000};
-      send(1 + (step.a >> 3) % kMost[step.a % 8]);
+      static constexpr std::size_t kMax[8] = {1, 16, 16, 300, 300, 6000, 20000, 100'000};
+      send(1 + (step.a >> 3) % kMax[step.a % 8]);
       return;
     }
     case Op::peer_read: {
-      static constexpr std::size_t kMost[4] = {1, 100, 5000, 100'000};
-      read(1 + (step.a >> 2) % kMost[step.a % 4]);
+      static constexpr std::size_t kMax[4] = {1, 100, 5000, 100'000};
+      read(1 + (step.a >> 2) % kMax[step.a % 4]);
       return;
     }
     case Op::peer_mode:
@@ -66,10 +66,10 @@ bool Raw::read_all() {
   return has_read;
 }
 
-bool Raw::read(std::size_t most) {
+bool Raw::read(std::size_t max) {
   if (fd_ < 0 || is_over_ || in == nullptr) return false;
   static std::byte room[65536];
-  const ssize_t count = ::read(fd_, room, std::min(most, sizeof(room)));
+  const ssize_t count = ::read(fd_, room, std::min(max, sizeof(room)));
   if (count < 0 && (errno == EAGAIN || errno == EINTR)) return false;
   peer->catch_up();
   if (count < 0) return on_error(errno), false;

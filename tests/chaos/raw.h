@@ -30,7 +30,7 @@ class Raw final : public Party {
  private:
   enum class Mode : std::uint8_t { silent, reads, reads_little, echoes, floods };
 
-  bool read(std::size_t most);
+  bool read(std::size_t max);
   bool send(std::size_t size);
   void on_error(int error);
   void reset();

@@ -28,9 +28,9 @@ namespace {
 
 constexpr int kFailed = 67;  // The exit status of a child that has called fail().
 // What one program may use of the processor, and what it may take on a machine full of others.
-constexpr unsigned kMostSeconds = testing::kIsSanitized ? 20 : 4;
-constexpr unsigned kMostSecondsAsleep = 30 * kMostSeconds;
-constexpr int kMostFds = 400;
+constexpr unsigned kMaxSeconds = testing::kIsSanitized ? 20 : 4;
+constexpr unsigned kMaxSecondsAsleep = 30 * kMaxSeconds;
+constexpr int kMaxFds = 400;
 
 // What a child leaves behind, whatever becomes of it.
 struct Report {
@@ -56,9 +56,9 @@ void note_failure(const char* promise, const char* how) {
 
 // How many descriptors are open, of the first few hundred.
 int count_fds() {
-  pollfd fds[kMostFds];
-  for (int i = 0; i < kMostFds; ++i) fds[i] = {.fd = i, .events = 0, .revents = 0};
-  ::poll(fds, kMostFds, 0);
+  pollfd fds[kMaxFds];
+  for (int i = 0; i < kMaxFds; ++i) fds[i] = {.fd = i, .events = 0, .revents = 0};
+  ::poll(fds, kMaxFds, 0);
   int open = 0;
   for (const pollfd& one : fds) open += (one.revents & POLLNVAL) == 0 ? 1 : 0;
   return open;
@@ -108,9 +108,9 @@ bool is_told() { return std::getenv("SPATE_CHAOS_TELL") != nullptr; }
 
 void limit_time(bool on) {
   itimerval limit{};
-  limit.it_value.tv_sec = on ? kMostSeconds : 0;
+  limit.it_value.tv_sec = on ? kMaxSeconds : 0;
   ::setitimer(ITIMER_PROF, &limit, nullptr);
-  ::alarm(on ? kMostSecondsAsleep : 0);
+  ::alarm(on ? kMaxSecondsAsleep : 0);
 }
 
 void run_all(const Batch& batch, bool looks_for_leaks) {

@@ -10,8 +10,8 @@ namespace spate::chaos {
 
 namespace {
 
-constexpr int kMostTurns = 200'000;
-constexpr int kMostSpins = 1000;
+constexpr int kMaxTurns = 200'000;
+constexpr int kMaxSpins = 1000;
 // Turns without anything to see before the loop is believed to be done.
 constexpr int kStillTurns = 3;
 
@@ -49,7 +49,7 @@ bool World::settle(Nanos patience) {
   int still = 0;
   int spins = 0;
   int naps = 0;
-  for (int turns = 0; turns < kMostTurns; ++turns) {
+  for (int turns = 0; turns < kMaxTurns; ++turns) {
     has_moved_ = false;
     for (const auto& raw : raws_) raw->read_all();
     const std::size_t queued = total_queued();
@@ -62,11 +62,11 @@ bool World::settle(Nanos patience) {
     }
     const Nanos wait = loop_->prepare_to_wait();
     if (wait == Nanos{0}) {
-      check(++spins < kMostSpins, "no_spin", "a thousand turns, and nothing has come of it");
+      check(++spins < kMaxSpins, "no_spin", "a thousand turns, and nothing has come of it");
       continue;
     }
     if (++still < kStillTurns) continue;
-    if (naps < most_naps(wait)) {
+    if (naps < max_naps(wait)) {
       ::poll(nullptr, 0, ++naps / 10);
       still = 0;
       continue;
@@ -88,7 +88,7 @@ std::size_t World::total_queued() const {
 
 // How often to wait for the kernel, which takes its time with TCP: until the other side has
 // acknowledged something it may hold back what was sent. Not for long, where only the clock helps.
-int World::most_naps(Nanos wait) const {
+int World::max_naps(Nanos wait) const {
   constexpr int kFew = 12;
   constexpr int kMany = 100;
   if (has_bytes_on_the_way()) return wait < std::chrono::seconds{1} ? kFew : kMany;

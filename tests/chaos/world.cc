@@ -12,9 +12,9 @@ namespace spate::chaos {
 
 namespace {
 
-constexpr int kMostVisits = 4;
-constexpr int kMostRuns = 3;
-constexpr std::size_t kMostLaidOut = 24;
+constexpr int kMaxVisits = 4;
+constexpr int kMaxRuns = 3;
+constexpr std::size_t kMaxLaidOut = 24;
 
 }  // namespace
 
@@ -55,7 +55,7 @@ void World::tell(const char* format, ...) {
 
 void World::do_step(const Step& step) {
   if (step.where == Where::outside) return act(step, {});
-  if (laid_out_.size() == kMostLaidOut) laid_out_.erase(laid_out_.begin());
+  if (laid_out_.size() == kMaxLaidOut) laid_out_.erase(laid_out_.begin());
   laid_out_.push_back(step);
 }
 
@@ -64,7 +64,7 @@ std::vector<Step>::iterator World::laid_out_for(Where where) {
 }
 
 void World::visit(const Visit& visit) {
-  if (visits_ == kMostVisits) return;
+  if (visits_ == kMaxVisits) return;
   ++visits_;
   for (int done = 0; done < 4; ++done) {
     auto next = laid_out_for(visit.where);
@@ -180,7 +180,7 @@ void World::after_turn() {
 }
 
 void World::run_nested(const Step& step) {
-  if (runs_ == kMostRuns) return;
+  if (runs_ == kMaxRuns) return;
   ++runs_;
   for (const auto& end : ends_) end->note_run();
   bool is_ready = false;

@@ -77,7 +77,7 @@ class World {
   // The descriptor of an End goes on as a new End, or as a Raw.
   void hand_on(End& end, int fd, bool as_raw);
   // Whether there may be more connections.
-  bool has_room() const { return channels_.size() < kMostChannels; }
+  bool has_room() const { return channels_.size() < kMaxChannels; }
   End& add_end(Kind kind, Stream stream);
   Raw& add_raw(Kind kind, int fd);
   // The party is one side of the connection that set out from `port`.
@@ -88,7 +88,7 @@ class World {
   }
 
  private:
-  static constexpr std::size_t kMostChannels = 28;
+  static constexpr std::size_t kMaxChannels = 28;
 
   // The other side, as long as it has not shown itself, or if it never does.
   struct Ghost final : Party {
@@ -134,7 +134,7 @@ class World {
   void make_friendly_again();
   std::size_t total_queued() const;
   bool has_bytes_on_the_way() const;
-  int most_naps(Nanos wait) const;
+  int max_naps(Nanos wait) const;
   bool has_tcp_untold() const;
   void part();
   void check_empty();

@@ -178,7 +178,7 @@ TEST_P(EmbeddingTest, AShakenOffDuplicateDoesNotDeafenTheOuterLoop) {
   EXPECT_TRUE(gone->start());
   EXPECT_TRUE(io->start());
   turn();
-  gone->stop_closing();
+  gone->stop_before_close();
   phantom.read_end.reset();
   phantom.fill();
   turn(8);

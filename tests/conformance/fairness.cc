@@ -67,7 +67,7 @@ TEST_P(OrderTest, AllThatIsQueuedWhenTheCallingBeginsIsCalledInThatTurn) {
 
 TEST_P(OrderTest, WhatCallbacksFeedIsBoundedByTheBudget) {
   for (const std::uint32_t budget : {1u, 5u, 256u}) {
-    Loop::Created created = Loop::create({.backend = backend(), .budget = budget});
+    Result<std::unique_ptr<Loop>> created = Loop::create({.backend = backend(), .budget = budget});
     ASSERT_TRUE(created);
     Loop& loop = **created;
     Probe<Timer> timer{loop};
@@ -81,7 +81,7 @@ TEST_P(OrderTest, WhatCallbacksFeedIsBoundedByTheBudget) {
 }
 
 TEST_P(OrderTest, TheRestOfASpentBudgetDoesNotLetTheLoopBlock) {
-  Loop::Created created = Loop::create({.backend = backend(), .budget = 3});
+  Result<std::unique_ptr<Loop>> created = Loop::create({.backend = backend(), .budget = 3});
   ASSERT_TRUE(created);
   Loop& loop = **created;
   Probe<Timer> far{loop};
@@ -98,7 +98,7 @@ TEST_P(OrderTest, TheRestOfASpentBudgetDoesNotLetTheLoopBlock) {
 }
 
 TEST_P(OrderTest, WhatIsLeftForTheNextTurnKeepsItsOrder) {
-  Loop::Created created = Loop::create({.backend = backend(), .budget = 2});
+  Result<std::unique_ptr<Loop>> created = Loop::create({.backend = backend(), .budget = 2});
   ASSERT_TRUE(created);
   Loop& loop = **created;
   std::vector<std::unique_ptr<Probe<Timer>>> fed;

@@ -254,7 +254,7 @@ TEST_P(ForkTest, AChildThatStopsWatchersUntoldDoesNotAffectTheParent) {
     CHILD_EXPECT(!loop_->run(Run::no_wait));
     io->set(pipe.in(), Events::read);
     CHILD_EXPECT(io->start());
-    io->stop_closing();
+    io->stop_before_close();
     return 0;
   });
   EXPECT_EQ(wait_for(pid), 0);

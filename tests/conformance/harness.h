@@ -189,7 +189,7 @@ inline void turn(Loop& loop, int times = 1) {
 }
 
 inline std::unique_ptr<Loop> make_loop(std::string_view backend) {
-  Loop::Created created = Loop::create({.backend = backend});
+  Result<std::unique_ptr<Loop>> created = Loop::create({.backend = backend});
   if (!created) {
     ADD_FAILURE() << "no loop on " << backend << ": " << created.error().message();
     std::abort();

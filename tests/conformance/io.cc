@@ -348,31 +348,31 @@ TEST_P(IoTest, AResetConnectionIsReportedToWhoOnlyWrites) {
 
 TEST_P(IoTest, ClosedTellsOfAHalfClosedPeerBehindUnreadData) {
   Sockets pair;
-  Probe<Io> io{*loop_, pair.near(), Events::read | Events::closed};
+  Probe<Io> io{*loop_, pair.near(), Events::read | Events::peer_closed};
   EXPECT_TRUE(io->start());
   ASSERT_EQ(::write(pair.far(), "x", 1), 1);
   turn();
   EXPECT_EQ(io.events, Events::read);
   ASSERT_EQ(::shutdown(pair.far(), SHUT_WR), 0);
   turn();
-  EXPECT_EQ(io.events, Events::read | Events::closed);
+  EXPECT_EQ(io.events, Events::read | Events::peer_closed);
 }
 
 TEST_P(IoTest, ClosedCanBeAskedForAlone) {
   Sockets pair;
-  Probe<Io> io{*loop_, pair.near(), Events::closed};
+  Probe<Io> io{*loop_, pair.near(), Events::peer_closed};
   EXPECT_TRUE(io->start());
   turn();
   EXPECT_EQ(io.calls, 0);
   ASSERT_EQ(::shutdown(pair.far(), SHUT_WR), 0);
   turn();
   EXPECT_EQ(io.calls, 1);
-  EXPECT_EQ(io.events, Events::closed);
+  EXPECT_EQ(io.events, Events::peer_closed);
 }
 
 TEST_P(IoTest, ClosedIsNotReportedForData) {
   Sockets pair;
-  Probe<Io> io{*loop_, pair.near(), Events::closed};
+  Probe<Io> io{*loop_, pair.near(), Events::peer_closed};
   EXPECT_TRUE(io->start());
   ASSERT_EQ(::write(pair.far(), "x", 1), 1);
   turn(2);
@@ -382,7 +382,7 @@ TEST_P(IoTest, ClosedIsNotReportedForData) {
 TEST_P(IoTest, ClosedAloneBehindUnreadDataLetsTheLoopSleep) {
   if (is_select()) GTEST_SKIP() << "select cannot ask for it: it spins";
   Sockets pair;
-  Probe<Io> io{*loop_, pair.near(), Events::closed};
+  Probe<Io> io{*loop_, pair.near(), Events::peer_closed};
   Probe<Timer> soon{*loop_};
   EXPECT_TRUE(io->start());
   ASSERT_EQ(::write(pair.far(), "x", 1), 1);

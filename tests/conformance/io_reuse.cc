@@ -80,7 +80,7 @@ TEST_P(IoReuseTest, ANumberReopenedAfterStopClosingDelivers) {
   Probe<Io> io{*loop_, number, Events::read};
   EXPECT_TRUE(io->start());
   turn();
-  io->stop_closing();
+  io->stop_before_close();
   EXPECT_FALSE(io->is_active());
   reopen(number, second.in());
   io->set(number, Events::read);
@@ -96,7 +96,7 @@ TEST_P(IoReuseTest, StopClosingSavesTheKernelCall) {
   EXPECT_TRUE(io->start());
   turn();
   const std::uint64_t before = modifies();
-  io->stop_closing();
+  io->stop_before_close();
   pipe.read_end.reset();
   turn();
   EXPECT_EQ(modifies(), before);
@@ -109,7 +109,7 @@ TEST_P(IoReuseTest, StopClosingForgetsWhatIsQueued) {
   Probe<Check> closer{*loop_};
   closer->set_priority(2);
   closer.then = [&] {
-    io->stop_closing();
+    io->stop_before_close();
     pipe.read_end.reset();
   };
   EXPECT_TRUE(io->start());
@@ -124,7 +124,7 @@ TEST_P(IoReuseTest, StopClosingAnInactiveWatcherDoesNothing) {
   Probe<Io> idle{*loop_, pipe.in(), Events::read};
   Probe<Io> other{*loop_, pipe.in(), Events::read};
   EXPECT_TRUE(other->start());
-  idle->stop_closing();
+  idle->stop_before_close();
   pipe.fill();
   turn();
   EXPECT_EQ(other.calls, 1);
@@ -138,7 +138,7 @@ TEST_P(IoReuseTest, AnEventOfAnEarlierLifeIsDropped) {
   auto old = std::make_unique<Probe<Io>>(*loop_, number, Events::read);
   EXPECT_TRUE(old->watcher.start());
   turn();
-  old->watcher.stop_closing();
+  old->watcher.stop_before_close();
   reopen(number, second.in());
   Probe<Io> fresh{*loop_, number, Events::read};
   EXPECT_TRUE(fresh->start());
@@ -157,7 +157,7 @@ TEST_P(IoReuseTest, ADuplicateThatStaysOpenDoesNotKeepTheLoopSpinning) {
   Probe<Io> io{*loop_, pipe.in(), Events::read};
   EXPECT_TRUE(io->start());
   turn();
-  io->stop_closing();
+  io->stop_before_close();
   pipe.read_end.reset();
   pipe.fill();
   EXPECT_LE(turns_while_resting(), 10u);
@@ -175,7 +175,7 @@ TEST_P(IoReuseTest, AfterADuplicateWasShakenOffTheOthersStillDeliver) {
   EXPECT_TRUE(gone->start());
   EXPECT_TRUE(io->start());
   turn();
-  gone->stop_closing();
+  gone->stop_before_close();
   phantom.read_end.reset();
   phantom.fill();
   turn(6);
@@ -219,7 +219,7 @@ TEST_P(IoReuseTest, ClosingAndReopeningEachTurnNeverMixesUpTheFiles) {
     if (i % 2 == 0) {
       io->stop();
     } else {
-      io->stop_closing();
+      io->stop_before_close();
     }
   }
   EXPECT_EQ(loop_->metrics().stale_events, 0u);
@@ -273,7 +273,7 @@ TEST_P(IoReuseTest, ANumberThatComesBackAsTheSameFileDelivers) {
   EXPECT_TRUE(io->start());
   turn();
   const Fd copy(::dup(number));
-  io->stop_closing();
+  io->stop_before_close();
   reopen(number, copy.get());
   io->set(number, Events::read);
   EXPECT_TRUE(io->start());

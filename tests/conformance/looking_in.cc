@@ -150,10 +150,10 @@ TEST_P(LookingInTest, ReserveMakesRoomAndChangesNothing) {
 }
 
 TEST_P(LookingInTest, WatchersKnowTheirLoopAndWhatTheyWatch) {
-  Probe<Io> io{*loop_, 7, Events::read | Events::closed};
+  Probe<Io> io{*loop_, 7, Events::read | Events::peer_closed};
   EXPECT_EQ(&io->loop(), loop_.get());
   EXPECT_EQ(io->fd(), 7);
-  EXPECT_EQ(io->events(), Events::read | Events::closed);
+  EXPECT_EQ(io->events(), Events::read | Events::peer_closed);
   io->set(3, Events::write);
   EXPECT_EQ(io->fd(), 3);
   EXPECT_EQ(io->events(), Events::write);

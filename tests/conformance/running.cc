@@ -287,7 +287,7 @@ TEST(RunErrorTest, WhatTheWaitReportsIsReturnedAndNothingIsLost) {
   Probe<Timer> timer{*scripted.loop};
   EXPECT_TRUE(timer->start(1ms));
   scripted.backend->wait_error = {ENOMEM, std::system_category()};
-  std::expected<bool, std::error_code> result = scripted.loop->run();
+  Result<bool> result = scripted.loop->run();
   ASSERT_FALSE(result);
   EXPECT_EQ(result.error().value(), ENOMEM);
   EXPECT_EQ(scripted.loop->depth(), 0);
@@ -299,7 +299,7 @@ TEST(RunErrorTest, WhatTheWaitReportsIsReturnedAndNothingIsLost) {
 
 TEST(CreateTest, AnUnknownBackendIsAnError) {
   for (const std::string_view name : {"kqueue", "", "EPOLL", "epoll "}) {
-    const Loop::Created created = Loop::create({.backend = name});
+    const Result<std::unique_ptr<Loop>> created = Loop::create({.backend = name});
     ASSERT_FALSE(created) << name;
     EXPECT_EQ(created.error(), Error::unknown_backend);
     EXPECT_FALSE(created.error().message().empty());
@@ -308,7 +308,7 @@ TEST(CreateTest, AnUnknownBackendIsAnError) {
 }
 
 TEST(CreateTest, AutoTakesTheFirstOfTheList) {
-  const Loop::Created created = Loop::create();
+  const Result<std::unique_ptr<Loop>> created = Loop::create();
   ASSERT_TRUE(created);
   EXPECT_EQ((*created)->backend_info().name, Loop::backends().front());
   EXPECT_EQ((*created)->backend_info().reason, "");
@@ -320,7 +320,7 @@ TEST(CreateTest, WithoutDescriptorsItIsTheSystemsError) {
   const rlimit none{.rlim_cur = 0, .rlim_max = limit.rlim_max};
   for (const std::string_view name : Loop::backends()) {
     ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
-    const Loop::Created created = Loop::create({.backend = name});
+    const Result<std::unique_ptr<Loop>> created = Loop::create({.backend = name});
     ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &limit), 0);
     ASSERT_FALSE(created) << name;
     EXPECT_EQ(created.error(), std::error_code(EMFILE, std::system_category()));

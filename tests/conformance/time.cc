@@ -44,7 +44,8 @@ TEST_F(TimeTest, ATimerOfForeverIsCalledWhenThatHasPassed) {
 TEST_F(TimeTest, AClockOfTheCallersServesWithAnyBackend) {
   for (const std::string_view backend : Loop::backends()) {
     ScriptedClock clock;
-    const Loop::Created created = Loop::create({.backend = backend, .clock = &clock});
+    const Result<std::unique_ptr<Loop>> created =
+        Loop::create({.backend = backend, .clock = &clock});
     ASSERT_TRUE(created);
     Probe<Timer> timer{**created};
     EXPECT_TRUE(timer->start(1h));

@@ -119,7 +119,7 @@ void once(Loop& loop) {
 
 template <class Handler>
 void stream(Loop& loop) {
-  Stream::Pair pair = Stream::socket_pair(loop);
+  Result<std::pair<Stream, Stream>> pair = Stream::socket_pair(loop);
   Handler handler;
   handler.stream = std::move(pair->first);
   handler.stream.start(handler);
@@ -130,7 +130,7 @@ void stream(Loop& loop) {
 }
 
 void datagram(Loop& loop) {
-  Datagram datagram = Datagram::open(loop, Address::loopback_ipv4(0)).value();
+  Datagram datagram = Datagram::create(loop, Address::loopback_ipv4(0)).value();
   ThrowingPackets handler;
   datagram.start(handler);
   const char byte = 'x';
@@ -140,24 +140,24 @@ void datagram(Loop& loop) {
 
 void accept(Loop& loop) {
   const auto refuse = [](Stream, const Address&) { fail(); };
-  Listener listener = Listener::listen(loop, Address::loopback_ipv4(0), refuse).value();
-  const auto connecting = connect(loop, listener.address(), [](Stream::Made) {});
+  Listener listener = Listener::create(loop, Address::loopback_ipv4(0), refuse).value();
+  const auto connecting = connect(loop, listener.address(), [](Result<Stream>) {});
   run(loop);
 }
 
 void connected(Loop& loop) {
-  const auto connecting = connect(loop, Address::loopback_ipv4(1), [](Stream::Made) { fail(); });
+  const auto connecting = connect(loop, Address::loopback_ipv4(1), [](Result<Stream>) { fail(); });
   run(loop);
 }
 
 void connected_by_name(Loop& loop) {
-  const auto connecting = connect(loop, "127.0.0.1", 1, [](Stream::Made) { fail(); });
+  const auto connecting = connect(loop, "127.0.0.1", 1, [](Result<Stream>) { fail(); });
   run(loop);
 }
 
 void client(Loop& loop) {
   Client client =
-      Client::make(loop, Address::loopback_ipv4(1), [](Stream::Made) { fail(); }).value();
+      Client::create(loop, Address::loopback_ipv4(1), [](Result<Stream>) { fail(); }).value();
   client.connect();
   run(loop);
 }

@@ -289,16 +289,16 @@ TEST_F(BigLayerTest, CanBeShownAllThatIsStarted) {
   };
   bool (*show_fd)(void*, FdNode&) = show;
   bool (*show_timer)(void*, TimerNode&) = show;
-  EXPECT_TRUE(loop().each(show_fd, &shown));
+  EXPECT_TRUE(loop().for_each(show_fd, &shown));
   EXPECT_EQ(shown, (std::vector{events[2].get(), events[1].get(), events[0].get()}));
   shown.clear();
-  EXPECT_TRUE(loop().each(show_timer, &shown));
+  EXPECT_TRUE(loop().for_each(show_timer, &shown));
   std::sort(shown.begin(), shown.end(), [](BigEvent* a, BigEvent* b) {
     return a->timer_node().deadline < b->timer_node().deadline;
   });
   EXPECT_EQ(shown, (std::vector{events[0].get(), events[1].get(), events[2].get()}));
   bool (*refuse)(void*, TimerNode&) = [](void*, TimerNode&) { return false; };
-  EXPECT_FALSE(loop().each(refuse, nullptr));
+  EXPECT_FALSE(loop().for_each(refuse, nullptr));
   for (const auto& event : events) layer_.remove(loop(), *event);
   loop().stop(parked);
 }

@@ -178,7 +178,7 @@ class BeyondRepair : public ::testing::Test {
     io.start();
     EXPECT_TRUE(loop_->run(Run::no_wait));
     duplicate_ = ::fcntl(pipe_.ends[0], F_DUPFD_CLOEXEC, 0);
-    io.stop_closing();
+    io.stop_before_close();
     ::close(pipe_.ends[0]);
     pipe_.ends[0] = duplicate_;
     pipe_.fill();

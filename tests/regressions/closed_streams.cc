@@ -55,7 +55,7 @@ TEST(EndedStream, OffersNothingMoreWhenItIsResumed) {
 TEST(FullStream, SendsNothingOfWhatItDrops) {
   Pair pair;
   ASSERT_TRUE(
-      pair.left.set_limits({.low = 0, .high = 10, .most = 100'000, .when_full = WhenFull::drop}));
+      pair.left.set_limits({.low = 0, .high = 10, .max = 100'000, .when_full = WhenFull::drop}));
   EXPECT_FALSE(pair.left.write(pattern(100'001 + 1'000'000)));
   EXPECT_TRUE(pair.left.write("fits"));
   EXPECT_TRUE(pair.left.is_writable());

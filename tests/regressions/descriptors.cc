@@ -82,7 +82,7 @@ TEST_P(DescriptorsTest, AnEventInTheBatchDoesNotReachWhoTookTheNumber) {
 TEST_P(DescriptorsTest, ReadAndWriteAndHangUpInOneEventAreOneCall) {
   Sockets pair;
   auto io = std::make_unique<Probe<Io>>(*loop_, pair.near(),
-                                        Events::read | Events::write | Events::closed);
+                                        Events::read | Events::write | Events::peer_closed);
   int calls = 0;
   io->then = [&] {
     ++calls;
@@ -100,7 +100,7 @@ TEST_P(DescriptorsTest, ReadAndWriteAndHangUpInOneEventAreOneCall) {
 TEST_P(DescriptorsTest, BeyondWhatSelectHoldsALoopIsNotMadeOrWorks) {
   const std::vector<Fd> taken = occupy_below(FD_SETSIZE + 8);
   if (taken.back().get() < FD_SETSIZE) GTEST_SKIP() << "the limit on descriptors is too low";
-  const Loop::Created created = Loop::create({.backend = backend()});
+  const Result<std::unique_ptr<Loop>> created = Loop::create({.backend = backend()});
   if (is_select()) {
     ASSERT_FALSE(created);
     EXPECT_EQ(created.error(), Error::fd_out_of_range);
@@ -150,7 +150,7 @@ TEST_P(DescriptorsTest, ManyDescriptorsAndTheirClosing) {
     }
     turn(3);
     EXPECT_GT(ios[1]->calls, 0);
-    for (const auto& io : ios) io->watcher.stop_closing();
+    for (const auto& io : ios) io->watcher.stop_before_close();
   }
   EXPECT_EQ(loop_->active_count(), 0);
   turn(2);

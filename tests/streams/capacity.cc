@@ -26,8 +26,8 @@ class MoreDescriptors {
  public:
   MoreDescriptors() {
     ::getrlimit(RLIMIT_NOFILE, &before_);
-    const rlimit most{.rlim_cur = before_.rlim_max, .rlim_max = before_.rlim_max};
-    ::setrlimit(RLIMIT_NOFILE, &most);
+    const rlimit max{.rlim_cur = before_.rlim_max, .rlim_max = before_.rlim_max};
+    ::setrlimit(RLIMIT_NOFILE, &max);
   }
   ~MoreDescriptors() { ::setrlimit(RLIMIT_NOFILE, &before_); }
   bool has(rlim_t count) const { return before_.rlim_max >= count; }
@@ -46,7 +46,7 @@ class Client final : public StreamHandler {
   };
 
   Client(Loop& loop, const Address& address, Count& count, bool greets) : count_(count) {
-    const auto on_made = [this, greets](std::expected<Stream, std::error_code> made) {
+    const auto on_made = [this, greets](Result<Stream> made) {
       if (!made) return fail(made.error());
       stream_ = std::move(*made);
       stream_.start(*this);
@@ -80,7 +80,7 @@ class Client final : public StreamHandler {
 };
 
 Listener listen(Loop& loop, const Address& address) {
-  Listener::Made made = Listener::listen(
+  Result<Listener> made = Listener::create(
       loop, address, [](Stream stream, const Address&) { new Echo(std::move(stream)); });
   EXPECT_TRUE(made) << made.error().message();
   return std::move(*made);
@@ -155,7 +155,7 @@ TEST_P(Backpressure, KeepsAProducerSmallWhoseReaderIsSlow) {
   const std::string chunk = pattern(16 * 1024);
   std::size_t written = 0;
   std::size_t read = 0;
-  std::size_t most = 0;
+  std::size_t max = 0;
   const auto produce = [&] {
     while (written < kSize && !left_.is_full()) {
       ASSERT_TRUE(left_.write(chunk));
@@ -173,12 +173,12 @@ TEST_P(Backpressure, KeepsAProducerSmallWhoseReaderIsSlow) {
   produce();
   run_until(loop_, [&] {
     EXPECT_LE(left_.queued(), kHigh + chunk.size());
-    most = std::max(most, allocated());
+    max = std::max(max, allocated());
     right_.resume();
     return read == written && written >= kSize;
   });
   if (!kIsSanitized) {
-    EXPECT_LT(most, memory + 2'000'000) << "of " << kSize << " bytes";
+    EXPECT_LT(max, memory + 2'000'000) << "of " << kSize << " bytes";
   }
 }
 

@@ -30,9 +30,9 @@ class ClientTimeTest : public ::testing::Test {
   // test sees the socket.
   Client make(ClientOptions options) {
     options.connect.timeout = Nanos{0};
-    Client::Made made = Client::make(
+    Result<Client> made = Client::create(
         loop_, address_,
-        [this](std::expected<Stream, std::error_code> result) {
+        [this](Result<Stream> result) {
           times_.push_back(loop_.now() - start_);
           if (result) stream_ = std::move(*result);
         },
@@ -80,7 +80,7 @@ class ClientTimeTest : public ::testing::Test {
 };
 
 TEST_F(ClientTimeTest, WaitsTwiceAsLongAfterEachFailureUpToTheMost) {
-  Client client = make({.first_delay = 500ms, .most_delay = 5s, .jitter = 0});
+  Client client = make({.first_delay = 500ms, .max_delay = 5s, .jitter = 0});
   EXPECT_EQ(client.state(), Client::State::idle);
   client.connect();
   EXPECT_EQ(client.state(), Client::State::connecting);
@@ -96,8 +96,8 @@ TEST_F(ClientTimeTest, WaitsTwiceAsLongAfterEachFailureUpToTheMost) {
 }
 
 TEST_F(ClientTimeTest, WaitsLessByChanceAndNotAlwaysTheSame) {
-  Client one = make({.first_delay = 1s, .most_delay = 8s, .jitter = 0.5});
-  Client other = make({.first_delay = 1s, .most_delay = 8s, .jitter = 0.5});
+  Client one = make({.first_delay = 1s, .max_delay = 8s, .jitter = 0.5});
+  Client other = make({.first_delay = 1s, .max_delay = 8s, .jitter = 0.5});
   one.connect();
   other.connect();
   int different = 0;
@@ -151,7 +151,7 @@ TEST_F(ClientTimeTest, CountsAConnectionThatDoesNotLastAsAFailure) {
 }
 
 TEST_F(ClientTimeTest, GivesUpWhenItIsTold) {
-  Client client = make({.jitter = 0, .most_failures = 3});
+  Client client = make({.jitter = 0, .max_failures = 3});
   client.connect();
   while (loop_.active_count() > 0) turn();
   EXPECT_EQ(times_.size(), 3u);
@@ -225,11 +225,11 @@ TEST_F(ClientTimeTest, TriesAgainWhenThereIsNoMemoryForTheConnection) {
 }
 
 TEST_F(ClientTimeTest, RefusesWhatIsNoPeer) {
-  const auto ignore = [](std::expected<Stream, std::error_code>) {};
-  EXPECT_EQ(Client::make(loop_, Address(), ignore).error(), std::errc::invalid_argument);
-  EXPECT_EQ(Client::make(loop_, "", 80, ignore).error(), std::errc::invalid_argument);
+  const auto ignore = [](Result<Stream>) {};
+  EXPECT_EQ(Client::create(loop_, Address(), ignore).error(), std::errc::invalid_argument);
+  EXPECT_EQ(Client::create(loop_, "", 80, ignore).error(), std::errc::invalid_argument);
   Client moved;
-  moved = *Client::make(loop_, address_, ignore);
+  moved = *Client::create(loop_, address_, ignore);
   EXPECT_EQ(moved.state(), Client::State::idle);
 }
 
@@ -266,7 +266,7 @@ TEST_F(ClientTimeTest, EndsTheOldOneWhenAnotherIsMovedThere) {
 TEST_F(ClientTimeTest, MayBeTimedByAnyDuration) {
   const ClientOptions options{.connect = {.attempt_delay = Nanos::max()},
                               .first_delay = Nanos::max(),
-                              .most_delay = Nanos::max(),
+                              .max_delay = Nanos::max(),
                               .jitter = 0,
                               .steady_after = Nanos::max()};
   Client client = make(options);
@@ -281,14 +281,14 @@ TEST_F(ClientTimeTest, MayBeTimedByAnyDuration) {
 class ClientTest : public ::testing::Test {
  protected:
   Listener listen(const Address& address) {
-    Listener::Made made = Listener::listen(loop_, address, [this](Stream stream, const Address&) {
+    Result<Listener> made = Listener::create(loop_, address, [this](Stream stream, const Address&) {
       accepted_.push_back(std::move(stream));
     });
     EXPECT_TRUE(made);
     return std::move(*made);
   }
   OnConnected keep() {
-    return [this](std::expected<Stream, std::error_code> result) {
+    return [this](Result<Stream> result) {
       ++results_;
       if (!result) return;
       stream_ = std::move(*result);
@@ -307,7 +307,7 @@ class ClientTest : public ::testing::Test {
 TEST_F(ClientTest, ComesBackToAServerThatComesBack) {
   std::optional<Listener> listener(listen(Address::loopback_ipv4(0)));
   const Address address = listener->address();
-  Client client = *Client::make(loop_, address, keep(), {.first_delay = 5ms, .most_delay = 20ms});
+  Client client = *Client::create(loop_, address, keep(), {.first_delay = 5ms, .max_delay = 20ms});
   client.connect();
   for (unsigned round = 1; round <= 3; ++round) {
     run_until(loop_, [&] { return accepted_.size() == 1 && client.connections() == round; });
@@ -323,8 +323,8 @@ TEST_F(ClientTest, ResolvesTheNameForEachAttempt) {
   ASSERT_FALSE(configure_resolver(
       loop_, {.servers = {server.address()}, .resolv_conf = "/dev/null", .hosts = "/dev/null"}));
   Listener listener = listen(Address::loopback_ipv4(0));
-  Client client = *Client::make(loop_, "db.test", listener.address().port(), keep(),
-                                {.first_delay = 1ms, .most_delay = 5ms});
+  Client client = *Client::create(loop_, "db.test", listener.address().port(), keep(),
+                                  {.first_delay = 1ms, .max_delay = 5ms});
   client.connect();
   run_until(loop_, [&] { return client.failures() >= 2; });
   EXPECT_EQ(client.last_error(), NameError::no_such_host);
@@ -342,7 +342,7 @@ TEST_F(ClientTest, MayBeDestroyedAnywhere) {
   for (const Address& address : {listener.address(), nobody}) {
     for (int turns = 0; turns < 8; ++turns) {
       {
-        Client client = *Client::make(loop_, address, keep(), {.first_delay = 0ms});
+        Client client = *Client::create(loop_, address, keep(), {.first_delay = 0ms});
         client.connect();
         for (int i = 0; i < turns; ++i) loop_.run(Run::no_wait);
       }
@@ -352,7 +352,7 @@ TEST_F(ClientTest, MayBeDestroyedAnywhere) {
     }
     std::optional<Client> client;
     int calls = 0;
-    client.emplace(*Client::make(loop_, address, [&](std::expected<Stream, std::error_code>) {
+    client.emplace(*Client::create(loop_, address, [&](Result<Stream>) {
       ++calls;
       client.reset();
     }));
@@ -368,7 +368,7 @@ TEST_F(ClientTest, MayBeDestroyedAnywhere) {
 TEST_F(ClientTest, MayBeDestroyedInACallbackOfItsStreamAndInANestedRun) {
   Listener listener = listen(Address::loopback_ipv4(0));
   std::optional<Client> client;
-  client.emplace(*Client::make(loop_, listener.address(), keep()));
+  client.emplace(*Client::create(loop_, listener.address(), keep()));
   log_.when_closed = [&] {
     EXPECT_EQ(client->state(), Client::State::waiting);
     client.reset();
@@ -380,13 +380,13 @@ TEST_F(ClientTest, MayBeDestroyedInACallbackOfItsStreamAndInANestedRun) {
 
   // The callback ends the connection and runs the loop, which connects anew.
   int depth = 0;
-  client.emplace(*Client::make(loop_, listener.address(),
-                               [&](std::expected<Stream, std::error_code> result) {
-                                 result = std::unexpected(std::error_code());
-                                 if (++depth == 3) return client.reset();
-                                 run_until(loop_, [&] { return depth == 3; });
-                               },
-                               {.first_delay = 0ms}));
+  client.emplace(*Client::create(loop_, listener.address(),
+                                 [&](Result<Stream> result) {
+                                   result = std::unexpected(std::error_code());
+                                   if (++depth == 3) return client.reset();
+                                   run_until(loop_, [&] { return depth == 3; });
+                                 },
+                                 {.first_delay = 0ms}));
   client->connect();
   run_until(loop_, [&] { return !client.has_value(); });
   EXPECT_EQ(depth, 3);
@@ -399,14 +399,14 @@ TEST_F(ClientTest, IsNotCalledInANestedRunAfterItWasDestroyed) {
     if (is_refused) listener = Listener();
     std::optional<Client> client;
     int calls = 0;
-    client = *Client::make(loop_, address,
-                           [&](std::expected<Stream, std::error_code> result) {
-                             ++calls;
-                             client.reset();
-                             result = std::unexpected(std::error_code());
-                             run_turns(loop_, 5);
-                           },
-                           {.first_delay = 0ms});
+    client = *Client::create(loop_, address,
+                             [&](Result<Stream> result) {
+                               ++calls;
+                               client.reset();
+                               result = std::unexpected(std::error_code());
+                               run_turns(loop_, 5);
+                             },
+                             {.first_delay = 0ms});
     client->connect();
     run_until(loop_, [&] { return calls == 1; });
     run_turns(loop_, 5);
@@ -419,10 +419,9 @@ TEST_F(ClientTest, MayLoseItsLoop) {
   for (int turns = 0; turns < 6; ++turns) {
     std::unique_ptr<Loop> loop = *Loop::create();
     Stream stream;
-    Client client = *Client::make(*loop, listener.address(),
-                                  [&](std::expected<Stream, std::error_code> result) {
-                                    if (result) stream = std::move(*result);
-                                  });
+    Client client = *Client::create(*loop, listener.address(), [&](Result<Stream> result) {
+      if (result) stream = std::move(*result);
+    });
     client.connect();
     for (int i = 0; i < turns; ++i) loop->run(Run::no_wait);
     loop.reset();

@@ -33,14 +33,14 @@ class ConnectingTest : public ::testing::Test {
   }
 
   Listener listen(const Address& address, const ListenOptions& options = {}) {
-    Listener::Made made = Listener::listen(
+    Result<Listener> made = Listener::create(
         loop_, address,
         [this](Stream stream, const Address&) { accepted_.push_back(std::move(stream)); }, options);
     EXPECT_TRUE(made);
     return std::move(*made);
   }
   OnConnected keep() {
-    return [this](std::expected<Stream, std::error_code> result) {
+    return [this](Result<Stream> result) {
       ++results_;
       error_ = result ? std::error_code() : result.error();
       if (result) stream_ = std::move(*result);
@@ -214,7 +214,7 @@ TEST_F(ConnectingTest, MayBeDestroyedInsideItsCallback) {
     std::optional<Connecting> connecting;
     int calls = 0;
     connecting.emplace(connect(loop_, name, listener.address().port(),
-                               [&](std::expected<Stream, std::error_code>) {
+                               [&](Result<Stream>) {
                                  ++calls;
                                  connecting.reset();
                                },
@@ -232,7 +232,7 @@ TEST_F(ConnectingTest, HasOneResultThoughItsCallbackRunsTheLoop) {
       int calls = 0;
       bool is_over = false;
       connecting.emplace(connect(loop_, name, listener.address().port(),
-                                 [&](std::expected<Stream, std::error_code>) {
+                                 [&](Result<Stream>) {
                                    ++calls;
                                    if (is_destroyed) connecting.reset();
                                    run_turns(loop_, 5);
@@ -322,10 +322,10 @@ TEST_F(ConnectingTest, HasOneResultWhateverBefallsItsSockets) {
       FaultPlan plan;
       plan.fail_share(call, 0.4, error, 5);
       const FaultScope scope(plan);
-      std::vector<Stream::Made> by_name;
-      std::vector<Stream::Made> by_address;
-      const auto note = [](std::vector<Stream::Made>& made) {
-        return [&made](Stream::Made result) { made.push_back(std::move(result)); };
+      std::vector<Result<Stream>> by_name;
+      std::vector<Result<Stream>> by_address;
+      const auto note = [](std::vector<Result<Stream>>& made) {
+        return [&made](Result<Stream> result) { made.push_back(std::move(result)); };
       };
       const Connecting one = connect(loop_, "both.test", port, note(by_name), {.timeout = 500ms});
       const Connecting two =
@@ -334,7 +334,7 @@ TEST_F(ConnectingTest, HasOneResultWhateverBefallsItsSockets) {
       run_turns(loop_, 3);
       ASSERT_EQ(by_name.size() + by_address.size(), 2u);
       const bool is_pretended = call == SystemCall::connect && error == EINTR;
-      for (const Stream::Made* made : {&by_name[0], &by_address[0]}) {
+      for (const Result<Stream>* made : {&by_name[0], &by_address[0]}) {
         if (*made && !is_pretended) EXPECT_EQ((*made)->peer_address().port(), port);
       }
       const bool is_asking_only = call == SystemCall::send || call == SystemCall::receive;

@@ -104,7 +104,7 @@ TEST_F(DatagramTest, TellsWhereAPacketWasSentToAndItsMark) {
 TEST_F(DatagramTest, HearsOnlyItsPeerOnceConnectedAndOfItsAbsence) {
   const Address gone = open().local_address();
   const Address own = open().local_address();  // To ask for: a port of the kernel's choice is lost.
-  Datagram socket = std::move(*Datagram::open(loop_, own));
+  Datagram socket = std::move(*Datagram::create(loop_, own));
   socket.start(log_);
   EXPECT_FALSE(socket.connect(gone));
   EXPECT_FALSE(socket.send(bytes_of("anybody there?")));
@@ -139,7 +139,7 @@ TEST_F(DatagramTest, IsClosedAtOnceWhenItIsDestroyedInsideItsCallback) {
   bool is_free = false;
   log_.then = [&] {
     receiver = Datagram();
-    is_free = Datagram::open(loop_, at).has_value();
+    is_free = Datagram::create(loop_, at).has_value();
   };
   sender.send(bytes_of("1"), at);
   run_until(loop_, [&] { return log_.batches == 1; });
@@ -425,7 +425,8 @@ TEST_F(DatagramTest, CarriesPacketsBetweenUnixSockets) {
 
 TEST_F(DatagramTest, HearsItsGroup) {
   const Address group = *Address::ip("239.255.7.7", 0);
-  Datagram::Opened receiver = Datagram::open(loop_, Address::any_ipv4(0), {.reuse_address = true});
+  Result<Datagram> receiver =
+      Datagram::create(loop_, Address::any_ipv4(0), {.reuse_address = true});
   ASSERT_TRUE(receiver);
   if (receiver->join(group, 1)) GTEST_SKIP() << "the loopback interface does no multicast";
   EXPECT_EQ(receiver->join(group, 1), std::errc::address_in_use);

@@ -58,7 +58,7 @@ class DatagramTest : public ::testing::Test {
     return open_at(Address::any_ipv6(0), options);
   }
   Datagram open_at(const Address& local, const DatagramOptions& options = {}) {
-    Datagram::Opened opened = Datagram::open(loop_, local, options);
+    Result<Datagram> opened = Datagram::create(loop_, local, options);
     EXPECT_TRUE(opened) << opened.error().message();
     return opened ? std::move(*opened) : Datagram();
   }

@@ -74,7 +74,7 @@ TEST_F(DatagramLimitsTest, ClosesWhatItHadWhenAnotherIsMovedIn) {
   kept = std::move(other);
   EXPECT_EQ(other.fd(), -1);
   EXPECT_EQ(kept.local_address(), second);
-  EXPECT_TRUE(Datagram::open(loop_, first));
+  EXPECT_TRUE(Datagram::create(loop_, first));
   Datagram& self = kept;
   kept = std::move(self);
   EXPECT_EQ(kept.local_address(), second);
@@ -86,11 +86,11 @@ TEST_F(DatagramLimitsTest, RefusesToOpenWhatMakesNoSense) {
   const int fd = ::fcntl(adopted.fd(), F_DUPFD_CLOEXEC, 0);
   for (const std::size_t size : {std::size_t{0}, std::size_t{65537}, SIZE_MAX}) {
     const DatagramOptions options{.packet_size = size};
-    EXPECT_EQ(Datagram::open(loop_, Address::loopback_ipv4(0), options).error(),
+    EXPECT_EQ(Datagram::create(loop_, Address::loopback_ipv4(0), options).error(),
               std::errc::invalid_argument);
     EXPECT_EQ(Datagram::adopt(loop_, fd, options).error(), std::errc::invalid_argument);
   }
-  EXPECT_EQ(Datagram::open(loop_, Address()).error(), std::errc::invalid_argument);
+  EXPECT_EQ(Datagram::create(loop_, Address()).error(), std::errc::invalid_argument);
   EXPECT_EQ(Datagram::adopt(loop_, -1).error(), std::errc::bad_file_descriptor);
   int pair[2];
   ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
@@ -208,10 +208,10 @@ TEST_F(DatagramLimitsTest, TakesKernelBuffersOfAnySizeForTheLargest) {
     return value;
   };
   EXPECT_FALSE(socket.set_kernel_buffers(std::size_t{1} << 30, 0));
-  const int most = room();
+  const int max = room();
   for (const std::size_t size : {(std::size_t{1} << 32) + 1, std::size_t{1} << 31, SIZE_MAX}) {
     EXPECT_FALSE(socket.set_kernel_buffers(size, size));
-    EXPECT_EQ(room(), most);
+    EXPECT_EQ(room(), max);
   }
 }
 
@@ -363,8 +363,8 @@ TEST_F(DatagramLimitsTest, IsToldOnceThatWatchingIsRefusedAndRests) {
   std::unique_ptr<Loop> loop = *Loop::create(options);
   rlimit limit{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &limit), 0);
-  const rlimit most{.rlim_cur = limit.rlim_max, .rlim_max = limit.rlim_max};
-  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &most), 0);
+  const rlimit max{.rlim_cur = limit.rlim_max, .rlim_max = limit.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &max), 0);
   const int fd = ::fcntl(open().fd(), F_DUPFD_CLOEXEC, 1100);
   ::setrlimit(RLIMIT_NOFILE, &limit);
   if (fd < 0) GTEST_SKIP() << "no such high descriptors here";

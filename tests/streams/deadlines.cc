@@ -40,7 +40,7 @@ TEST_P(Deadlines, ThatAreNegativeAreOverAtOnce) {
   EXPECT_TRUE(left_.set_deadline(Nanos::min()));
   turn_until([&] { return left_log_.closed_calls == 1; });
   EXPECT_EQ(left_log_.error, Error::deadline);
-  Stream::Pair pair = make_pair(loop_, GetParam());
+  Result<std::pair<Stream, Stream>> pair = make_pair(loop_, GetParam());
   Recorder log;
   pair->first.start(log);
   pair->first.set_idle_timeout(-1s);
@@ -58,7 +58,7 @@ TEST_P(Deadlines, ZeroTakesOneBack) {
 }
 
 TEST_P(Deadlines, MayBeSetBeforeTheStart) {
-  Stream::Pair pair = make_pair(loop_, GetParam());
+  Result<std::pair<Stream, Stream>> pair = make_pair(loop_, GetParam());
   EXPECT_TRUE(pair->first.set_read_timeout(5s));
   pass(60s);
   Recorder log;
@@ -113,7 +113,7 @@ TEST_P(Deadlines, IdleTimeoutsAreNotEarlyWhereverInAMillisecondTheyBegin) {
   for (int i = 0; i < 50; ++i) {
     clock_.advance(37'123ns * i);
     loop_.update_now();
-    Stream::Pair pair = make_pair(loop_, GetParam());
+    Result<std::pair<Stream, Stream>> pair = make_pair(loop_, GetParam());
     Recorder log;
     pair->first.start(log);
     pair->first.set_idle_timeout(10ms);
@@ -137,7 +137,7 @@ TEST_P(Deadlines, OfManyAreMetToTheMillisecondThoughOthersAreTakenBack) {
   std::mt19937 random(3);
   std::vector<std::unique_ptr<Peer>> peers;
   for (int i = 0; i < 400; ++i) {
-    Stream::Pair pair = Stream::memory_pair(loop_);
+    Result<std::pair<Stream, Stream>> pair = Stream::memory_pair(loop_);
     auto& peer = *peers.emplace_back(std::make_unique<Peer>());
     peer.stream = std::move(pair->first);
     peer.other = std::move(pair->second);
@@ -191,7 +191,7 @@ TEST_P(Deadlines, OfWritingHoldForWhatIsHandedOverWhole) {
 TEST_P(Deadlines, OfWritingBeginWithTheFirstByteThatWaits) {
   if (!is_in_memory()) GTEST_SKIP() << "nobody knows how much a kernel takes";
   for (const bool is_copied : {true, false}) {
-    Stream::Pair pair = make_pair(loop_, GetParam());
+    Result<std::pair<Stream, Stream>> pair = make_pair(loop_, GetParam());
     Recorder log;
     pair->first.start(log);
     EXPECT_TRUE(pair->first.set_write_timeout(10s));
@@ -255,7 +255,7 @@ TEST_P(Deadlines, AServerThatOnlySendsIsNotIdle) {
 // The process was stopped for a while; then everything is due at once.
 TEST_P(Deadlines, WhatIsReadyIsReadBeforeAnybodyIsJudgedIdle) {
   constexpr std::size_t kConnections = 700;  // More than one wait tells of.
-  std::vector<Stream::Pair> pairs;
+  std::vector<Result<std::pair<Stream, Stream>>> pairs;
   std::vector<std::unique_ptr<Recorder>> logs;
   for (std::size_t i = 0; i < kConnections; ++i) {
     pairs.push_back(Stream::socket_pair(loop_));
@@ -266,7 +266,7 @@ TEST_P(Deadlines, WhatIsReadyIsReadBeforeAnybodyIsJudgedIdle) {
     if (i % 2 == 1) EXPECT_TRUE(pairs.back()->first.set_read_timeout(200ms));
   }
   turns();
-  for (Stream::Pair& pair : pairs) EXPECT_TRUE(pair->second.write("ping"));
+  for (Result<std::pair<Stream, Stream>>& pair : pairs) EXPECT_TRUE(pair->second.write("ping"));
   pass(10s);
   for (const auto& log : logs) {
     ASSERT_EQ(log->received, "ping");
@@ -341,7 +341,7 @@ TEST_P(Deadlines, WhoOwesNothingDoesNotWaitForThePeerAfterCloseFromOutside) {
 }
 
 TEST_P(Deadlines, WhoWasNeverStartedSeesThePeersEndAfterClose) {
-  Stream::Pair pair = make_pair(loop_, GetParam());
+  Result<std::pair<Stream, Stream>> pair = make_pair(loop_, GetParam());
   Recorder log;
   pair->second.start(log);
   EXPECT_TRUE(pair->first.write("bye"));

@@ -150,7 +150,7 @@ class StreamThing final : public Thing, public StreamHandler {
         stream_.set_write_timeout(Nanos{random.span(2'000'000)});
         return;
       case 8:
-        stream_.set_limits({.low = 10, .high = 100'000, .most = 300'000});
+        stream_.set_limits({.low = 10, .high = 100'000, .max = 300'000});
         return;
       case 9:
         stream_.set_read_timeout(Nanos{random.span(2'000'000)});
@@ -193,7 +193,7 @@ class AttemptThing final : public Thing {
   AttemptThing(World& owner, std::vector<Address> addresses) : Thing(owner) {
     connecting_ = connect(
         owner.loop(), std::move(addresses),
-        [this](std::expected<Stream, std::error_code> made) {
+        [this](Result<Stream> made) {
           expect_alive();
           World& world = world_;
           if (made && world.random().one_in(4)) go_on();  // *this may be gone.
@@ -214,8 +214,8 @@ class AttemptThing final : public Thing {
 class ListenerThing final : public Thing {
  public:
   ListenerThing(World& owner, const Address& address) : Thing(owner) {
-    Listener::Made made =
-        Listener::listen(owner.loop(), address,
+    Result<Listener> made =
+        Listener::create(owner.loop(), address,
                          [this](Stream stream, const Address&) {
                            expect_alive();
                            World& world = world_;
@@ -223,7 +223,7 @@ class ListenerThing final : public Thing {
                            world.add(std::make_unique<StreamThing>(world, std::move(stream)));
                            world.go_on();
                          },
-                         {.accepts_per_turn = 3, .most_connections = 5});
+                         {.accepts_per_turn = 3, .max_connections = 5});
     EXPECT_TRUE(made);
     if (made) listener_ = std::move(*made);
   }
@@ -274,7 +274,7 @@ class DatagramThing final : public Thing, public DatagramHandler {
 class WorkersThing final : public Thing {
  public:
   explicit WorkersThing(World& world) : Thing(world) {
-    Workers::Made made = Workers::start({.threads = 1});
+    Result<std::unique_ptr<Workers>> made = Workers::create({.threads = 1});
     EXPECT_TRUE(made);
     if (!made) return;
     workers_ = std::move(*made);
@@ -339,7 +339,7 @@ void World::make_some() {
     add(std::make_unique<ListenerThing>(
         *this, *Address::abstract("spate destroy " + std::to_string(random_.next()))));
   for (int i = 0; i < 2; ++i) {
-    Datagram::Opened socket = Datagram::open(loop_, Address::loopback_ipv4(0));
+    Result<Datagram> socket = Datagram::create(loop_, Address::loopback_ipv4(0));
     ASSERT_TRUE(socket);
     add(std::make_unique<DatagramThing>(*this, std::move(*socket)));
   }

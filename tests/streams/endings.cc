@@ -382,7 +382,7 @@ TEST_P(EndingsOfSending, WhatWaitedForACallbackAndAFullQueueIsReadFirst) {
 }
 
 TEST_P(EndingsOfSending, WhoIsDroppedIsNotReadAnyMore) {
-  ASSERT_TRUE(right_.set_limits({.low = 0, .high = 10, .most = 10}));
+  ASSERT_TRUE(right_.set_limits({.low = 0, .high = 10, .max = 10}));
   EXPECT_TRUE(left_.write("unseen"));
   EXPECT_FALSE(right_.write("more than ten bytes"));
   run_until_right_is_closed();
@@ -543,7 +543,7 @@ TEST_F(EndingsOfPipes, TheWriterIsIdle) {
 
 struct Attempt {
   explicit Attempt(const Address& address) : loop(*Loop::create()) {
-    connecting = connect(*loop, address, [this](std::expected<Stream, std::error_code> result) {
+    connecting = connect(*loop, address, [this](Result<Stream> result) {
       ++results;
       if (!result) error = result.error();
     });
@@ -562,7 +562,7 @@ struct Attempt {
 TEST(EndingsBeforeTheBeginning, NobodyListens) {
   const auto loop = *Loop::create();
   const Address address =
-      Listener::listen(*loop, Address::loopback_ipv4(0), [](Stream, const Address&) {})->address();
+      Listener::create(*loop, Address::loopback_ipv4(0), [](Stream, const Address&) {})->address();
   EXPECT_EQ(Attempt(address).result(), std::errc::connection_refused);
 }
 

@@ -66,7 +66,7 @@ const std::vector<Fault> kOfPipes = {
 
 // Has each call fail at its first time, its second, ... once, and three times running. Memory only
 // once: what cannot be queued in any way cannot be told either.
-void sweep(const std::vector<Fault>& faults, std::uint64_t most,
+void sweep(const std::vector<Fault>& faults, std::uint64_t max,
            const std::function<void()>& scenario) {
   scenario();
   const std::vector<int> before = open_fds();
@@ -75,7 +75,7 @@ void sweep(const std::vector<Fault>& faults, std::uint64_t most,
     for (const int error : fault.errors) {
       for (const std::uint64_t times : {1u, 3u}) {
         bool failed = fault.call != SystemCall::allocate || times == 1;
-        for (std::uint64_t nth = 1; failed && nth <= most; ++nth) {
+        for (std::uint64_t nth = 1; failed && nth <= max; ++nth) {
           SCOPED_TRACE(::testing::Message()
                        << fault.name << " number " << nth << " fails " << times
                        << " times: " << std::generic_category().message(error));
@@ -96,14 +96,14 @@ void sweep(const std::vector<Fault>& faults, std::uint64_t most,
   EXPECT_GT(failures, faults.size() * 2);
 }
 
-constexpr std::uint64_t kMost = 12;
+constexpr std::uint64_t kMax = 12;
 
 // ---- a connection, from the listener to the end
 
 class Session {
  public:
   void run(Loop& loop, const Address& at) {
-    Listener::Made made = Listener::listen(loop, at, [this](Stream stream, const Address&) {
+    Result<Listener> made = Listener::create(loop, at, [this](Stream stream, const Address&) {
       Peer& peer = servers_.emplace_back();
       peer.stream = std::move(stream);
       peer.log.use = [&peer](Bytes bytes) {
@@ -132,7 +132,7 @@ class Session {
     Recorder log;
   };
 
-  void on_connected(std::expected<Stream, std::error_code>& result) {
+  void on_connected(Result<Stream>& result) {
     ++results_;
     if (!result) return expect_error(result.error());
     client_.emplace();
@@ -162,26 +162,26 @@ class Session {
 };
 
 TEST(EveryCallFails, AndAConnectionWorksOrSaysSo) {
-  sweep(kOfSockets, kMost, [] {
-    Loop::Created loop = Loop::create();
+  sweep(kOfSockets, kMax, [] {
+    Result<std::unique_ptr<Loop>> loop = Loop::create();
     if (!loop) return;
     Session().run(**loop, Address::loopback_ipv4(0));
   });
 }
 
 TEST(EveryCallFails, AndAUnixConnectionWorksOrSaysSo) {
-  sweep(kOfSockets, kMost, [] {
-    Loop::Created loop = Loop::create();
+  sweep(kOfSockets, kMax, [] {
+    Result<std::unique_ptr<Loop>> loop = Loop::create();
     if (!loop) return;
     Session().run(**loop, *Address::abstract("spate faults " + std::to_string(::getpid())));
   });
 }
 
 TEST(EveryCallFails, AndAPairWorksOrSaysSo) {
-  sweep(kOfSockets, kMost, [] {
-    Loop::Created loop = Loop::create();
+  sweep(kOfSockets, kMax, [] {
+    Result<std::unique_ptr<Loop>> loop = Loop::create();
     if (!loop) return;
-    Stream::Pair pair = Stream::socket_pair(**loop);
+    Result<std::pair<Stream, Stream>> pair = Stream::socket_pair(**loop);
     if (!pair) return;
     Recorder left;
     Recorder right;
@@ -198,13 +198,13 @@ TEST(EveryCallFails, AndAPairWorksOrSaysSo) {
 }
 
 TEST(EveryCallFails, AndAPipeWorksOrSaysSo) {
-  sweep(kOfPipes, kMost, [] {
-    Loop::Created loop = Loop::create();
+  sweep(kOfPipes, kMax, [] {
+    Result<std::unique_ptr<Loop>> loop = Loop::create();
     if (!loop) return;
     int fds[2];
     ASSERT_EQ(::pipe2(fds, O_CLOEXEC | O_NONBLOCK), 0);
-    Stream::Made reader = Stream::adopt(**loop, fds[0]);
-    Stream::Made writer = Stream::adopt(**loop, fds[1]);
+    Result<Stream> reader = Stream::adopt(**loop, fds[0]);
+    Result<Stream> writer = Stream::adopt(**loop, fds[1]);
     if (!reader) ::close(fds[0]);
     if (!writer) ::close(fds[1]);
     if (!reader || !writer) return;
@@ -225,10 +225,10 @@ TEST(EveryCallFails, AndAPipeWorksOrSaysSo) {
 // ---- abandoned in the middle
 
 TEST(EveryCallFails, AndWhatIsDestroyedIsGoneAllTheSame) {
-  sweep(kOfSockets, kMost, [] {
-    Loop::Created loop = Loop::create();
+  sweep(kOfSockets, kMax, [] {
+    Result<std::unique_ptr<Loop>> loop = Loop::create();
     if (!loop) return;
-    Stream::Pair pair = Stream::socket_pair(**loop);
+    Result<std::pair<Stream, Stream>> pair = Stream::socket_pair(**loop);
     if (!pair) return;
     Recorder left;
     Recorder right;
@@ -244,10 +244,10 @@ TEST(EveryCallFails, AndWhatIsDestroyedIsGoneAllTheSame) {
 }
 
 TEST(EveryCallFails, AndALoopMayGoWhileMuchIsUnderWay) {
-  sweep(kOfSockets, kMost, [] {
-    Loop::Created loop = Loop::create();
+  sweep(kOfSockets, kMax, [] {
+    Result<std::unique_ptr<Loop>> loop = Loop::create();
     if (!loop) return;
-    Stream::Pair pair = Stream::socket_pair(**loop);
+    Result<std::pair<Stream, Stream>> pair = Stream::socket_pair(**loop);
     if (!pair) return;
     Recorder left;
     Recorder right;
@@ -279,7 +279,7 @@ TEST(EveryCallFails, AndASocketThatIsNotTakenOverStaysOpen) {
     plan.fail_nth(SystemCall::allocate, nth, ENOMEM);
     {
       const FaultScope scope(plan);
-      Listener::Made made = Listener::adopt(*loop, fd, [](Stream, const Address&) {});
+      Result<Listener> made = Listener::adopt(*loop, fd, [](Stream, const Address&) {});
       EXPECT_EQ(plan.failures(SystemCall::allocate) > 0, !made);
       if (!made) {
         EXPECT_GE(::fcntl(fd, F_GETFD), 0);
@@ -304,12 +304,12 @@ class Packets final : public DatagramHandler {
 };
 
 TEST(EveryCallFails, AndDatagramsGoOn) {
-  sweep(kOfSockets, kMost, [] {
-    Loop::Created loop = Loop::create();
+  sweep(kOfSockets, kMax, [] {
+    Result<std::unique_ptr<Loop>> loop = Loop::create();
     if (!loop) return;
-    Datagram::Opened from = Datagram::open(**loop, Address::loopback_ipv4(0), {.ecn = true});
-    Datagram::Opened to =
-        Datagram::open(**loop, Address::loopback_ipv4(0), {.local_address = true});
+    Result<Datagram> from = Datagram::create(**loop, Address::loopback_ipv4(0), {.ecn = true});
+    Result<Datagram> to =
+        Datagram::create(**loop, Address::loopback_ipv4(0), {.local_address = true});
     if (!from || !to) return;
     Packets sender;
     Packets receiver;
@@ -342,9 +342,9 @@ TEST(EveryCallFails, AndDatagramsGoOn) {
 
 // Faults fall on the workers' threads as well, in an order that is theirs.
 void serve(Balance balance) {
-  Loop::Created loop = Loop::create();
+  Result<std::unique_ptr<Loop>> loop = Loop::create();
   if (!loop) return;
-  Workers::Made workers = Workers::start({.threads = 2});
+  Result<std::unique_ptr<Workers>> workers = Workers::create({.threads = 2});
   if (!workers) return;
   const auto address = (*workers)->listen(
       Address::loopback_ipv4(0), [](Stream stream, const Address&) { new Echo(std::move(stream)); },

@@ -88,7 +88,7 @@ TEST_P(Files, AreSentFromInsideACallback) {
 
 TEST_P(Files, TellWhenTheyHaveBeenSent) {
   const std::string content = noise(5'000'000);
-  ASSERT_TRUE(left_.set_limits({.low = 0, .high = 1000, .most = 2000}));
+  ASSERT_TRUE(left_.set_limits({.low = 0, .high = 1000, .max = 2000}));
   EXPECT_FALSE(left_.send_file(file_with(content), 0, content.size()));
   EXPECT_TRUE(left_.is_full());
   run_until(loop_, [&] { return left_log_.log == "drained "; });
@@ -184,7 +184,7 @@ class Descriptors : public ::testing::Test {
   };
 
   Descriptors() {
-    Stream::Pair pair = Stream::socket_pair(loop_);
+    Result<std::pair<Stream, Stream>> pair = Stream::socket_pair(loop_);
     left_ = std::move(pair->first);
     right_ = std::move(pair->second);
     left_.start(left_log_);
@@ -331,7 +331,7 @@ TEST_F(Descriptors, WhoPausesWhenTheyArriveIsShownTheirBytesAfterTheResume) {
 
 TEST_F(Descriptors, WhoClosesWhenTheyArriveOwesNothingForTheirBytes) {
   const int file = file_with("");
-  ASSERT_TRUE(right_.set_limits({.most_unread = 4}));
+  ASSERT_TRUE(right_.set_limits({.max_unread = 4}));
   taker_.when_taken = [this] { right_.close(); };
   EXPECT_FALSE(left_.send_descriptors(bytes_of("more than four"), {&file, 1}));
   EXPECT_TRUE(left_.write("and more"));
@@ -358,7 +358,7 @@ TEST_F(Descriptors, AreRefusedWithAReason) {
   EXPECT_EQ(left_.send_descriptors(bytes_of("x"), {}), system_error(EINVAL));
   const int nothing = -1;
   EXPECT_EQ(left_.send_descriptors(bytes_of("x"), {&nothing, 1}), system_error(EBADF));
-  Stream::Pair memory = Stream::memory_pair(loop_);
+  Result<std::pair<Stream, Stream>> memory = Stream::memory_pair(loop_);
   EXPECT_EQ(memory->first.send_descriptors(bytes_of("x"), {&file, 1}), system_error(EOPNOTSUPP));
   {
     FaultPlan plan;

@@ -25,7 +25,7 @@ std::error_code system_error(int error) { return {error, std::system_category()}
 // ---- what was written dies with the connection
 
 TEST_P(Handles, WhatWasWrittenBeforeAnAbortReachesNobody) {
-  Stream::Pair other = make_pair(loop_, GetParam());
+  Result<std::pair<Stream, Stream>> other = make_pair(loop_, GetParam());
   Recorder other_log;
   Recorder answers;
   other->second.start(other_log);
@@ -49,7 +49,7 @@ TEST_P(Handles, WhatWasWrittenBeforeAnAbortReachesNobody) {
 }
 
 TEST_P(Handles, AnEchoInPlaceBeforeAnAbortReachesNobody) {
-  Stream::Pair other = make_pair(loop_, GetParam());
+  Result<std::pair<Stream, Stream>> other = make_pair(loop_, GetParam());
   Recorder other_log;
   Recorder answers;
   other->second.start(other_log);
@@ -73,7 +73,7 @@ TEST_P(Handles, AnEchoInPlaceBeforeAnAbortReachesNobody) {
 // ---- move assignment
 
 TEST_P(Handles, AnotherOneAssignedClosesTheOneThatWasThere) {
-  Stream::Pair other = make_pair(loop_, GetParam());
+  Result<std::pair<Stream, Stream>> other = make_pair(loop_, GetParam());
   EXPECT_TRUE(left_.write("bye"));
   left_ = std::move(other->first);
   EXPECT_FALSE(other->first.is_open());
@@ -115,7 +115,7 @@ TEST_P(Handles, WhatWasWrittenInTheCallbackIsSentBeforeTheDescriptorIsReleased) 
 
 TEST_P(Handles, AreNotReleasedWhenSendingHasFailed) {
   if (is_in_memory()) GTEST_SKIP() << "has no descriptor";
-  ASSERT_TRUE(left_.set_limits({.low = 0, .high = 10, .most = 1'000}));
+  ASSERT_TRUE(left_.set_limits({.low = 0, .high = 10, .max = 1'000}));
   EXPECT_FALSE(left_.write(pattern(1'000'000)));
   EXPECT_FALSE(left_.is_writable());
   EXPECT_EQ(left_.release().error(), Error::queue_full);
@@ -144,7 +144,7 @@ TEST_P(Handles, ThatAreClosedAndDestroyedInOneCallbackEndAtOnce) {
 TEST_P(Handles, ThatAreBrokenAndDestroyedNeverLookWhole) {
   if (GetParam() == Kind::local) GTEST_SKIP() << "knows a reset only when input was left unread";
   right_log_.use = [&](Bytes bytes) {
-    EXPECT_TRUE(right_.set_limits({.low = 0, .high = 10, .most = 100}));
+    EXPECT_TRUE(right_.set_limits({.low = 0, .high = 10, .max = 100}));
     EXPECT_TRUE(right_.write("the first half of "));
     EXPECT_FALSE(right_.write(std::string(1'000, 'x')));
     right_ = Stream();
@@ -157,7 +157,7 @@ TEST_P(Handles, ThatAreBrokenAndDestroyedNeverLookWhole) {
 
 TEST_P(Handles, ThatAreBrokenAndEndedNeverLookWhole) {
   if (GetParam() == Kind::local) GTEST_SKIP() << "knows a reset only when input was left unread";
-  ASSERT_TRUE(right_.set_limits({.low = 0, .high = 0, .most = 0}));
+  ASSERT_TRUE(right_.set_limits({.low = 0, .high = 0, .max = 0}));
   EXPECT_FALSE(right_.write("x"));
   right_.end();
   run_until(loop_, [&] { return left_log_.closed_calls == 1; });
@@ -175,7 +175,7 @@ TEST_P(Handles, NobodyIsCalledAfterAnAbortThoughHeIsStartedThen) {
 }
 
 TEST_P(Handles, WhoIsStartedTooLateIsToldOnce) {
-  Stream::Pair pair = make_pair(loop_, GetParam());
+  Result<std::pair<Stream, Stream>> pair = make_pair(loop_, GetParam());
   EXPECT_TRUE(pair->first.set_deadline(Nanos{1}));
   run_until(loop_, [&] { return !pair->first.is_open(); });
   Recorder late;
@@ -192,7 +192,7 @@ TEST_P(Handles, WhoIsStartedTooLateIsToldOnce) {
 TEST_P(Handles, ThatAreStartedTooLateMayBeDestroyedBeforeTheyAreTold) {
   left_.set_idle_timeout(Nanos{3'600'000'000'000});  // So that there is room among the deadlines.
   for (std::uint64_t n = 1; n < 8; ++n) {
-    Stream::Pair pair = make_pair(loop_, GetParam());
+    Result<std::pair<Stream, Stream>> pair = make_pair(loop_, GetParam());
     Recorder late;
     pair->first.abort();
     {
@@ -240,8 +240,7 @@ TEST_P(Handles, AreShownNothingAfterCloseThoughItWasLeftForThem) {
 TEST_P(Handles, WhatIsGatheredCountsAgainstTheLimit) {
   std::vector<bool> taken;
   right_log_.use = [&](Bytes bytes) {
-    EXPECT_TRUE(
-        right_.set_limits({.low = 0, .high = 10, .most = 100, .when_full = WhenFull::drop}));
+    EXPECT_TRUE(right_.set_limits({.low = 0, .high = 10, .max = 100, .when_full = WhenFull::drop}));
     for (int i = 0; i < 3; ++i) taken.push_back(right_.write(std::string(50, 'x')));
     return bytes.size();
   };
@@ -266,7 +265,7 @@ TEST_P(Handles, LimitsThatAreLoweredDropNothingThatWasTaken) {
   right_log_.use = [&](Bytes bytes) {
     EXPECT_TRUE(right_.set_rate_limits({.read = {}, .write = {.bytes_per_second = 1'000'000}}));
     EXPECT_TRUE(right_.write(std::string(1'000, 'x')));
-    EXPECT_TRUE(right_.set_limits({.low = 0, .high = 10, .most = 100}));
+    EXPECT_TRUE(right_.set_limits({.low = 0, .high = 10, .max = 100}));
     return bytes.size();
   };
   EXPECT_TRUE(left_.write("go"));
@@ -358,7 +357,7 @@ TEST_P(Handles, OptionsTellWhatHasNoSocketFromWhatIsClosed) {
 
 TEST_P(Handles, ThatAreDestroyedWithInputUnreadResetThePeer) {
   for (const bool is_aborted : {true, false}) {
-    Stream::Pair pair = make_pair(loop_, GetParam());
+    Result<std::pair<Stream, Stream>> pair = make_pair(loop_, GetParam());
     Recorder log;
     pair->second.start(log);
     EXPECT_TRUE(pair->second.write("never read"));

@@ -8,7 +8,7 @@ namespace spate::testing {
 namespace {
 
 // Through a listening socket of the test's own.
-Stream::Pair tcp_pair(Loop& loop) {
+Result<std::pair<Stream, Stream>> tcp_pair(Loop& loop) {
   const Address any = own_address(0);
   sys::Descriptor listener(sys::open_socket(AF_INET, SOCK_STREAM));
   EXPECT_EQ(sys::bind(listener.get(), any.data(), any.size()), 0);
@@ -20,20 +20,21 @@ Stream::Pair tcp_pair(Loop& loop) {
   sys::SystemAddress peer;
   sys::Descriptor server(sys::accept(listener.get(), peer));
   EXPECT_TRUE(server.is_open());
-  return Stream::Pair(std::in_place, std::move(*Stream::adopt(loop, client.release())),
-                      std::move(*Stream::adopt(loop, server.release())));
+  return Result<std::pair<Stream, Stream>>(std::in_place,
+                                           std::move(*Stream::adopt(loop, client.release())),
+                                           std::move(*Stream::adopt(loop, server.release())));
 }
 
 }  // namespace
 
-Stream::Pair make_pair(Loop& loop, Kind kind) {
+Result<std::pair<Stream, Stream>> make_pair(Loop& loop, Kind kind) {
   if (kind == Kind::memory) return Stream::memory_pair(loop);
   return kind == Kind::local ? Stream::socket_pair(loop) : tcp_pair(loop);
 }
 
 StreamTest::StreamTest(const LoopOptions& options)
     : owned_(*Loop::create(options)), loop_(*owned_) {
-  Stream::Pair pair = make_pair(loop_, GetParam());
+  Result<std::pair<Stream, Stream>> pair = make_pair(loop_, GetParam());
   left_ = std::move(pair->first);
   right_ = std::move(pair->second);
   left_.start(left_log_);

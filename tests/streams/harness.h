@@ -98,7 +98,7 @@ inline std::string name_of(const ::testing::TestParamInfo<Kind>& info) {
 }
 
 // Two ends of a connection of any kind.
-Stream::Pair make_pair(Loop& loop, Kind kind);
+Result<std::pair<Stream, Stream>> make_pair(Loop& loop, Kind kind);
 
 // Two ends of a connection, `left` and `right`, each with a Recorder that has been started.
 class StreamTest : public ::testing::TestWithParam<Kind> {

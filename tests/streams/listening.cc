@@ -36,7 +36,7 @@ TEST_F(Listening, GivesNewcomersOfAnAdoptedSocketNoDelay) {
   sys::Descriptor socket(sys::open_socket(AF_INET, SOCK_STREAM));
   ASSERT_EQ(sys::bind(socket.get(), any.data(), any.size()), 0);
   ASSERT_EQ(sys::listen(socket.get(), 1), 0);
-  Listener::Made listener = Listener::adopt(loop_, socket.get(), collect());
+  Result<Listener> listener = Listener::adopt(loop_, socket.get(), collect());
   ASSERT_TRUE(listener);
   EXPECT_FALSE(sys::has_no_delay(socket.release()));
   Connecting connecting = connect(loop_, listener->address(), keep());
@@ -94,7 +94,7 @@ TEST_F(Listening, CallsNobodyWhenTheAttemptIsCancelled) {
 }
 
 TEST_F(Listening, RestsAtItsLimitAndGoesOnWhenOneLeaves) {
-  Listener listener = listen({.most_connections = 2});
+  Listener listener = listen({.max_connections = 2});
   std::list<Connecting> attempts;
   for (int i = 0; i < 4; ++i) attempts.push_back(connect(loop_, listener.address(), keep()));
   run_until(loop_, [&] { return connected_.size() == 4 && accepted_.size() == 2; });
@@ -124,12 +124,12 @@ TEST_F(Listening, ListensAtAPathAndReplacesAStaleOne) {
   const std::string path = "spate_listening_test.sock";
   const Address address = *Address::path(path);
   {
-    ASSERT_TRUE(Listener::listen(loop_, address, collect()));
+    ASSERT_TRUE(Listener::create(loop_, address, collect()));
   }
-  Listener::Made second = Listener::listen(loop_, address, collect());
+  Result<Listener> second = Listener::create(loop_, address, collect());
   ASSERT_TRUE(second);
   EXPECT_EQ(second->address(), address);
-  EXPECT_EQ(Listener::listen(loop_, address, collect()).error(), std::errc::address_in_use);
+  EXPECT_EQ(Listener::create(loop_, address, collect()).error(), std::errc::address_in_use);
   Connecting connecting = connect(loop_, address, keep());
   run_until(loop_, [&] { return accepted_.size() == 1; });
   std::remove(path.c_str());
@@ -138,8 +138,8 @@ TEST_F(Listening, ListensAtAPathAndReplacesAStaleOne) {
 TEST_F(Listening, MayBeDestroyedInsideItsCallback) {
   std::optional<Listener> listener;
   int calls = 0;
-  Listener::Made made =
-      Listener::listen(loop_, Address::loopback_ipv4(0), [&](Stream, const Address&) {
+  Result<Listener> made =
+      Listener::create(loop_, Address::loopback_ipv4(0), [&](Stream, const Address&) {
         ++calls;
         listener.reset();
       });
@@ -168,7 +168,7 @@ TEST_F(Listening, AcceptsNobodyAfterItWasPausedInsideItsCallback) {
   std::optional<Listener> listener;
   std::list<Stream> guests;
   listener =
-      *Listener::listen(loop_, Address::loopback_ipv4(0), [&](Stream stream, const Address&) {
+      *Listener::create(loop_, Address::loopback_ipv4(0), [&](Stream stream, const Address&) {
         guests.push_back(std::move(stream));
         listener->pause();
       });
@@ -206,7 +206,7 @@ int serve_inherited(int listening) {
   if ((::fcntl(3, F_GETFD) & FD_CLOEXEC) == 0 || !Listener::inherited().empty()) return 3;
   const std::unique_ptr<Loop> loop = *Loop::create();
   bool served = false;
-  const Listener::Made listener =
+  const Result<Listener> listener =
       Listener::adopt(*loop, fds[0], [&](Stream stream, const Address&) {
         served = stream.write("served");
         stream.close();
@@ -250,7 +250,7 @@ TEST_F(Listening, InheritsNothingThatIsMeantForAnother) {
 TEST_F(Listening, ReplacesNothingButASocketThatNobodyListensAt) {
   const std::string path = "spate_listening_files_test";
   const Address address = *Address::path(path);
-  const auto error = [&] { return Listener::listen(loop_, address, collect()).error(); };
+  const auto error = [&] { return Listener::create(loop_, address, collect()).error(); };
   std::remove(path.c_str());
 
   // What is no socket refuses connections, too.
@@ -263,7 +263,7 @@ TEST_F(Listening, ReplacesNothingButASocketThatNobodyListensAt) {
 
   const std::string target = path + ".target";
   {
-    ASSERT_TRUE(Listener::listen(loop_, *Address::path(target), collect()));
+    ASSERT_TRUE(Listener::create(loop_, *Address::path(target), collect()));
   }
   ASSERT_EQ(::symlink(target.c_str(), path.c_str()), 0);
   EXPECT_EQ(error(), std::errc::address_in_use);
@@ -283,7 +283,7 @@ TEST_F(Listening, DoesNotReplaceASocketWhoseServerIsBusy) {
   const std::string path = "spate_listening_busy_test";
   const Address address = *Address::path(path);
   std::remove(path.c_str());
-  Listener::Made busy = Listener::listen(loop_, address, collect(), {.backlog = 0});
+  Result<Listener> busy = Listener::create(loop_, address, collect(), {.backlog = 0});
   ASSERT_TRUE(busy);
   busy->pause();
   std::list<sys::Descriptor> waiting;
@@ -293,7 +293,7 @@ TEST_F(Listening, DoesNotReplaceASocketWhoseServerIsBusy) {
     result = sys::connect(waiting.back().get(), address.data(), address.size());
   }
   ASSERT_EQ(result, -EAGAIN);
-  EXPECT_EQ(Listener::listen(loop_, address, collect()).error(), std::errc::address_in_use);
+  EXPECT_EQ(Listener::create(loop_, address, collect()).error(), std::errc::address_in_use);
   EXPECT_TRUE(std::filesystem::is_socket(path));
   std::remove(path.c_str());
 }
@@ -303,9 +303,9 @@ TEST_F(Listening, LeavesAStaleSocketWhenItIsToldTo) {
   const Address address = *Address::path(path);
   std::remove(path.c_str());
   {
-    ASSERT_TRUE(Listener::listen(loop_, address, collect()));
+    ASSERT_TRUE(Listener::create(loop_, address, collect()));
   }
-  EXPECT_EQ(Listener::listen(loop_, address, collect(), {.replace_path = false}).error(),
+  EXPECT_EQ(Listener::create(loop_, address, collect(), {.replace_path = false}).error(),
             std::errc::address_in_use);
   EXPECT_TRUE(std::filesystem::is_socket(path));
   std::remove(path.c_str());

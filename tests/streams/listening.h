@@ -27,7 +27,7 @@ class Listening : public ::testing::Test {
     };
   }
   OnConnected keep() {
-    return [this](std::expected<Stream, std::error_code> result) {
+    return [this](Result<Stream> result) {
       ++results_;
       if (result) {
         connected_.push_back(std::move(*result));
@@ -37,7 +37,7 @@ class Listening : public ::testing::Test {
     };
   }
   Listener listen(const ListenOptions& options = {}) {
-    Listener::Made made = Listener::listen(loop_, Address::loopback_ipv4(0), collect(), options);
+    Result<Listener> made = Listener::create(loop_, Address::loopback_ipv4(0), collect(), options);
     EXPECT_TRUE(made);
     return std::move(*made);
   }

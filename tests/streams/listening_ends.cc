@@ -21,8 +21,8 @@ using namespace std::chrono_literals;
 TEST_F(Listening, MayBeDestroyedInsideItsCallbackAfterANestedRun) {
   std::optional<Listener> listener;
   int depth = 0;
-  Listener::Made made =
-      Listener::listen(loop_, Address::loopback_ipv4(0), [&](Stream, const Address&) {
+  Result<Listener> made =
+      Listener::create(loop_, Address::loopback_ipv4(0), [&](Stream, const Address&) {
         if (++depth != 2) return;
         run_turns(loop_, 2);
         EXPECT_EQ(depth, 4);
@@ -44,17 +44,18 @@ TEST_F(Listening, IsNotCalledInANestedRunAfterItWasDestroyed) {
   std::optional<Listener> listener;
   Stream kept;
   int calls = 0;
-  Listener::Made made = Listener::listen(loop_, Address::loopback_ipv4(0),
-                                         [&](Stream stream, const Address&) {
-                                           ++calls;
-                                           kept = std::move(stream);
-                                           listener.reset();
-                                           EXPECT_EQ(open_fds().size(),
-                                                     descriptors + 4);  // Three peers and this end.
-                                           kept = Stream();  // What makes room in a full one.
-                                           run_turns(loop_, 3);
-                                         },
-                                         {.accepts_per_turn = 1, .most_connections = 1});
+  Result<Listener> made = Listener::create(
+      loop_, Address::loopback_ipv4(0),
+      [&](Stream stream, const Address&) {
+        ++calls;
+        kept = std::move(stream);
+        listener.reset();
+        EXPECT_EQ(open_fds().size(),
+                  descriptors + 4);  // Three peers and this end.
+        kept = Stream();             // What makes room in a full one.
+        run_turns(loop_, 3);
+      },
+      {.accepts_per_turn = 1, .max_connections = 1});
   ASSERT_TRUE(made);
   listener.emplace(std::move(*made));
   std::list<Connecting> attempts;
@@ -112,7 +113,7 @@ TEST_F(Listening, AcceptsOneInATurnAtLeast) {
 }
 
 TEST_F(Listening, AcceptsNobodyWhenItMayHaveNone) {
-  Listener listener = listen({.most_connections = 0});
+  Listener listener = listen({.max_connections = 0});
   Connecting connecting = connect(loop_, listener.address(), keep());
   run_until(loop_, [&] { return connected_.size() == 1; });
   run_turns(loop_, 5);
@@ -124,13 +125,13 @@ TEST_F(Listening, AcceptsNobodyWhenItMayHaveNone) {
 TEST_F(Listening, AcceptsNoMoreThanItMayInARunInsideTheCallback) {
   std::vector<Stream> taken;
   std::optional<Listener> listener;
-  Listener::Made made = Listener::listen(loop_, Address::loopback_ipv4(0),
-                                         [&](Stream stream, const Address&) {
-                                           taken.push_back(std::move(stream));
-                                           run_turns(loop_, 5);
-                                           EXPECT_EQ(listener->connections(), 1u);
-                                         },
-                                         {.most_connections = 1});
+  Result<Listener> made = Listener::create(loop_, Address::loopback_ipv4(0),
+                                           [&](Stream stream, const Address&) {
+                                             taken.push_back(std::move(stream));
+                                             run_turns(loop_, 5);
+                                             EXPECT_EQ(listener->connections(), 1u);
+                                           },
+                                           {.max_connections = 1});
   ASSERT_TRUE(made);
   listener = std::move(*made);
   std::list<Connecting> attempts;
@@ -141,11 +142,11 @@ TEST_F(Listening, AcceptsNoMoreThanItMayInARunInsideTheCallback) {
 }
 
 TEST_F(Listening, GoesOnWhenAConnectionIsGivenAway) {
-  Listener listener = listen({.most_connections = 1});
+  Listener listener = listen({.max_connections = 1});
   std::list<Connecting> attempts;
   for (int i = 0; i < 2; ++i) attempts.push_back(connect(loop_, listener.address(), keep()));
   run_until(loop_, [&] { return connected_.size() == 2 && accepted_.size() == 1; });
-  const std::expected<int, std::error_code> fd = accepted_.front().stream.release();
+  const Result<int> fd = accepted_.front().stream.release();
   ASSERT_TRUE(fd);
   const sys::Descriptor socket(*fd);
   EXPECT_EQ(listener.connections(), 0u);
@@ -213,7 +214,7 @@ TEST_F(Listening, HandsOverWhoWaitsBeforeItIsClosed) {
 }
 
 TEST_F(Listening, TakesNoMoreThanItMayHaveWhenItIsClosed) {
-  Listener listener = listen({.most_connections = 3});
+  Listener listener = listen({.max_connections = 3});
   std::list<Connecting> attempts;
   for (int i = 0; i < 6; ++i) attempts.push_back(connect(loop_, listener.address(), keep()));
   run_until(loop_, [&] { return connected_.size() == 6 && accepted_.size() == 3; });
@@ -224,7 +225,7 @@ TEST_F(Listening, TakesNoMoreThanItMayHaveWhenItIsClosed) {
 }
 
 TEST_F(Listening, TakesNobodyMoreIfItIsFullWhenItIsClosed) {
-  Listener listener = listen({.most_connections = 2});
+  Listener listener = listen({.max_connections = 2});
   std::list<Connecting> attempts;
   for (int i = 0; i < 4; ++i) attempts.push_back(connect(loop_, listener.address(), keep()));
   run_until(loop_, [&] { return connected_.size() == 4 && accepted_.size() == 2; });
@@ -237,7 +238,7 @@ TEST_F(Listening, HearsNothingOfASocketThatItHasGivenAway) {
   Listener first = listen();
   run_turns(loop_, 1);
   const std::unique_ptr<Loop> other = *Loop::create();
-  const Listener::Made second =
+  const Result<Listener> second =
       Listener::adopt(*other, *first.release(), [](Stream, const Address&) {});
   ASSERT_TRUE(second);
   const Connecting connecting = connect(loop_, second->address(), keep());
@@ -277,7 +278,7 @@ TEST_F(Listening, IsClosedAtOnceWhenItsLoopHasGone) {
 TEST_F(Listening, MayBeDestroyedWhileItHandsOverTheLast) {
   std::optional<Listener> listener;
   int calls = 0;
-  listener = *Listener::listen(loop_, Address::loopback_ipv4(0), [&](Stream, const Address&) {
+  listener = *Listener::create(loop_, Address::loopback_ipv4(0), [&](Stream, const Address&) {
     if (++calls == 2) listener.reset();
   });
   listener->pause();
@@ -297,13 +298,13 @@ TEST_F(Listening, LosesNobodyWhenItsSocketIsGivenAway) {
   std::list<Connecting> attempts;
   for (int i = 0; i < 5; ++i) attempts.push_back(connect(loop_, address, keep()));
   run_until(loop_, [&] { return connected_.size() == 5; });
-  const std::expected<int, std::error_code> fd = first.release();
+  const Result<int> fd = first.release();
   ASSERT_TRUE(fd);
   EXPECT_EQ(first.fd(), -1);
   EXPECT_EQ(loop_.active_count(), 0);
   const std::unique_ptr<Loop> other = *Loop::create();
   int served = 0;
-  const Listener::Made second =
+  const Result<Listener> second =
       Listener::adopt(*other, *fd, [&](Stream, const Address&) { ++served; });
   ASSERT_TRUE(second);
   run_until(*other, [&] { return served == 5; });

@@ -13,7 +13,7 @@ namespace {
 class Nested : public StreamTest {
  protected:
   Nested() {
-    Stream::Pair pair = make_pair(loop_, GetParam());
+    Result<std::pair<Stream, Stream>> pair = make_pair(loop_, GetParam());
     other_left_ = std::move(pair->first);
     other_right_ = std::move(pair->second);
     other_left_.start(other_left_log_);
@@ -80,7 +80,7 @@ TEST_P(Nested, ManyDeepEachKeepsItsOwn) {
   std::vector<Stream> readers;
   std::vector<Recorder> logs(kDepth);
   for (int i = 0; i < kDepth; ++i) {
-    Stream::Pair pair = make_pair(loop_, GetParam());
+    Result<std::pair<Stream, Stream>> pair = make_pair(loop_, GetParam());
     ASSERT_TRUE(pair);
     writers.push_back(std::move(pair->first));
     readers.push_back(std::move(pair->second));

@@ -77,7 +77,7 @@ TEST_P(Options, TheSocketIsHandedOnToAnotherLoop) {
   EXPECT_TRUE(right_.write("before "));
   run_until(loop_, [&] { return left_log_.received == "before "; });
   const std::uint64_t before = loop_.metrics().kernel_calls.modify;
-  const std::expected<int, std::error_code> released = left_.release();
+  const Result<int> released = left_.release();
   if (GetParam() == Kind::memory) {
     EXPECT_EQ(released.error(), std::errc::operation_not_supported);
     EXPECT_TRUE(left_.is_open());
@@ -89,7 +89,7 @@ TEST_P(Options, TheSocketIsHandedOnToAnotherLoop) {
   EXPECT_FALSE(left_.is_open());
   const std::unique_ptr<Loop> other = *Loop::create();
   Recorder log;
-  Stream::Made stream = Stream::adopt(*other, *released);
+  Result<Stream> stream = Stream::adopt(*other, *released);
   ASSERT_TRUE(stream);
   stream->start(log);
   EXPECT_TRUE(right_.write("after"));

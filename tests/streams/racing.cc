@@ -31,7 +31,7 @@ class RacingTest : public ::testing::Test {
     server_->names["far.test"] = {.ipv6 = {std::string(SlowNetwork::kFarIpv6)},
                                   .ipv4 = {std::string(SlowNetwork::kFarIpv4)}};
     listener_ = network_->far([&] {
-      return std::move(*Listener::listen(
+      return std::move(*Listener::create(
           loop_, Address::any_ipv6(0),
           [this](Stream stream, const Address&) { accepted_.push_back(std::move(stream)); }));
     });
@@ -44,7 +44,7 @@ class RacingTest : public ::testing::Test {
     const Nanos before = loop_.now();
     const Connecting connecting = connect(
         loop_, host, listener_.address().port(),
-        [&](std::expected<Stream, std::error_code> result) {
+        [&](Result<Stream> result) {
           took_ = loop_.now() - before;
           outcome = result ? result->peer_address().host() : result.error().message();
         },
@@ -96,9 +96,8 @@ TEST_F(RacingTest, LetsTheFamiliesTakeTurnsAndStartsNoneTooSoon) {
   network_->ipv4.is_black_hole = true;
   server_->names["many.test"] = {.ipv6 = {"fd00:99::11", "fd00:99::12", "fd00:99::13"},
                                  .ipv4 = {"10.99.0.11", "10.99.0.12"}};
-  const Connecting connecting =
-      connect(loop_, "many.test", listener_.address().port(),
-              [](std::expected<Stream, std::error_code>) {}, {.attempt_delay = 40ms});
+  const Connecting connecting = connect(loop_, "many.test", listener_.address().port(),
+                                        [](Result<Stream>) {}, {.attempt_delay = 40ms});
   run_until(loop_, [&] { return network_->attempts.size() == 5; });
   ASSERT_EQ(network_->attempts.size(), 5u);
   for (std::size_t i = 0; i < 5; ++i) {
@@ -125,7 +124,7 @@ TEST_F(RacingTest, AsksTheServersOfTheConfigurationAsOftenAsItSays) {
   const OwnFile file("resolv_conf", "# ours\nnameserver 127.0.0.1\noptions timeout:1 attempts:2\n");
   ASSERT_FALSE(configure_resolver(loop_, {.resolv_conf = file.path(), .hosts = "/dev/null"}));
   std::string outcome;
-  const auto note = [&](std::expected<std::vector<Address>, std::error_code> result) {
+  const auto note = [&](Result<std::vector<Address>> result) {
     outcome = result ? result->front().host() : result.error().message();
   };
   const Resolving found = resolve(loop_, "db.test", 80, note);

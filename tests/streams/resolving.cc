@@ -48,7 +48,7 @@ class ResolvingTest : public ::testing::Test {
   }
 
   OnResolved note() {
-    return [this](std::expected<std::vector<Address>, std::error_code> result) {
+    return [this](Result<std::vector<Address>> result) {
       ++results_;
       addresses_.clear();
       error_ = result ? std::error_code() : result.error();
@@ -376,7 +376,7 @@ TEST_F(ResolvingTest, MayBeDestroyedInsideItsCallback) {
     std::optional<Resolving> resolving;
     int calls = 0;
     resolving.emplace(resolve(loop_, name, 80,
-                              [&](std::expected<std::vector<Address>, std::error_code>) {
+                              [&](Result<std::vector<Address>>) {
                                 ++calls;
                                 resolving.reset();
                               },
@@ -393,7 +393,7 @@ TEST_F(ResolvingTest, HasOneResultThoughItsCallbackRunsTheLoop) {
       int calls = 0;
       bool is_over = false;
       resolving.emplace(resolve(loop_, name, 80,
-                                [&](std::expected<std::vector<Address>, std::error_code>) {
+                                [&](Result<std::vector<Address>>) {
                                   ++calls;
                                   if (is_destroyed) resolving.reset();
                                   turn();
@@ -413,7 +413,7 @@ TEST_F(ResolvingTest, MayAskInsideItsCallback) {
   int calls = 0;
   std::function<void()> again = [&] {
     resolving = resolve(loop_, calls % 2 == 0 ? "both.test" : "nobody.test", 80,
-                        [&](std::expected<std::vector<Address>, std::error_code>) {
+                        [&](Result<std::vector<Address>>) {
                           if (++calls < 10) again();
                         });
   };
@@ -493,8 +493,8 @@ class NoDescriptors {
   ~NoDescriptors() { limit(before_.rlim_cur); }
 
  private:
-  void limit(rlim_t most) const {
-    const rlimit limits{.rlim_cur = most, .rlim_max = before_.rlim_max};
+  void limit(rlim_t max) const {
+    const rlimit limits{.rlim_cur = max, .rlim_max = before_.rlim_max};
     ::setrlimit(RLIMIT_NOFILE, &limits);
   }
   rlimit before_{};

@@ -151,7 +151,7 @@ TEST_P(Transfer, OffersWhatWasLeftWhenItIsResumed) {
 }
 
 TEST_P(Transfer, AHandlerMayNotLeaveMoreThanAgreed) {
-  ASSERT_TRUE(right_.set_limits({.most_unread = 1000}));
+  ASSERT_TRUE(right_.set_limits({.max_unread = 1000}));
   right_log_.use = [](Bytes) { return std::size_t{0}; };
   Timer talk(loop_, [this] { left_.write(pattern(300)); });
   ASSERT_TRUE(talk.start(Nanos{0}, Nanos{100'000}));
@@ -166,7 +166,7 @@ TEST_P(Transfer, AHandlerMayNotLeaveMoreThanAgreed) {
 
 TEST_P(Transfer, WhatIsTooLongDoesNotLookWholeToThePeer) {
   if (GetParam() == Kind::local) GTEST_SKIP() << "knows a reset only when input was left unread";
-  ASSERT_TRUE(right_.set_limits({.most_unread = 1000}));
+  ASSERT_TRUE(right_.set_limits({.max_unread = 1000}));
   right_log_.use = [](Bytes) { return std::size_t{0}; };
   EXPECT_TRUE(left_.write(pattern(1300)));
   run_until(loop_, [&] { return right_log_.data_calls == 1; });
@@ -177,7 +177,7 @@ TEST_P(Transfer, WhatIsTooLongDoesNotLookWholeToThePeer) {
 }
 
 TEST_P(Transfer, AHandlerMayLeaveExactlyAsMuchAsAgreed) {
-  ASSERT_TRUE(right_.set_limits({.most_unread = 1000}));
+  ASSERT_TRUE(right_.set_limits({.max_unread = 1000}));
   right_log_.use = [](Bytes bytes) { return bytes.size() > 1000 ? bytes.size() : 0; };
   EXPECT_TRUE(left_.write(pattern(1000)));
   run_until(loop_, [&] { return right_log_.data_calls == 1; });
@@ -193,7 +193,7 @@ TEST_P(Transfer, WhoIsSentToWithoutAnEndLetsTheOthersHaveTheirTurn) {
     if (right_log_.data_calls < 1'000) EXPECT_TRUE(left_.write(piece));
     return bytes.size();
   };
-  Stream::Pair other = make_pair(loop_, GetParam());
+  Result<std::pair<Stream, Stream>> other = make_pair(loop_, GetParam());
   Recorder other_log;
   int calls_before = 0;
   other_log.use = [&](Bytes bytes) {
@@ -346,7 +346,7 @@ TEST_P(Transfer, StopsReadingWhenThePeerDoesNotRead) {
 }
 
 TEST_P(Transfer, ClosesWhenMoreIsWrittenThanMayWait) {
-  ASSERT_TRUE(left_.set_limits({.low = 0, .high = 10, .most = 1'000'000}));
+  ASSERT_TRUE(left_.set_limits({.low = 0, .high = 10, .max = 1'000'000}));
   right_.pause();
   bool fits = true;
   for (int i = 0; i < 100 && fits; ++i) fits = left_.write(pattern(1'000'000));

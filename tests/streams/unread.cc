@@ -131,7 +131,7 @@ class Answering : public StreamTest {
       std::size_t used = 0;
       for (; used < bytes.size() && !right_.is_full(); ++used)
         EXPECT_TRUE(right_.write(std::string(kAnswer, 'a')));
-      most_queued_ = std::max(most_queued_, right_.queued());
+      max_queued_ = std::max(max_queued_, right_.queued());
       answered_ += static_cast<int>(used);
       if (how == GoesOn::by_pausing && used < bytes.size()) right_.pause();
       return used;
@@ -144,11 +144,11 @@ class Answering : public StreamTest {
   void expect_all_answers() {
     run_until(loop_, [&] { return left_log_.received.size() == kRequests * kAnswer; });
     EXPECT_EQ(answered_, kRequests);
-    EXPECT_LE(most_queued_, QueueLimits{}.high + kAnswer);
+    EXPECT_LE(max_queued_, QueueLimits{}.high + kAnswer);
   }
 
   int answered_ = 0;
-  std::size_t most_queued_ = 0;
+  std::size_t max_queued_ = 0;
 };
 
 INSTANTIATE_TEST_SUITE_P(Kinds, Answering, ::testing::Values(Kind::memory, Kind::local, Kind::tcp),

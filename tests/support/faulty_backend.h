@@ -69,7 +69,7 @@ class FaultyBackend final : public Backend {
     told_.clear();
     return inner_->start_over();
   }
-  std::expected<int, std::error_code> poll_fd() override { return inner_->poll_fd(); }
+  Result<int> poll_fd() override { return inner_->poll_fd(); }
 
   int held_back = 0;
   int made_up = 0;

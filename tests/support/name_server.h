@@ -85,7 +85,7 @@ class NameServer {
       io.start();
     }
     ~Guest() {
-      io.stop_closing();
+      io.stop_before_close();
       ::close(fd);
     }
     int fd;

@@ -272,12 +272,12 @@ class Program {
   void post(Place& place, std::size_t producer) {
     post(place, producer, [] {});
   }
-  template <class Task>
-  void post(Place& place, std::size_t producer, Task task) {
+  template <class Job>
+  void post(Place& place, std::size_t producer, Job task) {
     place.with([&](Home& home) { post_to(home, producer, std::move(task)); });
   }
-  template <class Task>
-  void post_to(Home& home, std::size_t producer, Task task) {
+  template <class Job>
+  void post_to(Home& home, std::size_t producer, Job task) {
     const std::uint32_t number = home.posted[producer].fetch_add(1);
     Ticket ticket(world_, home.ledger, producer, number);
     world_.expect(home.loop->post([ticket = std::move(ticket), task]() mutable {

@@ -27,7 +27,7 @@ int names_on_a_loop_of_its_own(std::barrier<>& start) {
   NameServer server(*loop);
   server.names["here.test"] = {.ipv4 = {"127.0.0.1"}};
   int right = 0;
-  Listener listener = *Listener::listen(*loop, Address::loopback_ipv4(0),
+  Listener listener = *Listener::create(*loop, Address::loopback_ipv4(0),
                                         [&right](Stream, const Address&) { ++right; });
   start.arrive_and_wait();
   if (configure_resolver(*loop, {.servers = {server.address()}, .timeout = 1min})) return 0;

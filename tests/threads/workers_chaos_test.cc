@@ -183,7 +183,7 @@ class Caller final : public StreamHandler {
  public:
   Caller(Loop& loop, const Address& address, std::uint32_t id, std::size_t size)
       : id_(id), size_(size) {
-    connecting_ = connect(loop, address, [this](Stream::Made made) {
+    connecting_ = connect(loop, address, [this](Result<Stream> made) {
       if (!made) return static_cast<void>(is_done_ = was_refused_ = true);
       stream_ = std::move(*made);
       stream_.start(*this);
@@ -230,7 +230,7 @@ class Program {
     calm = random_.one_in(3) ? 1'000'000 : 4 + random_.below(40);
     WorkersOptions options;
     options.threads = 1 + static_cast<unsigned>(random_.below(3));
-    workers_ = *Workers::start(options);
+    workers_ = *Workers::create(options);
     listen();
     for (std::size_t steps = 5 + random_.below(25); steps > 0; --steps) step();
     if (random_.one_in(2)) settle();
@@ -267,7 +267,7 @@ class Program {
   void listen() {
     const bool is_wild = random_.one_in(2);
     ListenOptions options;
-    if (random_.one_in(2)) options.most_connections = 1 + random_.below(3);
+    if (random_.one_in(2)) options.max_connections = 1 + random_.below(3);
     if (random_.one_in(2)) options.accepts_per_turn = 1;
     const auto accept = [is_wild](Stream stream, const Address&) {
       Loop& loop = stream.loop();

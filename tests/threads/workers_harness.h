@@ -49,7 +49,7 @@ class Echo final : public StreamHandler {
 class Client final : public StreamHandler {
  public:
   Client(Loop& loop, const Address& address, int& echoed) : echoed_(echoed) {
-    connecting_ = connect(loop, address, [this](std::expected<Stream, std::error_code> made) {
+    connecting_ = connect(loop, address, [this](Result<Stream> made) {
       ASSERT_TRUE(made) << made.error().message();
       stream_ = std::move(*made);
       stream_.start(*this);

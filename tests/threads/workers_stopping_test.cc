@@ -26,7 +26,7 @@ INSTANTIATE_TEST_SUITE_P(Balances, WorkersStopping,
 // ---- the loops are the workers', whatever the user's code does to them
 
 TEST_P(WorkersStopping, HappensOnlyWhenTheyAreTold) {
-  const std::unique_ptr<Workers> workers = *Workers::start({.threads = 2});
+  const std::unique_ptr<Workers> workers = *Workers::create({.threads = 2});
   const Address address = *workers->listen(
       Address::loopback_ipv4(0),
       [](Stream stream, const Address&) {
@@ -49,14 +49,14 @@ TEST_P(WorkersStopping, HappensOnlyWhenTheyAreTold) {
 }
 
 TEST(Workers, EndWithoutBeingStoppedThoughTheirLoopsWere) {
-  const std::unique_ptr<Workers> workers = *Workers::start({.threads = 2});
+  const std::unique_ptr<Workers> workers = *Workers::create({.threads = 2});
   std::latch stopped(2);
   EXPECT_TRUE(workers->post_to_all([&](Loop& loop) { loop.stop(), stopped.count_down(); }));
   stopped.wait();
 }
 
 TEST(Workers, AreStoppedInsideANestedRun) {
-  const std::unique_ptr<Workers> workers = *Workers::start({.threads = 1});
+  const std::unique_ptr<Workers> workers = *Workers::create({.threads = 1});
   std::latch runs(1);
   EXPECT_TRUE(workers->post(0, [&, &loop = workers->loop(0)] {
     runs.count_down();
@@ -67,7 +67,7 @@ TEST(Workers, AreStoppedInsideANestedRun) {
 }
 
 TEST(Workers, RestWhenWaitingFailsAndCallWhatIsPosted) {
-  const std::unique_ptr<Workers> workers = *Workers::start({.threads = 1});
+  const std::unique_ptr<Workers> workers = *Workers::create({.threads = 1});
   FaultPlan plan;
   plan.fail_share(SystemCall::epoll_wait, 1, ENOMEM, 1);
   const FaultScope scope(plan);
@@ -86,7 +86,7 @@ TEST(Workers, RestWhenWaitingFailsAndCallWhatIsPosted) {
 // ---- after it
 
 TEST_P(WorkersStopping, LeavesNothingToListenWith) {
-  const std::unique_ptr<Workers> workers = *Workers::start({.threads = 2});
+  const std::unique_ptr<Workers> workers = *Workers::create({.threads = 2});
   EXPECT_TRUE(workers->stop(0s));
   EXPECT_EQ(workers->listen(Address::loopback_ipv4(0), kEcho, GetParam()).error(),
             std::errc::operation_canceled);
@@ -94,7 +94,7 @@ TEST_P(WorkersStopping, LeavesNothingToListenWith) {
 }
 
 TEST(Workers, MayBeAskedAndPostedToAfterTheyWereStopped) {
-  const std::unique_ptr<Workers> workers = *Workers::start({.threads = 2});
+  const std::unique_ptr<Workers> workers = *Workers::create({.threads = 2});
   Loop& loop = workers->loop(1);
   std::atomic<bool> is_over{false};
   std::atomic<bool> was_refused{false};
@@ -125,7 +125,7 @@ TEST(Workers, MayBeAskedAndPostedToAfterTheyWereStopped) {
 }
 
 TEST_P(WorkersStopping, AnswersTheSameWhenItIsRepeated) {
-  const std::unique_ptr<Workers> workers = *Workers::start({.threads = 2});
+  const std::unique_ptr<Workers> workers = *Workers::create({.threads = 2});
   const Address address = *workers->listen(Address::loopback_ipv4(0), kEcho, GetParam());
   int echoed = 0;
   std::list<Client> clients;
@@ -141,7 +141,7 @@ thread_local std::list<Stream> kept;
 // The session is destroyed, and its connection waits for the peer's end: it leaves when its loop
 // goes, and makes room for somebody whom nobody accepts any more.
 TEST_P(WorkersStopping, EndsConnectionsThatLingerAtTheLimit) {
-  const std::unique_ptr<Workers> workers = *Workers::start({.threads = 2});
+  const std::unique_ptr<Workers> workers = *Workers::create({.threads = 2});
   std::atomic<int> accepted{0};
   const Address address = *workers->listen(Address::loopback_ipv4(0),
                                            [&](Stream stream, const Address&) {
@@ -149,7 +149,7 @@ TEST_P(WorkersStopping, EndsConnectionsThatLingerAtTheLimit) {
                                              kept.push_back(std::move(stream));
                                              ++accepted;
                                            },
-                                           GetParam(), {.most_connections = 1});
+                                           GetParam(), {.max_connections = 1});
   const sys::Descriptor peer(sys::open_socket(AF_INET, SOCK_STREAM));
   sys::connect(peer.get(), address.data(), address.size());
   run_until([&] { return accepted == 1; });
@@ -163,9 +163,9 @@ TEST_P(WorkersStopping, EndsConnectionsThatLingerAtTheLimit) {
 class WorkersBacklog : public WorkersStopping {
  protected:
   // Whom the loops accept before they are told to stop is not the one that matters.
-  void listen(std::size_t most = SIZE_MAX) {
+  void listen(std::size_t max = SIZE_MAX) {
     address_ = *workers_->listen(Address::loopback_ipv4(0), kEcho, GetParam(),
-                                 {.accepts_per_turn = 1, .most_connections = most});
+                                 {.accepts_per_turn = 1, .max_connections = max});
   }
   // The workers go on when stop() has told them to stop listening.
   bool stop_with_clients(int count, Nanos grace) {
@@ -204,7 +204,7 @@ class WorkersBacklog : public WorkersStopping {
     return served;
   }
 
-  std::unique_ptr<Workers> workers_ = *Workers::start({.threads = 2});
+  std::unique_ptr<Workers> workers_ = *Workers::create({.threads = 2});
   Address address_;
   std::list<sys::Descriptor> sockets_;
   std::atomic<int> drains_{0};
@@ -224,7 +224,7 @@ TEST_P(WorkersBacklog, IsServedBeforeTheyStop) {
 // The first worker hands somebody over while the second is busy: he is told, as all others are,
 // though the order to drain has come to the second meanwhile.
 TEST(Workers, TellThoseToDrainWhoWereOnTheirWay) {
-  const std::unique_ptr<Workers> workers = *Workers::start({.threads = 2});
+  const std::unique_ptr<Workers> workers = *Workers::create({.threads = 2});
   const auto keep = [](Stream stream, const Address&) {
     stream.write("!");
     kept.push_back(std::move(stream));
@@ -283,10 +283,10 @@ TEST_P(WorkersBacklog, IsServedAsFarAsTheLimitAllows) {
 // ---- one process follows another
 
 TEST_P(WorkersStopping, RefusesNobodyIfOthersListenAtTheSameSocket) {
-  std::unique_ptr<Workers> before = *Workers::start({.threads = 2});
-  const std::unique_ptr<Workers> after = *Workers::start({.threads = 2});
-  Listener::Made listener =
-      Listener::listen(*loop_, Address::loopback_ipv4(0), [](Stream, const Address&) {});
+  std::unique_ptr<Workers> before = *Workers::create({.threads = 2});
+  const std::unique_ptr<Workers> after = *Workers::create({.threads = 2});
+  Result<Listener> listener =
+      Listener::create(*loop_, Address::loopback_ipv4(0), [](Stream, const Address&) {});
   const int fd = *listener->release();
   const int passed_on = static_cast<int>(sys::duplicate(fd));
   const Address address = *before->adopt(fd, kEcho, GetParam());
@@ -310,7 +310,7 @@ TEST_P(WorkersStopping, RefusesNobodyIfOthersListenAtTheSameSocket) {
 }
 
 TEST(Workers, AdoptOnlyWhatListens) {
-  const std::unique_ptr<Workers> workers = *Workers::start({.threads = 1});
+  const std::unique_ptr<Workers> workers = *Workers::create({.threads = 1});
   const sys::Descriptor socket(sys::open_socket(AF_INET, SOCK_STREAM));
   EXPECT_EQ(workers->adopt(socket.get(), kEcho).error(), std::errc::invalid_argument);
   EXPECT_TRUE(sys::is_open(socket.get()));
@@ -321,7 +321,7 @@ TEST(Workers, AdoptOnlyWhatListens) {
 
 TEST(Workers, DoNotCountWhomTheyHaveNoMemoryFor) {
   FaultPlan plan;
-  const std::unique_ptr<Workers> workers = *Workers::start({.threads = 2});
+  const std::unique_ptr<Workers> workers = *Workers::create({.threads = 2});
   EXPECT_TRUE(workers->post_to_all([](Loop& one) { one.reserve(1024, 64); }));
   const Address address = *workers->listen(Address::loopback_ipv4(0), kEcho, Balance::round_robin);
   std::list<sys::Descriptor> sockets;
@@ -352,7 +352,7 @@ TEST(Workers, DoNotCountWhomTheyHaveNoMemoryFor) {
 
 TEST(Workers, DoNotCountWhomTheyCannotHandOver) {
   FaultPlan plan;
-  const std::unique_ptr<Workers> workers = *Workers::start({.threads = 1});
+  const std::unique_ptr<Workers> workers = *Workers::create({.threads = 1});
   EXPECT_TRUE(workers->post_to_all([](Loop& one) { one.reserve(1024, 64); }));
   const Address address = *workers->listen(Address::loopback_ipv4(0), kEcho, Balance::round_robin);
   const auto is_served = [&] {
@@ -384,7 +384,7 @@ TEST(Workers, DoNotCountWhomTheyCannotHandOver) {
 TEST(WorkersDeathTest, AWorkerMayNotWaitForItself) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const auto on_a_worker = [](const std::function<void(Workers&)>& misuse) {
-    std::unique_ptr<Workers> workers = *Workers::start({.threads = 2});
+    std::unique_ptr<Workers> workers = *Workers::create({.threads = 2});
     std::latch done(1);
     workers->post(1, [&] { misuse(*workers), done.count_down(); });
     done.wait();
@@ -397,7 +397,7 @@ TEST(WorkersDeathTest, AWorkerMayNotWaitForItself) {
   EXPECT_DEATH(on_a_worker([](Workers& workers) { std::ignore = workers.adopt(0, kEcho); }), "");
   // But it may have workers of its own.
   on_a_worker([](Workers&) {
-    const std::unique_ptr<Workers> own = *Workers::start({.threads = 1});
+    const std::unique_ptr<Workers> own = *Workers::create({.threads = 1});
     EXPECT_TRUE(own->listen(Address::loopback_ipv4(0), kEcho));
     EXPECT_TRUE(own->stop(1s));
   });

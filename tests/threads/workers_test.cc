@@ -21,7 +21,7 @@ INSTANTIATE_TEST_SUITE_P(Balances, WorkersTest,
                                            Balance::least_connections, Balance::peer_hash));
 
 TEST_P(WorkersTest, ShareConnectionsOut) {
-  Workers::Made workers = Workers::start({.threads = 3});
+  Result<std::unique_ptr<Workers>> workers = Workers::create({.threads = 3});
   ASSERT_TRUE(workers);
   const auto address = (*workers)->listen(Address::loopback_ipv4(0), kEcho, GetParam());
   ASSERT_TRUE(address) << address.error().message();
@@ -44,18 +44,18 @@ TEST_P(WorkersTest, ShareConnectionsOut) {
 }
 
 TEST_P(WorkersTest, HoldNoMoreConnectionsThanTheyMay) {
-  Workers::Made workers = Workers::start({.threads = 2});
+  Result<std::unique_ptr<Workers>> workers = Workers::create({.threads = 2});
   ASSERT_TRUE(workers);
   const auto address =
-      (*workers)->listen(Address::loopback_ipv4(0), kEcho, GetParam(), {.most_connections = 4});
+      (*workers)->listen(Address::loopback_ipv4(0), kEcho, GetParam(), {.max_connections = 4});
   ASSERT_TRUE(address);
   int echoed = 0;
   std::list<Client> clients;
   for (int i = 0; i < 40; ++i) clients.emplace_back(*loop_, *address, echoed);
-  const std::size_t most = GetParam() == Balance::reuse_port ? 5 : 4;
+  const std::size_t max = GetParam() == Balance::reuse_port ? 5 : 4;
   for (int served = 4; served <= 40; ++served) {  // Each that goes makes room for another.
     run_until([&] { return echoed >= served; });
-    EXPECT_LE(connections(**workers), most);
+    EXPECT_LE(connections(**workers), max);
     const auto done = std::ranges::find_if(clients, &Client::is_served);
     ASSERT_NE(done, clients.end());
     clients.erase(done);
@@ -65,7 +65,7 @@ TEST_P(WorkersTest, HoldNoMoreConnectionsThanTheyMay) {
 }
 
 TEST_P(WorkersTest, EndWhenTheGraceIsOver) {
-  Workers::Made workers = Workers::start({.threads = 2});
+  Result<std::unique_ptr<Workers>> workers = Workers::create({.threads = 2});
   ASSERT_TRUE(workers);
   std::mutex mutex;
   std::list<Stream> kept;
@@ -81,7 +81,7 @@ TEST_P(WorkersTest, EndWhenTheGraceIsOver) {
   std::list<Connecting> attempts;
   std::list<Stream> streams;
   for (int i = 0; i < 4; ++i) {
-    attempts.push_back(connect(*loop_, *address, [&](std::expected<Stream, std::error_code> made) {
+    attempts.push_back(connect(*loop_, *address, [&](Result<Stream> made) {
       ++results;
       if (made) streams.push_back(std::move(*made));
     }));
@@ -120,7 +120,7 @@ class Answering final : public StreamHandler {
 class Asking final : public StreamHandler {
  public:
   Asking(Loop& loop, const Address& address) {
-    connecting_ = connect(loop, address, [this](Stream::Made made) {
+    connecting_ = connect(loop, address, [this](Result<Stream> made) {
       ASSERT_TRUE(made) << made.error().message();
       stream_ = std::move(*made);
       stream_.set_half_open(true);
@@ -150,7 +150,7 @@ class Asking final : public StreamHandler {
 
 TEST_P(WorkersTest, LoseNoAnswerWhenTheyStopUnderLoad) {
   Answering::written = 0;
-  Workers::Made workers = Workers::start({.threads = 2});
+  Result<std::unique_ptr<Workers>> workers = Workers::create({.threads = 2});
   ASSERT_TRUE(workers);
   const auto address = (*workers)->listen(
       Address::loopback_ipv4(0),
@@ -174,7 +174,7 @@ TEST_P(WorkersTest, LoseNoAnswerWhenTheyStopUnderLoad) {
 }
 
 TEST_P(WorkersTest, SayThatTheGraceWasOverWhenTheThreadsOwnSessionsGoWithIt) {
-  Workers::Made workers = Workers::start({.threads = 2});
+  Result<std::unique_ptr<Workers>> workers = Workers::create({.threads = 2});
   ASSERT_TRUE(workers);
   const auto address = (*workers)->listen(
       Address::loopback_ipv4(0),
@@ -185,17 +185,17 @@ TEST_P(WorkersTest, SayThatTheGraceWasOverWhenTheThreadsOwnSessionsGoWithIt) {
       GetParam());
   ASSERT_TRUE(address);
   std::optional<Stream> guest;
-  const Connecting attempt =
-      connect(*loop_, *address, [&](std::expected<Stream, std::error_code> made) {
-        ASSERT_TRUE(made) << made.error().message();
-        guest = std::move(*made);
-      });
+  const Connecting attempt = connect(*loop_, *address, [&](Result<Stream> made) {
+    ASSERT_TRUE(made) << made.error().message();
+    guest = std::move(*made);
+  });
   run_until([&] { return guest && connections(**workers) == 1; });
   EXPECT_FALSE((*workers)->stop(20ms));
 }
 
 TEST(Workers, CallWhatIsPostedOnTheirThreads) {
-  Workers::Made workers = Workers::start({.threads = 4, .name = "test", .pin = true});
+  Result<std::unique_ptr<Workers>> workers =
+      Workers::create({.threads = 4, .name = "test", .pin = true});
   ASSERT_TRUE(workers);
   EXPECT_EQ((*workers)->count(), 4u);
   std::mutex mutex;
@@ -213,7 +213,7 @@ TEST(Workers, CallWhatIsPostedOnTheirThreads) {
 }
 
 TEST(Workers, SayWhyTheyCannotListen) {
-  Workers::Made workers = Workers::start({.threads = 2});
+  Result<std::unique_ptr<Workers>> workers = Workers::create({.threads = 2});
   ASSERT_TRUE(workers);
   const auto ignore = [](Stream, const Address&) {};
   EXPECT_EQ((*workers)->listen(Address(), ignore).error(), std::errc::invalid_argument);

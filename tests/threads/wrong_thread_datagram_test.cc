@@ -24,7 +24,7 @@ class Deaf final : public DatagramHandler {
 // Does `misuse` in a second thread while the loop is inside run().
 void misuse_while_it_runs(const std::function<void(Datagram&)>& misuse) {
   const auto loop = std::move(*Loop::create());
-  Datagram socket = std::move(*Datagram::open(*loop, Address::loopback_ipv4(0)));
+  Datagram socket = std::move(*Datagram::create(*loop, Address::loopback_ipv4(0)));
   std::atomic<bool> runs{false};
   Idle idle(*loop, [&runs] { runs.store(true); });
   idle.start();
@@ -77,7 +77,7 @@ TEST_P(DatagramThreadDeathTest, IsNoticed) {
 
 TEST(DatagramThread, MayBeAnotherOneBetweenTwoRuns) {
   const auto loop = std::move(*Loop::create());
-  Datagram socket = std::move(*Datagram::open(*loop, Address::loopback_ipv4(0)));
+  Datagram socket = std::move(*Datagram::create(*loop, Address::loopback_ipv4(0)));
   (void)loop->run(Run::no_wait);
   std::thread([&] { EXPECT_FALSE(socket.set_hops(7)); }).join();
 }

@@ -28,9 +28,8 @@ void misuse_while_it_runs(const std::function<void(Handles&)>& misuse) {
   const std::unique_ptr<Loop> loop = *Loop::create();
   Handles handles;
   handles.listener =
-      *Listener::listen(*loop, Address::loopback_ipv4(0), [](Stream, const Address&) {});
-  handles.client = *Client::make(*loop, handles.listener->address(),
-                                 [](std::expected<Stream, std::error_code>) {});
+      *Listener::create(*loop, Address::loopback_ipv4(0), [](Stream, const Address&) {});
+  handles.client = *Client::create(*loop, handles.listener->address(), [](Result<Stream>) {});
   std::atomic<bool> runs{false};
   Idle idle(*loop, [&runs] { runs.store(true); });
   idle.start();
@@ -71,7 +70,7 @@ INSTANTIATE_TEST_SUITE_P(
 TEST(WrongThreadHandles, MayBeUsedByTheLoopsOwn) {
   const std::unique_ptr<Loop> loop = *Loop::create();
   const Listener listener =
-      *Listener::listen(*loop, Address::loopback_ipv4(0), [](Stream, const Address&) {});
+      *Listener::create(*loop, Address::loopback_ipv4(0), [](Stream, const Address&) {});
   loop->post([&] {
     EXPECT_EQ(listener.connections(), 0u);
     loop->stop();

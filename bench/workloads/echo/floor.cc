@@ -61,7 +61,7 @@ class Server {
   // Goes on while there may be more: the rest of a large block is best copied while it is in the
   // cache.
   void receive(int fd) {
-    for (int turn = 0; turn < kMostReads; ++turn)
+    for (int turn = 0; turn < kMaxReads; ++turn)
       if (!receive_once(fd)) return;
   }
 
@@ -105,7 +105,7 @@ class Server {
     if (epoll_ctl(epoll_, operation, fd, &event) != 0) bench_die("epoll_ctl");
   }
 
-  static constexpr int kMostReads = 16;
+  static constexpr int kMaxReads = 16;
 
   const int listener_;
   Tally& tally_;

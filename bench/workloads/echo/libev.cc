@@ -74,7 +74,7 @@ class Server {
   // cache.
   static void on_readable(struct ev_loop*, ev_io* io, int) {
     auto& session = *static_cast<Session*>(io->data);
-    for (int turn = 0; turn < kMostReads; ++turn)
+    for (int turn = 0; turn < kMaxReads; ++turn)
       if (!session.server->read_once(session)) return;
   }
 
@@ -135,7 +135,7 @@ class Server {
     delete &timed;
   }
 
-  static constexpr int kMostReads = 16;
+  static constexpr int kMaxReads = 16;
 
   struct ev_loop* const loop_;
   Tally& tally_;

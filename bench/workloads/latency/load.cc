@@ -8,11 +8,11 @@
 
 namespace {
 
-constexpr std::size_t kMostBlock = 65536;
+constexpr std::size_t kMaxBlock = 65536;
 constexpr std::uint64_t kWarmUp = 500;
 
 void bounce(int fd, std::size_t size, std::uint64_t turn) {
-  char reply[kMostBlock];
+  char reply[kMaxBlock];
   const char* block = bench_pattern(0, turn);
   if (send(fd, block, size, MSG_NOSIGNAL) != ssize_t(size)) bench_die("send");
   for (std::size_t got = 0; got < size;) {
@@ -31,7 +31,7 @@ double percentile_us(const std::vector<std::uint64_t>& sorted, double share) {
 
 int main(int argc, char** argv) {
   ServerProcess server(argc, argv, Placement::apart);
-  const auto block = std::min(std::size_t(bench_number(argc, argv, "block", 64)), kMostBlock);
+  const auto block = std::min(std::size_t(bench_number(argc, argv, "block", 64)), kMaxBlock);
   const auto messages = std::uint64_t(bench_number(argc, argv, "messages", 0));
   const auto length = std::uint64_t(bench_number(argc, argv, "milliseconds", 400)) * 1000000;
   const int fd = bench_connect(server.address(0));

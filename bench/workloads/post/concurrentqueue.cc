@@ -5,7 +5,7 @@
 #include "eventfd_loop.h"
 
 struct MoodycamelQueue {
-  void push(Task task) { tasks.enqueue(std::move(task)); }
+  void push(Job task) { tasks.enqueue(std::move(task)); }
 
   void drain() {
     while (const auto n = tasks.try_dequeue_bulk(token, batch, 256))
@@ -14,9 +14,9 @@ struct MoodycamelQueue {
 
   static void version() { bench_version("header-only, no version macro", nullptr); }
 
-  moodycamel::ConcurrentQueue<Task> tasks;
+  moodycamel::ConcurrentQueue<Job> tasks;
   moodycamel::ConsumerToken token{tasks};
-  Task batch[256];
+  Job batch[256];
 };
 
 int main(int argc, char** argv) {

@@ -15,7 +15,7 @@
 
 #include "post.h"
 
-using Task = std::function<void()>;
+using Job = std::function<void()>;
 
 template <class Queue>
 class EventfdLoop {
@@ -33,7 +33,7 @@ class EventfdLoop {
   EventfdLoop(const EventfdLoop&) = delete;
   EventfdLoop& operator=(const EventfdLoop&) = delete;
 
-  void post(Task task) {
+  void post(Job task) {
     queue_.push(std::move(task));
     // The push must be visible before the flag is looked at, or the loop could fall asleep on it.
     std::atomic_thread_fence(std::memory_order_seq_cst);

@@ -6,13 +6,13 @@
 #include "eventfd_loop.h"
 
 struct LockfreeQueue {
-  void push(Task task) {
-    auto* moved = new Task(std::move(task));
+  void push(Job task) {
+    auto* moved = new Job(std::move(task));
     while (!tasks.push(moved)) continue;
   }
 
   void drain() {
-    Task* task;
+    Job* task;
     while (tasks.pop(task)) {
       (*task)();
       delete task;
@@ -26,7 +26,7 @@ struct LockfreeQueue {
     bench_version(version, nullptr);
   }
 
-  boost::lockfree::queue<Task*> tasks{1024};
+  boost::lockfree::queue<Job*> tasks{1024};
 };
 
 int main(int argc, char** argv) {

@@ -4,7 +4,7 @@
 #include "eventfd_loop.h"
 
 struct MutexQueue {
-  void push(Task task) {
+  void push(Job task) {
     const std::lock_guard lock(mutex);
     tasks.push_back(std::move(task));
   }
@@ -21,7 +21,7 @@ struct MutexQueue {
   static void version() { bench_version("hand-written", nullptr); }
 
   std::mutex mutex;
-  std::vector<Task> tasks, running;  // both keep their capacity
+  std::vector<Job> tasks, running;  // both keep their capacity
 };
 
 int main(int argc, char** argv) { return PostPrograms<EventfdLoop<MutexQueue>>::main(argc, argv); }

@@ -11,7 +11,7 @@
 
 namespace {
 
-constexpr std::size_t kMostPacket = 2048, kMostWindow = 64;
+constexpr std::size_t kMaxPacket = 2048, kMaxWindow = 64;
 
 class Flood {
  public:
@@ -20,7 +20,7 @@ class Flood {
     const timeval patience = {60, 0};
     setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
     if (connect(fd_, reinterpret_cast<const sockaddr*>(&to), sizeof to) != 0) bench_die("connect");
-    for (std::size_t i = 0; i < kMostWindow; ++i) {
+    for (std::size_t i = 0; i < kMaxWindow; ++i) {
       out_[i].resize(size_, 'x');
       in_[i].resize(size_ + 1);
       out_parts_[i] = {out_[i].data(), size_};
@@ -35,7 +35,7 @@ class Flood {
   // Waits for answers. `again`: as many packets follow.
   void turn(bool again) {
     const int flags = MSG_WAITFORONE | (verify_ ? 0 : MSG_TRUNC);
-    const int count = recvmmsg(fd_, in_messages_, kMostWindow, flags, nullptr);
+    const int count = recvmmsg(fd_, in_messages_, kMaxWindow, flags, nullptr);
     if (count <= 0) bench_die("a packet was lost");
     for (int i = 0; i < count; ++i) check(std::size_t(i));
     if (again) send_some(std::size_t(count));
@@ -73,9 +73,9 @@ class Flood {
   const int fd_;
   const std::size_t size_;
   const bool verify_;
-  std::string out_[kMostWindow], in_[kMostWindow];
-  iovec out_parts_[kMostWindow] = {}, in_parts_[kMostWindow] = {};
-  mmsghdr out_messages_[kMostWindow] = {}, in_messages_[kMostWindow] = {};
+  std::string out_[kMaxWindow], in_[kMaxWindow];
+  iovec out_parts_[kMaxWindow] = {}, in_parts_[kMaxWindow] = {};
+  mmsghdr out_messages_[kMaxWindow] = {}, in_messages_[kMaxWindow] = {};
   std::uint64_t sent_ = 0, received_ = 0;
 };
 
@@ -83,8 +83,8 @@ class Flood {
 
 int main(int argc, char** argv) {
   ServerProcess server(argc, argv, Placement::apart);
-  const long size = std::clamp(bench_number(argc, argv, "size", 64), 8L, long(kMostPacket));
-  const long window = std::clamp(bench_number(argc, argv, "window", 64), 1L, long(kMostWindow));
+  const long size = std::clamp(bench_number(argc, argv, "size", 64), 8L, long(kMaxPacket));
+  const long window = std::clamp(bench_number(argc, argv, "window", 64), 1L, long(kMaxWindow));
   const auto packets = std::uint64_t(bench_number(argc, argv, "packets", 0));
   const auto length = std::uint64_t(bench_number(argc, argv, "milliseconds", 300)) * 1000000;
   Flood flood(server.address(0), std::size_t(size), std::size_t(window),

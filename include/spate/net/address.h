@@ -14,11 +14,11 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <expected>
 #include <string>
 #include <string_view>
 #include <system_error>
 
+#include "spate/error.h"
 #include "spate/export.h"
 #include "spate/net/bytes.h"
 
@@ -27,7 +27,6 @@ namespace spate {
 class SPATE_EXPORT Address {
  public:
   enum class Family : std::uint8_t { none, ipv4, ipv6, local };
-  using Parsed = std::expected<Address, std::error_code>;
 
   // None: what an unnamed unix socket has. What lies beyond the size is never looked at.
   Address() : size_(2) { bytes_[0] = bytes_[1] = 0; }
@@ -35,15 +34,15 @@ class SPATE_EXPORT Address {
   // One of the forms above, the port included. Errors: EINVAL for anything else, ERANGE for a port
   // beyond 65535, ENODEV for a scope that names no interface here, ENAMETOOLONG for a path beyond
   // 107 bytes.
-  static Parsed parse(std::string_view text);
+  static Result<Address> parse(std::string_view text);
   // "192.0.2.1", "2001:db8::1" or "fe80::1%eth0" and a port. Errors: EINVAL, ENODEV.
-  static Parsed ip(std::string_view host, std::uint16_t port);
+  static Result<Address> ip(std::string_view host, std::uint16_t port);
   // 4 or 16 bytes in network order, as protocols carry them, and a port. Errors: EINVAL.
-  static Parsed ip(Bytes host, std::uint16_t port);
+  static Result<Address> ip(Bytes host, std::uint16_t port);
   // A path in the file system: 1 to 107 bytes without NUL. Errors: EINVAL, ENAMETOOLONG.
-  static Parsed path(std::string_view path);
+  static Result<Address> path(std::string_view path);
   // A name in Linux's abstract namespace: up to 107 bytes, any. Errors: ENAMETOOLONG.
-  static Parsed abstract(std::string_view name);
+  static Result<Address> abstract(std::string_view name);
 
   static Address any_ipv4(std::uint16_t port);       // 0.0.0.0
   static Address any_ipv6(std::uint16_t port);       // ::, which also takes IPv4 unless told not to
@@ -53,7 +52,7 @@ class SPATE_EXPORT Address {
   // From the system's own struct, as accept() and getsockname() fill it; an unnamed unix socket's
   // and one of AF_UNSPEC become Address(). Errors: EAFNOSUPPORT, EINVAL for a size that does not
   // fit the family.
-  static Parsed from_system(const void* address, std::size_t size);
+  static Result<Address> from_system(const void* address, std::size_t size);
   // For the system's calls: a sockaddr and its length.
   const void* data() const { return bytes_; }
   std::size_t size() const { return size_; }
@@ -87,7 +86,7 @@ class SPATE_EXPORT Address {
 
   template <class System>
   static Address make(const System& system, std::size_t size);
-  Parsed as_unix() const;
+  Result<Address> as_unix() const;
   std::string_view host_bytes() const;
 
   alignas(8) unsigned char bytes_[kCapacity];

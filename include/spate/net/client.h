@@ -10,17 +10,17 @@
 // everything is allowed, destroying the Client included.
 //
 // The wait before an attempt doubles with each failure in a row, from `first_delay` to
-// `most_delay`, and is made shorter by chance, so that the clients of a server that has come back
+// `max_delay`, and is made shorter by chance, so that the clients of a server that has come back
 // do not come all at once. A connection that ends before it has lasted `steady_after` counts as a
 // failure, too: a server that accepts and hangs up is not hammered.
 #pragma once
 
 #include <cstdint>
-#include <expected>
 #include <string_view>
 #include <system_error>
 #include <utility>
 
+#include "spate/error.h"
 #include "spate/export.h"
 #include "spate/net/address.h"
 #include "spate/net/connect.h"
@@ -34,19 +34,17 @@ class Reconnector;
 struct ClientOptions {
   // Of each attempt; the timeout includes names.
   ConnectOptions connect{.timeout = Nanos{10'000'000'000}};
-  Nanos first_delay{500'000'000};    // The wait after one failure.
-  Nanos most_delay{30'000'000'000};  // The longest.
+  Nanos first_delay{500'000'000};   // The wait after one failure.
+  Nanos max_delay{30'000'000'000};  // The longest.
   // The share of a wait that chance may take off: 0 for none, 1 for all of it.
   double jitter = 0.5;
   Nanos steady_after{5'000'000'000};  // A connection that has lasted so long forgets the failures.
   // After so many failures in a row the client gives up and is idle; 0: never.
-  std::uint32_t most_failures = 0;
+  std::uint32_t max_failures = 0;
 };
 
 class SPATE_EXPORT Client {
  public:
-  using Made = std::expected<Client, std::error_code>;
-
   enum class State : std::uint8_t {
     idle,        // Does not connect: not told to, told not to, or given up.
     connecting,  // An attempt is under way, or a name is being resolved.
@@ -66,10 +64,10 @@ class SPATE_EXPORT Client {
 
   // Idle until connect(). A name is resolved anew for each attempt. Errors: EINVAL for an address
   // of no family or an empty name; ENOMEM.
-  static Made make(Loop& loop, const Address& address, OnConnected callback,
-                   const ClientOptions& options = {});
-  static Made make(Loop& loop, std::string_view host, std::uint16_t port, OnConnected callback,
-                   const ClientOptions& options = {});
+  static Result<Client> create(Loop& loop, const Address& address, OnConnected callback,
+                               const ClientOptions& options = {});
+  static Result<Client> create(Loop& loop, std::string_view host, std::uint16_t port,
+                               OnConnected callback, const ClientOptions& options = {});
 
   // Connects, and stays connected from now on. While it waits: at once. Calls nobody; the failures
   // so far are forgotten unless an attempt is under way.

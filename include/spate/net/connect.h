@@ -13,7 +13,6 @@
 #pragma once
 
 #include <cstdint>
-#include <expected>
 #include <functional>
 #include <memory>
 #include <string_view>
@@ -21,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include "spate/error.h"
 #include "spate/export.h"
 #include "spate/net/address.h"
 #include "spate/net/stream.h"
@@ -39,7 +39,7 @@ struct ConnectOptions {
   bool ipv6_first = true;              // By name; else IPv4 goes first.
 };
 
-using OnConnected = std::move_only_function<void(std::expected<Stream, std::error_code>)>;
+using OnConnected = std::move_only_function<void(Result<Stream>)>;
 
 class ConnectAttempt;
 

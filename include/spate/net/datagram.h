@@ -12,12 +12,12 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <expected>
 #include <optional>
 #include <span>
 #include <system_error>
 #include <utility>
 
+#include "spate/error.h"
 #include "spate/export.h"
 #include "spate/net/address.h"
 #include "spate/net/buffer.h"
@@ -75,8 +75,6 @@ struct DatagramOptions {
 
 class SPATE_EXPORT Datagram {
  public:
-  using Opened = std::expected<Datagram, std::error_code>;
-
   // Has no socket, as one that was moved from: sending and options answer EBADF, pause() and
   // resume() do nothing, fd() is -1. start() needs a socket: without one it asserts.
   Datagram() = default;
@@ -91,11 +89,12 @@ class SPATE_EXPORT Datagram {
   // Bound to `local`: Address::any_ipv4(0) for one that only sends. Errors: EADDRINUSE,
   // EADDRNOTAVAIL, EACCES, EINVAL for an address of no family and a packet_size out of bounds,
   // EMFILE, ENFILE, ENOMEM.
-  static Opened open(Loop& loop, const Address& local, const DatagramOptions& options = {});
+  static Result<Datagram> create(Loop& loop, const Address& local,
+                                 const DatagramOptions& options = {});
   // Takes over a bound socket; if it joins packets already, it goes on. Errors: ENOTSOCK, EBADF,
   // EINVAL for one that is not for packets and a packet_size out of bounds, ENOMEM; `fd` is still
   // the caller's then.
-  static Opened adopt(Loop& loop, int fd, const DatagramOptions& options = {});
+  static Result<Datagram> adopt(Loop& loop, int fd, const DatagramOptions& options = {});
 
   // Names who is called, and begins to receive. Once more: somebody else is called from now on.
   void start(DatagramHandler& handler);
@@ -120,8 +119,7 @@ class SPATE_EXPORT Datagram {
   // where it can (GSO), else they go one by one. Returns how many bytes went; of no bytes, none go,
   // and no packet. An error only if none went. Errors: as send(), and EINVAL for a `segment` that
   // is not 1 ... 65507.
-  std::expected<std::size_t, std::error_code> send_segments(Bytes bytes, std::size_t segment,
-                                                            const Address& peer);
+  Result<std::size_t> send_segments(Bytes bytes, std::size_t segment, const Address& peer);
 
   // Multicast. `interface` by its index; 0 leaves the choice to the kernel. Errors: EINVAL for an
   // address that is no group's, ENODEV, EADDRINUSE when it is a member already, ENOPROTOOPT for an

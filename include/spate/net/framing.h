@@ -56,13 +56,13 @@ enum class ByteOrder : std::uint8_t { big, little };
 
 // A length in front of each message, as an unsigned integer.
 struct LengthField {
-  std::size_t width = 4;                // Bytes of the length: 1 ... 8.
-  ByteOrder order = ByteOrder::big;     // Network order.
-  std::size_t offset = 0;               // Bytes of header before the length.
-  std::size_t behind = 0;               // Bytes of header between the length and the rest.
-  std::int64_t adjustment = 0;          // Added to the length: negative if it counts header bytes.
-  std::size_t most = 16 * 1024 * 1024;  // Of what follows the header; more is broken.
-  bool keep_header = false;             // The message shows the header, too.
+  std::size_t width = 4;               // Bytes of the length: 1 ... 8.
+  ByteOrder order = ByteOrder::big;    // Network order.
+  std::size_t offset = 0;              // Bytes of header before the length.
+  std::size_t behind = 0;              // Bytes of header between the length and the rest.
+  std::int64_t adjustment = 0;         // Added to the length: negative if it counts header bytes.
+  std::size_t max = 16 * 1024 * 1024;  // Of what follows the header; more is broken.
+  bool keep_header = false;            // The message shows the header, too.
 
   Frame next(Bytes bytes) const {
     SPATE_ASSERT(width >= 1 && width <= 8);
@@ -79,7 +79,7 @@ struct LengthField {
   // if it does not fit, or is more than allowed.
   bool write(std::size_t size, std::span<std::byte> target) const {
     SPATE_ASSERT(target.size() >= width);
-    if (size > most || size > INT64_MAX) return false;
+    if (size > max || size > INT64_MAX) return false;
     const auto value = static_cast<std::uint64_t>(size) - static_cast<std::uint64_t>(adjustment);
     if (value > INT64_MAX || (width < 8 && value >> (8 * width) != 0)) return false;
     for (std::size_t i = 0; i < width; ++i)
@@ -101,7 +101,7 @@ struct LengthField {
     if (length > INT64_MAX) return {};
     std::int64_t sum = 0;
     if (__builtin_add_overflow(static_cast<std::int64_t>(length), adjustment, &sum)) return {};
-    if (sum < 0 || static_cast<std::uint64_t>(sum) > most) return {};
+    if (sum < 0 || static_cast<std::uint64_t>(sum) > max) return {};
     return static_cast<std::size_t>(sum);
   }
 };
@@ -109,14 +109,14 @@ struct LengthField {
 // Something behind each message.
 struct Delimiter {
   std::string_view delimiter = "\n";  // At least one byte; must outlive the decoder.
-  std::size_t most = 64 * 1024;       // Of a message; more without a delimiter is broken.
+  std::size_t max = 64 * 1024;        // Of a message; more without a delimiter is broken.
   bool keep_delimiter = false;
 
   Frame next(Bytes bytes) const {
     SPATE_ASSERT(!delimiter.empty());
     const std::string_view text = text_of(bytes);
     const std::size_t within =
-        most < SIZE_MAX - delimiter.size() ? most + delimiter.size() : SIZE_MAX;
+        max < SIZE_MAX - delimiter.size() ? max + delimiter.size() : SIZE_MAX;
     const std::size_t at = text.substr(0, within).find(delimiter);
     if (at != std::string_view::npos)
       return Frame::whole(bytes.first(at + (keep_delimiter ? delimiter.size() : 0)),

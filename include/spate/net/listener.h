@@ -15,13 +15,13 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <expected>
 #include <functional>
 #include <memory>
 #include <system_error>
 #include <utility>
 #include <vector>
 
+#include "spate/error.h"
 #include "spate/export.h"
 #include "spate/net/address.h"
 #include "spate/net/stream.h"
@@ -32,21 +32,20 @@ namespace spate {
 class Acceptor;
 
 struct ListenOptions {
-  int backlog = 4096;                       // Newcomers that may wait; the kernel bounds it.
-  int accepts_per_turn = 64;                // Less than 1 counts as 1.
-  std::size_t most_connections = SIZE_MAX;  // That many open ones of this listener, then it rests.
-  bool reuse_port = false;                  // Several listeners share the port, one a worker.
-  bool v6_only = false;                     // An IPv6 address takes no IPv4.
-  bool no_delay = true;                     // TCP: for every Stream that is handed over.
-  Nanos defer_accept{0};                    // TCP: wait so long for the first bytes. Whole seconds.
-  int fast_open = 0;                        // TCP: that many may send data with their first packet.
+  int backlog = 4096;                      // Newcomers that may wait; the kernel bounds it.
+  int accepts_per_turn = 64;               // Less than 1 counts as 1.
+  std::size_t max_connections = SIZE_MAX;  // That many open ones of this listener, then it rests.
+  bool reuse_port = false;                 // Several listeners share the port, one a worker.
+  bool v6_only = false;                    // An IPv6 address takes no IPv4.
+  bool no_delay = true;                    // TCP: for every Stream that is handed over.
+  Nanos defer_accept{0};                   // TCP: wait so long for the first bytes. Whole seconds.
+  int fast_open = 0;                       // TCP: that many may send data with their first packet.
   bool replace_path = true;  // Unix: a socket file that nobody listens at is replaced.
 };
 
 class SPATE_EXPORT Listener {
  public:
   using OnAccept = std::move_only_function<void(Stream stream, const Address& peer)>;
-  using Made = std::expected<Listener, std::error_code>;
 
   // Listens to nobody, as a closed one: telling it anything does nothing.
   Listener() = default;
@@ -60,11 +59,12 @@ class SPATE_EXPORT Listener {
 
   // Port 0 has the kernel choose one: address() tells. Errors: EADDRINUSE, EADDRNOTAVAIL, EACCES,
   // EINVAL for an address of no family, EMFILE, ENFILE, ENOMEM, ENOENT for a path in no directory.
-  static Made listen(Loop& loop, const Address& address, OnAccept on_accept,
-                     const ListenOptions& options = {});
+  static Result<Listener> create(Loop& loop, const Address& address, OnAccept on_accept,
+                                 const ListenOptions& options = {});
   // Takes over a socket that listens already, and leaves its options as they are. Errors: ENOTSOCK,
   // EBADF, EINVAL if it does not listen, ENOMEM; `fd` is still the caller's then.
-  static Made adopt(Loop& loop, int fd, OnAccept on_accept, const ListenOptions& options = {});
+  static Result<Listener> adopt(Loop& loop, int fd, OnAccept on_accept,
+                                const ListenOptions& options = {});
   // The listening sockets that a service manager has passed to this process (systemd's socket
   // activation: LISTEN_PID, LISTEN_FDS); close-on-exec from here on. Once.
   static std::vector<int> inherited();
@@ -75,12 +75,12 @@ class SPATE_EXPORT Listener {
 
   // Stops listening in good order: those who wait in the backlog, `backlog` of them at most, are
   // still handed over, in the loop's next turn, paused or not; then the socket is closed, which
-  // resets who is left. Once `most_connections` are open, no more are taken. Whose first packet is
+  // resets who is left. Once `max_connections` are open, no more are taken. Whose first packet is
   // under way just then may find itself reset: to lose nobody, give the socket away.
   void close();
   // Gives the listening socket away, with all who wait, to another loop or process that adopts it:
   // close-on-exec and non-blocking. The Listener is empty then. Errors: EBADF if it is not open.
-  std::expected<int, std::error_code> release();
+  Result<int> release();
 
   // Until close() is done.
   bool is_open() const { return fd() >= 0; }

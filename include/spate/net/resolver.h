@@ -21,7 +21,6 @@
 #pragma once
 
 #include <cstdint>
-#include <expected>
 #include <functional>
 #include <memory>
 #include <string>
@@ -31,6 +30,7 @@
 #include <utility>
 #include <vector>
 
+#include "spate/error.h"
 #include "spate/export.h"
 #include "spate/net/address.h"
 #include "spate/time.h"
@@ -59,8 +59,7 @@ struct ResolveOptions {
   bool ipv4 = true;  // One of the two at least.
 };
 
-using OnResolved =
-    std::move_only_function<void(std::expected<std::vector<Address>, std::error_code>)>;
+using OnResolved = std::move_only_function<void(Result<std::vector<Address>>)>;
 
 class ResolveAttempt;
 

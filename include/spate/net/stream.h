@@ -24,13 +24,13 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <expected>
 #include <memory>
 #include <span>
 #include <string_view>
 #include <system_error>
 #include <utility>
 
+#include "spate/error.h"
 #include "spate/export.h"
 #include "spate/net/address.h"
 #include "spate/net/buffer.h"
@@ -87,10 +87,10 @@ enum class WhenFull : std::uint8_t {
 struct QueueLimits {
   std::size_t low = 64 * 1024;
   std::size_t high = 256 * 1024;
-  std::size_t most = 64 * 1024 * 1024;
+  std::size_t max = 64 * 1024 * 1024;
   // The other way: what on_data() may leave unused. Beyond it the connection is reset, and closed
   // with Error::unread_full: a message has no end, or nobody takes it.
-  std::size_t most_unread = 16 * 1024 * 1024;
+  std::size_t max_unread = 16 * 1024 * 1024;
   WhenFull when_full = WhenFull::close;
   // While more than `high` bytes are queued, down to `low`, nothing is read and on_data() is not
   // called: so a peer that sends and does not read cannot fill our memory with answers, if
@@ -101,9 +101,6 @@ struct QueueLimits {
 
 class SPATE_EXPORT Stream {
  public:
-  using Made = std::expected<Stream, std::error_code>;
-  using Pair = std::expected<std::pair<Stream, Stream>, std::error_code>;
-
   // Belongs to nobody, as a closed one: writing is refused, ending does nothing, options answer
   // EBADF. start() and loop() need more.
   Stream() = default;
@@ -119,11 +116,11 @@ class SPATE_EXPORT Stream {
 
   // Takes over a connected socket, a pipe's end, or whatever else reads and writes like one, and
   // makes it non-blocking. Errors: EBADF, ENOMEM; `fd` is still the caller's then.
-  static Made adopt(Loop& loop, int fd);
+  static Result<Stream> adopt(Loop& loop, int fd);
   // Two unix sockets connected to each other. Errors: EMFILE, ENFILE, ENOMEM.
-  static Pair socket_pair(Loop& loop);
+  static Result<std::pair<Stream, Stream>> socket_pair(Loop& loop);
   // Two ends in memory that behave alike: for tests. Errors: ENOMEM.
-  static Pair memory_pair(Loop& loop);
+  static Result<std::pair<Stream, Stream>> memory_pair(Loop& loop);
 
   // Names who is called, and begins to read. Once more: somebody else is called from now on.
   void start(StreamHandler& handler);
@@ -136,7 +133,7 @@ class SPATE_EXPORT Stream {
   // ---- writing
 
   // All of it, in order, sooner or later. False, and nothing of it is sent: not writable, or it
-  // does not fit into the queue (QueueLimits::most, however much the kernel would take). False also
+  // does not fit into the queue (QueueLimits::max, however much the kernel would take). False also
   // when memory runs out; if a part of it has gone by then, the connection is reset, and closed
   // with ENOMEM.
   bool write(Bytes bytes);
@@ -232,7 +229,7 @@ class SPATE_EXPORT Stream {
   // Gives the descriptor away, to another loop for instance. Only while nothing is queued and
   // nothing is left unread; what this callback has written is sent first. Errors: EBUSY otherwise,
   // EBADF if closed, EOPNOTSUPP in memory, and what on_closed() will be told if sending has failed.
-  std::expected<int, std::error_code> release();
+  Result<int> release();
 
  private:
   friend class Connection;

@@ -14,13 +14,13 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <expected>
 #include <functional>
 #include <memory>
 #include <string>
 #include <system_error>
 #include <utility>
 
+#include "spate/error.h"
 #include "spate/export.h"
 #include "spate/loop.h"
 #include "spate/net/listener.h"
@@ -45,12 +45,11 @@ struct WorkersOptions {
 
 class SPATE_EXPORT Workers {
  public:
-  using Made = std::expected<std::unique_ptr<Workers>, std::error_code>;
   using OnAccept = std::move_only_function<void(Stream stream, const Address& peer) const>;
   using OnLoop = std::function<void(Loop& loop)>;
 
   // Errors: those of Loop::create(); EAGAIN when the system gives no more threads.
-  static Made start(const WorkersOptions& options = {});
+  static Result<std::unique_ptr<Workers>> create(const WorkersOptions& options = {});
   Workers(const Workers&) = delete;
   Workers& operator=(const Workers&) = delete;
   ~Workers();
@@ -65,24 +64,22 @@ class SPATE_EXPORT Workers {
   // Calls `task` on that worker's thread. False, and the task destroyed, when memory runs out or
   // the worker has ended. One that is posted while it ends may be destroyed uncalled, with the
   // Workers at the latest.
-  bool post(unsigned worker, Task task);
+  bool post(unsigned worker, Job task);
   // Calls `task` on each. False as above; some may be called all the same.
   bool post_to_all(const OnLoop& task);
 
   // Listens, and hands each connection to a worker. `on_accept` is called on that worker's
-  // thread, and owns the Stream. `most_connections` is for all workers together; with reuse_port
+  // thread, and owns the Stream. `max_connections` is for all workers together; with reuse_port
   // each may take one more before it rests. Port 0 has the kernel choose one; the address says
-  // which. Errors: Listener::listen()'s; ECANCELED after stop().
-  std::expected<Address, std::error_code> listen(const Address& address, OnAccept on_accept,
-                                                 Balance balance = Balance::reuse_port,
-                                                 const ListenOptions& options = {});
+  // which. Errors: Listener::create()'s; ECANCELED after stop().
+  Result<Address> listen(const Address& address, OnAccept on_accept,
+                         Balance balance = Balance::reuse_port, const ListenOptions& options = {});
   // The same with a socket that listens already: from a service manager, or from the process that
   // this one follows (Listener::inherited()). The first worker accepts for all; reuse_port means
   // round_robin here. Errors: Listener::adopt()'s, with which `fd` is still the caller's; ECANCELED
   // after stop().
-  std::expected<Address, std::error_code> adopt(int fd, OnAccept on_accept,
-                                                Balance balance = Balance::round_robin,
-                                                const ListenOptions& options = {});
+  Result<Address> adopt(int fd, OnAccept on_accept, Balance balance = Balance::round_robin,
+                        const ListenOptions& options = {});
   // Open connections that listen() has handed to a worker; none after stop().
   std::size_t connections(unsigned worker) const;
 

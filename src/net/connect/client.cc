@@ -17,16 +17,16 @@ Client::~Client() {
   if (Reconnector* reconnector = own()) reconnector->abandon();
 }
 
-Client::Made Client::make(Loop& loop, const Address& address, OnConnected callback,
-                          const ClientOptions& options) {
+Result<Client> Client::create(Loop& loop, const Address& address, OnConnected callback,
+                              const ClientOptions& options) {
   if (address.family() == Address::Family::none) return invalid();
   const auto made = Reconnector::make(loop, {.address = address}, std::move(callback), options);
   if (!made) return std::unexpected(made.error());
   return Client(*made);
 }
 
-Client::Made Client::make(Loop& loop, std::string_view host, std::uint16_t port,
-                          OnConnected callback, const ClientOptions& options) {
+Result<Client> Client::create(Loop& loop, std::string_view host, std::uint16_t port,
+                              OnConnected callback, const ClientOptions& options) {
   if (host.empty()) return invalid();
   const auto made = Reconnector::make(loop, {.host = std::string(host), .port = port},
                                       std::move(callback), options);

@@ -24,7 +24,7 @@ Connecting connect(Loop& loop, std::vector<Address> addresses, OnConnected callb
 
 Connecting connect(Loop& loop, std::string_view host, std::uint16_t port, OnConnected callback,
                    const ConnectOptions& options) {
-  const Address::Parsed address = Address::ip(host, port);
+  const Result<Address> address = Address::ip(host, port);
   if (address) return connect(loop, *address, std::move(callback), options);
   auto attempt = std::make_unique<NamedConnect>(loop, host, port, std::move(callback), options);
   attempt->start();

@@ -174,7 +174,7 @@ void ConnectRace::give_up(std::error_code error) {
 }
 
 // The last that is done: the callback may destroy us.
-void ConnectRace::end(std::expected<Stream, std::error_code> result) {
+void ConnectRace::end(Result<Stream> result) {
   patience_.stop();
   limit_.stop();
   OnConnected callback = std::move(callback_);

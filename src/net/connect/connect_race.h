@@ -38,7 +38,7 @@ class ConnectRace final : public ConnectAttempt {
   class Runner {
    public:
     Runner(ConnectRace& race, const Address& address, sys::Descriptor socket);
-    ~Runner() { io_.stop_closing(); }
+    ~Runner() { io_.stop_before_close(); }
     bool start() { return io_.start(); }
     sys::Descriptor take() {
       io_.stop();
@@ -66,7 +66,7 @@ class ConnectRace final : public ConnectAttempt {
   void win(sys::Descriptor socket);
   void lose_if_all_have_failed();
   void give_up(std::error_code error);
-  void end(std::expected<Stream, std::error_code> result);
+  void end(Result<Stream> result);
 
   Loop& loop_;
   OnConnected callback_;

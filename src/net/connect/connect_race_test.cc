@@ -31,7 +31,7 @@ class ConnectRaceTest : public ::testing::Test {
   std::unique_ptr<ConnectRace> race(const ConnectOptions& options = {}) {
     return std::make_unique<ConnectRace>(
         loop_,
-        [this](std::expected<Stream, std::error_code> result) {
+        [this](Result<Stream> result) {
           ++results_;
           error_ = result ? std::error_code() : result.error();
           if (result) peer_ = result->peer_address();

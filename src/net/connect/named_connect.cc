@@ -31,7 +31,7 @@ void NamedConnect::on_news() {
   }
 }
 
-void NamedConnect::on_end(std::expected<Stream, std::error_code> result) {
+void NamedConnect::on_end(Result<Stream> result) {
   stop_asking();
   delay_.stop();
   OnConnected callback = std::move(callback_);

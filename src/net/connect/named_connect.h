@@ -19,7 +19,7 @@ class NamedConnect final : public ConnectAttempt, private Question {
 
  private:
   void on_news() override;
-  void on_end(std::expected<Stream, std::error_code> result);
+  void on_end(Result<Stream> result);
 
   OnConnected callback_;
   ConnectOptions options_;

@@ -13,9 +13,8 @@
 
 namespace spate {
 
-std::expected<Reconnector*, std::error_code> Reconnector::make(Loop& loop, Target target,
-                                                               OnConnected callback,
-                                                               const ClientOptions& options) {
+Result<Reconnector*> Reconnector::make(Loop& loop, Target target, OnConnected callback,
+                                       const ClientOptions& options) {
   SPATE_ASSERT(options.jitter >= 0 && options.jitter <= 1);
   const auto no_memory = std::unexpected(sys::error_code(-ENOMEM));
   Hub* hub = Hub::of(loop);
@@ -90,16 +89,14 @@ Client::State Reconnector::state() const {
 void Reconnector::attempt() {
   ++attempts_;
   is_connecting_ = true;
-  auto callback = [this](std::expected<Stream, std::error_code> result) {
-    on_result(std::move(result));
-  };
+  auto callback = [this](Result<Stream> result) { on_result(std::move(result)); };
   connecting_ = target_.host.empty() ? spate::connect(hub_.loop(), target_.address,
                                                       std::move(callback), options_.connect)
                                      : spate::connect(hub_.loop(), target_.host, target_.port,
                                                       std::move(callback), options_.connect);
 }
 
-void Reconnector::on_result(std::expected<Stream, std::error_code> result) {
+void Reconnector::on_result(Result<Stream> result) {
   is_connecting_ = false;
   if (result) result = take(std::move(*result));
   last_error_ = result ? std::error_code() : result.error();
@@ -108,8 +105,8 @@ void Reconnector::on_result(std::expected<Stream, std::error_code> result) {
 }
 
 // Makes the connection one of ours, so that we are told when it ends.
-std::expected<Stream, std::error_code> Reconnector::take(Stream stream) {
-  const std::expected<int, std::error_code> fd = stream.release();
+Result<Stream> Reconnector::take(Stream stream) {
+  const Result<int> fd = stream.release();
   if (!fd) return std::unexpected(fd.error());
   sys::Descriptor socket(*fd);
   connection_ = Connection::make(*transport_, *fd);
@@ -139,7 +136,7 @@ void Reconnector::on_left() {
 
 void Reconnector::fail() {
   ++failures_;
-  if (failures_ == options_.most_failures) wanted_ = false;
+  if (failures_ == options_.max_failures) wanted_ = false;
   wait();
 }
 
@@ -153,10 +150,10 @@ void Reconnector::wake_in(Nanos delay) {
 }
 
 Nanos Reconnector::delay() {
-  const Nanos most = std::min(options_.most_delay, kForever);
+  const Nanos max = std::min(options_.max_delay, kForever);
   const std::uint32_t failures = std::min(failures_, 64u);  // Zero is never doubled to the most.
-  Nanos span = std::min(options_.first_delay, most);
-  for (std::uint32_t i = 1; i < failures && span < most; ++i) span += std::min(span, most - span);
+  Nanos span = std::min(options_.first_delay, max);
+  for (std::uint32_t i = 1; i < failures && span < max; ++i) span += std::min(span, max - span);
   const double longest = static_cast<double>(span.count());
   return Nanos{static_cast<std::int64_t>(longest * (1 - options_.jitter * chance()))};
 }

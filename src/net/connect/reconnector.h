@@ -20,9 +20,8 @@ class Reconnector final : private CountedTransport::Watcher, private Abandonable
     std::uint16_t port = 0;
   };
 
-  static std::expected<Reconnector*, std::error_code> make(Loop& loop, Target target,
-                                                           OnConnected callback,
-                                                           const ClientOptions& options);
+  static Result<Reconnector*> make(Loop& loop, Target target, OnConnected callback,
+                                   const ClientOptions& options);
   // The Client is being destroyed.
   void abandon();
 
@@ -45,8 +44,8 @@ class Reconnector final : private CountedTransport::Watcher, private Abandonable
   ~Reconnector();
 
   void attempt();
-  void on_result(std::expected<Stream, std::error_code> result);
-  std::expected<Stream, std::error_code> take(Stream stream);
+  void on_result(Result<Stream> result);
+  Result<Stream> take(Stream stream);
   void on_left() override;
   void fail();
   void wait();

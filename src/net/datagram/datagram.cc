@@ -105,7 +105,8 @@ Datagram::~Datagram() {
   if (socket_ != nullptr) socket_->abandon();
 }
 
-Datagram::Opened Datagram::open(Loop& loop, const Address& local, const DatagramOptions& options) {
+Result<Datagram> Datagram::create(Loop& loop, const Address& local,
+                                  const DatagramOptions& options) {
   if (const std::error_code error = check(options)) return std::unexpected(error);
   if (local.family() == Address::Family::none) return failed(-EINVAL);
   const long opened = sys::open_socket(sys::family_of(local.data()), SOCK_DGRAM);
@@ -119,7 +120,7 @@ Datagram::Opened Datagram::open(Loop& loop, const Address& local, const Datagram
   return Datagram(*made);
 }
 
-Datagram::Opened Datagram::adopt(Loop& loop, int fd, const DatagramOptions& options) {
+Result<Datagram> Datagram::adopt(Loop& loop, int fd, const DatagramOptions& options) {
   if (const std::error_code error = check(options)) return std::unexpected(error);
   int type = 0;
   if (const long result = sys::get_option(fd, SOL_SOCKET, SO_TYPE, type); result < 0)
@@ -169,9 +170,7 @@ std::size_t Datagram::send(std::span<const Outgoing> packets, std::error_code* e
   return socket_->send(packets, reason);
 }
 
-std::expected<std::size_t, std::error_code> Datagram::send_segments(Bytes bytes,
-                                                                    std::size_t segment,
-                                                                    const Address& peer) {
+Result<std::size_t> Datagram::send_segments(Bytes bytes, std::size_t segment, const Address& peer) {
   if (socket_ == nullptr) return std::unexpected(closed());
   return socket_->send_segments(bytes, segment, peer);
 }

@@ -45,8 +45,8 @@ PacketShape shape_of(const DatagramOptions& options) {
 
 }  // namespace
 
-std::expected<DatagramSocket*, std::error_code> DatagramSocket::make(
-    Loop& loop, sys::Descriptor& socket, const DatagramOptions& options) {
+Result<DatagramSocket*> DatagramSocket::make(Loop& loop, sys::Descriptor& socket,
+                                             const DatagramOptions& options) {
   PacketRoom* room = PacketRoom::of(loop);
   auto* made = room == nullptr ? nullptr
                                : new (std::nothrow)
@@ -80,7 +80,7 @@ int DatagramSocket::fd() const {
 
 void DatagramSocket::abandon() {
   SPATE_ASSERT(may_be_used());
-  io_.stop_closing();
+  io_.stop_before_close();
   resting_.stop();
   retry_.stop();
   socket_ = sys::Descriptor();
@@ -229,14 +229,13 @@ std::size_t DatagramSocket::send_some(std::span<const Outgoing> packets, std::er
   return error ? 0 : static_cast<std::size_t>(result);
 }
 
-std::expected<std::size_t, std::error_code> DatagramSocket::send_segments(Bytes bytes,
-                                                                          std::size_t segment,
-                                                                          const Address& peer) {
+Result<std::size_t> DatagramSocket::send_segments(Bytes bytes, std::size_t segment,
+                                                  const Address& peer) {
   SPATE_ASSERT(may_be_used());
-  constexpr std::size_t kLongest = 65507;    // Of a packet.
-  constexpr std::size_t kMostBytes = 65000;  // Of packets that are joined; no more than kBatch.
+  constexpr std::size_t kLongest = 65507;   // Of a packet.
+  constexpr std::size_t kMaxBytes = 65000;  // Of packets that are joined; no more than kBatch.
   if (segment == 0 || segment > kLongest) return std::unexpected(sys::error_code(-EINVAL));
-  const std::size_t step = segment * std::clamp<std::size_t>(kMostBytes / segment, 1, kBatch);
+  const std::size_t step = segment * std::clamp<std::size_t>(kMaxBytes / segment, 1, kBatch);
   std::size_t sent = 0;
   std::error_code error = wrong_with(peer);
   while (sent < bytes.size() && !error)

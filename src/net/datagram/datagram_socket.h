@@ -13,8 +13,8 @@ namespace spate {
 class DatagramSocket final : private Abandonable<DatagramSocket> {
  public:
   // Takes `socket` over when it has returned something. `options` as the socket has them.
-  static std::expected<DatagramSocket*, std::error_code> make(Loop& loop, sys::Descriptor& socket,
-                                                              const DatagramOptions& options);
+  static Result<DatagramSocket*> make(Loop& loop, sys::Descriptor& socket,
+                                      const DatagramOptions& options);
   // The Datagram is being destroyed: the descriptor is closed at once, wherever this is called.
   void abandon();
 
@@ -25,8 +25,7 @@ class DatagramSocket final : private Abandonable<DatagramSocket> {
 
   std::error_code send(Bytes bytes, const Address* peer);
   std::size_t send(std::span<const Outgoing> packets, std::error_code& error);
-  std::expected<std::size_t, std::error_code> send_segments(Bytes bytes, std::size_t segment,
-                                                            const Address& peer);
+  Result<std::size_t> send_segments(Bytes bytes, std::size_t segment, const Address& peer);
 
  private:
   friend class Abandonable<DatagramSocket>;

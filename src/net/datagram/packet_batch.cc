@@ -55,7 +55,7 @@ void PacketBatch::unpack(mmsghdr& message) {
   const bool is_cut = (header.msg_flags & MSG_TRUNC) != 0;
   Bytes rest(static_cast<const std::byte*>(header.msg_iov->iov_base), message.msg_len);
   const std::size_t segment = info.segment != 0 ? info.segment : rest.size();
-  while (unpacked_ < kMostPackets) {
+  while (unpacked_ < kMaxPackets) {
     const Bytes whole = rest.first(std::min(segment, rest.size()));
     rest = rest.subspan(whole.size());
     packets_[unpacked_++] = {

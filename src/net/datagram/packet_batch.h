@@ -31,7 +31,7 @@ class PacketBatch {
  private:
   static constexpr std::size_t kRoom = 64 * 1024;
   static constexpr std::size_t kMessages = 64;
-  static constexpr std::size_t kMostPackets = 128;  // The kernel joins no more in one message.
+  static constexpr std::size_t kMaxPackets = 128;  // The kernel joins no more in one message.
 
   void prepare(const PacketShape& shape);
   void make_ready(std::size_t index);
@@ -41,7 +41,7 @@ class PacketBatch {
   iovec parts_[kMessages];
   sys::SystemAddress peers_[kMessages];
   alignas(cmsghdr) char control_[kMessages][sys::kControlSpace];
-  Packet packets_[kMostPackets];
+  Packet packets_[kMaxPackets];
   PacketShape shape_;      // That the messages are prepared for.
   std::size_t count_ = 0;  // Messages that there is room for.
   std::size_t unpacked_ = 0;

@@ -38,9 +38,8 @@ bool concerns_one_newcomer(long error) {
 
 }  // namespace
 
-std::expected<Acceptor*, std::error_code> Acceptor::make(Loop& loop, sys::Descriptor& socket,
-                                                         Listener::OnAccept on_accept,
-                                                         const ListenOptions& options) {
+Result<Acceptor*> Acceptor::make(Loop& loop, sys::Descriptor& socket, Listener::OnAccept on_accept,
+                                 const ListenOptions& options) {
   const auto no_memory = std::unexpected(sys::error_code(-ENOMEM));
   Hub* hub = Hub::of(loop);
   if (hub == nullptr) return no_memory;
@@ -92,7 +91,7 @@ int Acceptor::release() {
 // being closed, and nobody tells the kernel about a number that somebody else may have by then.
 void Acceptor::stop_listening() {
   if (hub_.is_alive() && socket_.is_open()) io_.start();
-  io_.stop_closing();
+  io_.stop_before_close();
   resting_.stop();
   socket_ = sys::Descriptor();
 }

@@ -17,9 +17,8 @@ class Hub;
 class Acceptor final : private CountedTransport::Watcher, private Abandonable<Acceptor> {
  public:
   // Takes `socket` over when it has returned something.
-  static std::expected<Acceptor*, std::error_code> make(Loop& loop, sys::Descriptor& socket,
-                                                        Listener::OnAccept on_accept,
-                                                        const ListenOptions& options);
+  static Result<Acceptor*> make(Loop& loop, sys::Descriptor& socket, Listener::OnAccept on_accept,
+                                const ListenOptions& options);
   // The Listener is being destroyed: nobody is called any more, and the socket is closed.
   void abandon();
   // The same, but for the socket, which is the caller's.
@@ -48,7 +47,7 @@ class Acceptor final : private CountedTransport::Watcher, private Abandonable<Ac
   ~Acceptor();
 
   void on_left() override;
-  bool is_full() const { return accepted_ones_->open() >= options_.most_connections; }
+  bool is_full() const { return accepted_ones_->open() >= options_.max_connections; }
   bool is_done() const { return is_abandoned() || !socket_.is_open(); }
   void update();
   void on_rested();

@@ -14,8 +14,8 @@ Listener::~Listener() {
   if (Acceptor* acceptor = own()) acceptor->abandon();
 }
 
-Listener::Made Listener::listen(Loop& loop, const Address& address, OnAccept on_accept,
-                                const ListenOptions& options) {
+Result<Listener> Listener::create(Loop& loop, const Address& address, OnAccept on_accept,
+                                  const ListenOptions& options) {
   auto socket = open_listening_socket(address, options);
   if (!socket) return std::unexpected(socket.error());
   const auto made = Acceptor::make(loop, *socket, std::move(on_accept), options);
@@ -23,8 +23,8 @@ Listener::Made Listener::listen(Loop& loop, const Address& address, OnAccept on_
   return Listener(*made);
 }
 
-Listener::Made Listener::adopt(Loop& loop, int fd, OnAccept on_accept,
-                               const ListenOptions& options) {
+Result<Listener> Listener::adopt(Loop& loop, int fd, OnAccept on_accept,
+                                 const ListenOptions& options) {
   if (const std::error_code error = prepare_listening_socket(fd)) return std::unexpected(error);
   sys::Descriptor socket(fd);
   const auto made = Acceptor::make(loop, socket, std::move(on_accept), options);
@@ -59,7 +59,7 @@ void Listener::resume() {
 void Listener::close() {
   if (Acceptor* acceptor = own()) acceptor->close();
 }
-std::expected<int, std::error_code> Listener::release() {
+Result<int> Listener::release() {
   if (!is_open()) return std::unexpected(sys::error_code(-EBADF));
   return std::exchange(acceptor_, nullptr)->release();
 }

@@ -50,8 +50,8 @@ long bind(int fd, const Address& address, const ListenOptions& options) {
 
 }  // namespace
 
-std::expected<sys::Descriptor, std::error_code> open_listening_socket(
-    const Address& address, const ListenOptions& options) {
+Result<sys::Descriptor> open_listening_socket(const Address& address,
+                                              const ListenOptions& options) {
   if (address.family() == Address::Family::none) return std::unexpected(sys::error_code(-EINVAL));
   const long opened = sys::open_socket(sys::family_of(address.data()), SOCK_STREAM);
   if (opened < 0) return std::unexpected(sys::error_code(opened));

@@ -1,7 +1,6 @@
 // Sockets that listen.
 #pragma once
 
-#include <expected>
 #include <system_error>
 
 #include "spate/net/listener.h"
@@ -9,9 +8,8 @@
 
 namespace spate {
 
-// Errors: Listener::listen()'s.
-std::expected<sys::Descriptor, std::error_code> open_listening_socket(const Address& address,
-                                                                      const ListenOptions& options);
+// Errors: Listener::create()'s.
+Result<sys::Descriptor> open_listening_socket(const Address& address, const ListenOptions& options);
 
 // Makes a socket that listens already fit for a loop. Errors: Listener::adopt()'s.
 std::error_code prepare_listening_socket(int fd);

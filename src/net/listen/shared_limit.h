@@ -13,7 +13,7 @@ namespace spate {
 
 class SharedLimit {
  public:
-  explicit SharedLimit(std::size_t most) : most_(most) {}
+  explicit SharedLimit(std::size_t max) : max_(max) {}
 
   // One more. True if there is no room for another: then the caller rests.
   bool enter() {
@@ -41,7 +41,7 @@ class SharedLimit {
   static constexpr std::uint64_t kRests = 1;
   static constexpr std::uint64_t kOne = 2;
 
-  bool has_room(std::uint64_t state) const { return state / kOne < most_; }
+  bool has_room(std::uint64_t state) const { return state / kOne < max_; }
   std::uint64_t marked(std::uint64_t state) const {
     return has_room(state) ? state : state | kRests;
   }
@@ -49,7 +49,7 @@ class SharedLimit {
     return state_.compare_exchange_weak(state, next);
   }
 
-  const std::size_t most_;
+  const std::size_t max_;
   std::atomic<std::uint64_t> state_{0};
 };
 

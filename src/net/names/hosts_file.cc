@@ -33,7 +33,7 @@ std::vector<Address> addresses_in_hosts(std::string_view text, std::string_view 
     std::string_view line = take_until(whole, "#");
     const std::string_view host = take_word(line);
     if (!names(line, name)) continue;
-    const Address::Parsed address = Address::ip(host, port);
+    const Result<Address> address = Address::ip(host, port);
     if (address && std::ranges::find(found, *address) == found.end()) found.push_back(*address);
   }
   return found;

@@ -24,7 +24,7 @@ std::vector<Address> addresses_of(const ares_addrinfo* found, std::uint16_t port
   std::vector<Address> addresses;
   if (found == nullptr) return addresses;
   for (const ares_addrinfo_node* node = found->nodes; node != nullptr; node = node->ai_next) {
-    const Address::Parsed address = Address::from_system(node->ai_addr, node->ai_addrlen);
+    const Result<Address> address = Address::from_system(node->ai_addr, node->ai_addrlen);
     if (address) addresses.push_back(address->with_port(port));
   }
   return addresses;
@@ -52,7 +52,7 @@ int milliseconds(Nanos span) { return static_cast<int>((span.count() + 999'999) 
 
 // Where the kernel is short of something that is an error: c-ares takes a file that it cannot open
 // for one that says nothing, and would ask somebody else from then on.
-std::expected<ResolvConf, std::error_code> read_resolv_conf(const std::string& path) {
+Result<ResolvConf> read_resolv_conf(const std::string& path) {
   std::string text;
   const long result = sys::read_file(path.c_str(), text);
   const int error = result < 0 ? static_cast<int>(-result) : 0;
@@ -133,7 +133,7 @@ NameChannel::~NameChannel() {
   if (channel_ != nullptr) ares_destroy(channel_);
 }
 
-NameChannel::Made NameChannel::open(Loop& loop, const ResolverOptions& options) {
+Result<std::unique_ptr<NameChannel>> NameChannel::open(Loop& loop, const ResolverOptions& options) {
   std::unique_ptr<NameChannel> channel(new (std::nothrow) NameChannel(loop));
   if (channel == nullptr) return std::unexpected(system_error(ENOMEM));
   if (const std::error_code error = channel->open(options)) return std::unexpected(error);
@@ -261,7 +261,7 @@ void NameChannel::watch(int fd, bool to_read, bool to_write) {
   } else if (any(events)) {
     socket->modify(events);
   } else {
-    socket->stop_closing();
+    socket->stop_before_close();
     sockets_.erase(socket);
   }
 }

@@ -8,13 +8,13 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <expected>
 #include <list>
 #include <memory>
 #include <string>
 #include <system_error>
 #include <vector>
 
+#include "spate/error.h"
 #include "spate/io.h"
 #include "spate/net/resolver.h"
 #include "spate/timer.h"
@@ -33,8 +33,6 @@ Families family_of(const Address& address);
 
 class NameChannel {
  public:
-  using Made = std::expected<std::unique_ptr<NameChannel>, std::error_code>;
-
   struct Query;
 
   // Who waits for answers.
@@ -55,7 +53,7 @@ class NameChannel {
     std::uint16_t port;
   };
 
-  static Made open(Loop& loop, const ResolverOptions& options);
+  static Result<std::unique_ptr<NameChannel>> open(Loop& loop, const ResolverOptions& options);
   NameChannel(const NameChannel&) = delete;
   NameChannel& operator=(const NameChannel&) = delete;
   // Nobody is called.

@@ -10,24 +10,24 @@ namespace spate {
 namespace {
 
 // As resolv.conf(5) has it: more is as good as this.
-constexpr int kMostSeconds = 30;
-constexpr int kMostTries = 5;
+constexpr int kMaxSeconds = 30;
+constexpr int kMaxTries = 5;
 
 // The number behind `name` in an option; 0 if it is another one, or nonsense.
-int value_of(std::string_view option, std::string_view name, int most) {
+int value_of(std::string_view option, std::string_view name, int max) {
   if (!option.starts_with(name)) return 0;
   option.remove_prefix(name.size());
   int value = 0;
   const char* end = option.data() + option.size();
   const auto [stop, error] = std::from_chars(option.data(), end, value);
-  if (error == std::errc::result_out_of_range) return most;
-  return stop == end && value > 0 ? std::min(value, most) : 0;
+  if (error == std::errc::result_out_of_range) return max;
+  return stop == end && value > 0 ? std::min(value, max) : 0;
 }
 
 void take_option(ResolvConf& conf, std::string_view option) {
-  if (const int seconds = value_of(option, "timeout:", kMostSeconds))
+  if (const int seconds = value_of(option, "timeout:", kMaxSeconds))
     conf.timeout = std::chrono::seconds(seconds);
-  if (const int tries = value_of(option, "attempts:", kMostTries)) conf.tries = tries;
+  if (const int tries = value_of(option, "attempts:", kMaxTries)) conf.tries = tries;
 }
 
 }  // namespace

@@ -35,7 +35,7 @@ class NameLookup final : public ResolveAttempt, private Question {
   }
 
   // The last that is done: the callback may destroy us.
-  void end(std::expected<std::vector<Address>, std::error_code> result) {
+  void end(Result<std::vector<Address>> result) {
     limit_.stop();
     stop_asking();
     OnResolved callback = std::move(callback_);

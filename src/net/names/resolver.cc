@@ -14,7 +14,7 @@ namespace {
 constexpr std::size_t kLongestName = 254;
 // c-ares doubles the time with each try, in an int.
 constexpr Nanos kLongestTimeout = std::chrono::minutes(2);
-constexpr int kMostTries = 10;
+constexpr int kMaxTries = 10;
 
 bool is_name(std::string_view host) {
   const auto is_no_part_of_names = [](char c) {
@@ -42,7 +42,7 @@ std::vector<Address> loopbacks(Families families, std::uint16_t port) {
 
 bool is_valid(const ResolverOptions& options) {
   return std::ranges::all_of(options.servers, &Address::is_ip) && options.timeout >= Nanos{0} &&
-         options.timeout <= kLongestTimeout && options.tries >= 0 && options.tries <= kMostTries;
+         options.timeout <= kLongestTimeout && options.tries >= 0 && options.tries <= kMaxTries;
 }
 
 }  // namespace
@@ -65,7 +65,7 @@ void Question::ask(Families families, bool apart) {
 }
 
 bool Question::answer_if_numeric() {
-  const Address::Parsed address = Address::ip(host_, port_);
+  const Result<Address> address = Address::ip(host_, port_);
   if (address && (family_of(*address) & wanted_) != 0) {
     answer(wanted_, {*address}, {});
   } else if (address) {
@@ -139,7 +139,7 @@ std::error_code Resolver::configure(const ResolverOptions& options) {
 // The stamp is taken first: what changes while the configuration is read is seen the next time.
 std::error_code Resolver::open_channel(const ResolverOptions& options) {
   const sys::FileStamp stamp = sys::stamp_of(options.resolv_conf.c_str());
-  NameChannel::Made channel = NameChannel::open(loop(), options);
+  Result<std::unique_ptr<NameChannel>> channel = NameChannel::open(loop(), options);
   if (!channel) return channel.error();
   channel_ = std::move(*channel);
   stamp_ = stamp;

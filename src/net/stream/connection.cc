@@ -216,7 +216,7 @@ bool Connection::join(RateGroup* group) {
   return true;
 }
 
-std::expected<int, std::error_code> Connection::release() {
+Result<int> Connection::release() {
   send_gathered();
   if (has(kBroken)) return std::unexpected(error());
   if (queued() != 0 || has(kEnding) || (extra_ != nullptr && !extra_->unread.empty()))
@@ -329,15 +329,16 @@ void Connection::look_again() {
 void Connection::on_ready(Events events) {
   const bool is_refused = any(events & Events::error) && node_.head.active == 0;
   if (is_refused) return on_broken(sys::error_code(-static_cast<long>(node_.head.extra)));
-  if (has(kInCallback)) return come_back_later(events);
+  if (has(kInCallback)) return defer_past_callback(events);
   if (any(events & Events::custom) && !settle()) return;
   if (any(events & Events::write) && !send_queued()) return;
-  if (any(events & (Events::read | Events::closed | Events::error)) && wants_to_read()) receive();
+  if (any(events & (Events::read | Events::peer_closed | Events::error)) && wants_to_read())
+    receive();
 }
 
 // A callback of this connection's is running the loop. What is queued goes on being sent; nothing
 // more is told until that callback has returned, which looks at everything again.
-void Connection::come_back_later(Events events) {
+void Connection::defer_past_callback(Events events) {
   set(kNested);
   if (any(events & Events::write) && has_queue()) flush();
   update_wish();
@@ -360,7 +361,7 @@ void Connection::bury() {
 }
 
 void Connection::on_deadline() {
-  if (has(kInCallback)) return come_back_later(Events::none);
+  if (has(kInCallback)) return defer_past_callback(Events::none);
   if (!settle()) return;
   const std::int64_t now = hub().loop().now().count();
   if (!wake_up(now) || (is_overdue(now) && !catch_up())) return;
@@ -442,13 +443,13 @@ std::int64_t Connection::last_active() const {
 std::size_t Connection::allowance(Throttle::Direction direction) {
   Throttle* throttle = this->throttle();
   if (throttle == nullptr) return SIZE_MAX;
-  const std::size_t most = throttle->allowance(direction, hub().loop().now().count());
-  if (most == 0) {
+  const std::size_t max = throttle->allowance(direction, hub().loop().now().count());
+  if (max == 0) {
     set(direction == Throttle::kRead ? kReadRests : kSendRests);
     update_wish();
     note_deadline();
   }
-  return most;
+  return max;
 }
 
 // Those whose rest is over. False as of settle().

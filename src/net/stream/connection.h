@@ -8,7 +8,6 @@
 #pragma once
 
 #include <cstdint>
-#include <expected>
 #include <memory>
 #include <span>
 #include <system_error>
@@ -66,7 +65,7 @@ class Connection {
   bool set_rate_limits(const RateLimits& limits);
   bool join(RateGroup* group);
   void set_receive_descriptors(bool on) { set(kTakesDescriptors, on); }
-  std::expected<int, std::error_code> release();
+  Result<int> release();
   Hub& hub() const;
   Transport& transport() const { return *transport_; }
   int fd() const { return node_.fd; }
@@ -161,7 +160,7 @@ class Connection {
   void begin_call(Bytes arrived);
   bool end_call();
   bool after_call();
-  void come_back_later(Events events);
+  void defer_past_callback(Events events);
   void look_again();
 
   bool send_now(std::span<const Bytes> pieces);

@@ -46,14 +46,14 @@ bool Connection::receive() {
 
 bool Connection::receive_with_care(std::span<std::byte> arrivals, bool& is_full) {
   const bool is_behind = extra_ != nullptr && !extra_->unread.empty();
-  if (is_behind && extra_->unread.size() > extra_->limits.most_unread)
+  if (is_behind && extra_->unread.size() > extra_->limits.max_unread)
     return finish(Error::unread_full, true), false;
   // Behind what the handler has left, so that it sees all of it in one piece.
   const std::span<std::byte> room = is_behind ? extra_->unread.reserve(kArrival) : arrivals;
   if (room.empty()) return finish(sys::error_code(-ENOMEM)), false;
-  const std::size_t most = has(kDiscarding) ? SIZE_MAX : allowance(Throttle::kRead);
-  if (most == 0) return true;
-  const std::span<std::byte> part = room.first(std::min(room.size(), most));
+  const std::size_t max = has(kDiscarding) ? SIZE_MAX : allowance(Throttle::kRead);
+  if (max == 0) return true;
+  const std::span<std::byte> part = room.first(std::min(room.size(), max));
   ArrivedDescriptors arrived;
   const long count = has(kTakesDescriptors) ? transport_->receive_descriptors(*this, part, arrived)
                                             : transport_->receive(*this, part);

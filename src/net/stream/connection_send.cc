@@ -14,7 +14,7 @@ namespace {
 // How often one connection sends before the others have their turn.
 constexpr int kSendsPerTurn = 8;
 // What there is room for whatever waits to be gathered, unless limits were set.
-constexpr std::size_t kAlwaysFits = QueueLimits{}.most - WriteGather::kCapacity;
+constexpr std::size_t kAlwaysFits = QueueLimits{}.max - WriteGather::kCapacity;
 
 }  // namespace
 
@@ -63,7 +63,7 @@ std::error_code Connection::send_file(int file, std::uint64_t offset, std::uint6
 }
 
 std::error_code Connection::send_descriptors(Bytes bytes, std::span<const int> descriptors) {
-  if (bytes.empty() || descriptors.empty() || descriptors.size() > sys::kMostDescriptors)
+  if (bytes.empty() || descriptors.empty() || descriptors.size() > sys::kMaxDescriptors)
     return sys::error_code(-EINVAL);
   if (!sys::is_unix_socket(fd())) return sys::error_code(-EOPNOTSUPP);
   send_gathered();
@@ -150,7 +150,7 @@ bool Connection::has_room_for(std::size_t size) {
   const WriteGather& gather = hub().gather();
   const std::size_t gathered = gather.owner() == this ? gather.size() : 0;
   const std::size_t queued = gathered + (extra_ == nullptr ? 0 : extra_->queue.in_memory());
-  if (queued <= limits.most && size <= limits.most - queued) return true;
+  if (queued <= limits.max && size <= limits.max - queued) return true;
   if (limits.when_full == WhenFull::close) {
     on_broken(Error::queue_full);
   }
@@ -165,9 +165,9 @@ void Connection::mark_full() {
 
 void Connection::flush() {
   for (int i = 0; i < kSendsPerTurn && has_queue(); ++i) {
-    const std::size_t most = allowance(Throttle::kWrite);
-    if (most == 0) break;
-    const auto [sent, was_all] = extra_->queue.send(*this, most);
+    const std::size_t max = allowance(Throttle::kWrite);
+    if (max == 0) break;
+    const auto [sent, was_all] = extra_->queue.send(*this, max);
     if (sent == -EAGAIN || sent == -EINTR) break;
     if (sent < 0) return on_broken(sys::error_code(sent));
     set(kWrote);

@@ -77,9 +77,9 @@ long SendQueue::append_with(Bytes bytes, std::span<const int> descriptors) {
   return 0;
 }
 
-SendQueue::Sent SendQueue::send(Connection& connection, std::size_t most) {
+SendQueue::Sent SendQueue::send(Connection& connection, std::size_t max) {
   const bool is_file = first_ != nullptr && first_->ahead == 0 && first_->file.is_open();
-  return is_file ? send_file(connection, most) : send_bytes(connection, most);
+  return is_file ? send_file(connection, max) : send_bytes(connection, max);
 }
 
 // How many bytes may go with one call: up to the next attachment, which may be in front itself.
@@ -89,13 +89,13 @@ std::size_t SendQueue::run() const {
   return first_->next == nullptr ? bytes_.size() : first_->next->ahead;
 }
 
-SendQueue::Sent SendQueue::send_bytes(Connection& connection, std::size_t most) {
-  const std::size_t limit = std::min(most, run());
-  Bytes pieces[Transport::kMostPieces];
+SendQueue::Sent SendQueue::send_bytes(Connection& connection, std::size_t max) {
+  const std::size_t limit = std::min(max, run());
+  Bytes pieces[Transport::kMaxPieces];
   std::size_t count = 0;
   std::size_t size = 0;
   for (const Bytes piece : bytes_.pieces()) {
-    if (size == limit || count == Transport::kMostPieces) break;
+    if (size == limit || count == Transport::kMaxPieces) break;
     pieces[count] = piece.first(std::min(piece.size(), limit - size));
     size += pieces[count++].size();
   }
@@ -120,8 +120,8 @@ void SendQueue::consume(Connection& connection, std::size_t count) {
   before_ -= count;
 }
 
-SendQueue::Sent SendQueue::send_file(Connection& connection, std::size_t most) {
-  const std::size_t part = std::min({most, first_->left, kFilePart});
+SendQueue::Sent SendQueue::send_file(Connection& connection, std::size_t max) {
+  const std::size_t part = std::min({max, first_->left, kFilePart});
   const long sent =
       connection.transport().send_file(connection, first_->file.get(), first_->offset, part);
   if (sent == 0) return {-ENODATA, false};  // Shorter than was promised.

@@ -47,7 +47,7 @@ class SendQueue {
     long result;
     bool was_all;  // Nothing was left of what was given.
   };
-  Sent send(Connection& connection, std::size_t most);
+  Sent send(Connection& connection, std::size_t max);
 
  private:
   struct Attachment;
@@ -55,8 +55,8 @@ class SendQueue {
   void attach(Attachment* attachment, std::size_t behind);
   void detach_first();
   void detach_all();
-  Sent send_bytes(Connection& connection, std::size_t most);
-  Sent send_file(Connection& connection, std::size_t most);
+  Sent send_bytes(Connection& connection, std::size_t max);
+  Sent send_file(Connection& connection, std::size_t max);
   std::size_t run() const;
   void consume(Connection& connection, std::size_t count);
 

@@ -28,7 +28,7 @@ struct Vector {
     return message;
   }
 
-  iovec parts[Transport::kMostPieces];
+  iovec parts[Transport::kMaxPieces];
   std::size_t count;
 };
 
@@ -50,7 +50,7 @@ bool ReadinessTransport::want(Connection& connection, Events events) {
 
 void ReadinessTransport::close(Connection& connection, bool) {
   FdNode& node = connection.node();
-  if (hub().has_loop()) hub().loop().stop_closing(node);
+  if (hub().has_loop()) hub().loop().stop_before_close(node);
   sys::Descriptor closing(node.fd);
   node.fd = -1;
 }

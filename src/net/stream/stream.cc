@@ -40,7 +40,7 @@ void close_descriptors(std::span<const int> descriptors) {
   for (const int fd : descriptors) sys::Descriptor closing(fd);
 }
 
-Stream::Made Stream::adopt(Loop& loop, int fd) {
+Result<Stream> Stream::adopt(Loop& loop, int fd) {
   Hub* hub = Hub::of(loop);
   if (hub == nullptr) return failed(ENOMEM);
   if (const long result = sys::set_nonblocking(fd); result < 0) return failed(-result);
@@ -51,26 +51,26 @@ Stream::Made Stream::adopt(Loop& loop, int fd) {
   return Stream(connection);
 }
 
-Stream::Pair Stream::socket_pair(Loop& loop) {
+Result<std::pair<Stream, Stream>> Stream::socket_pair(Loop& loop) {
   int fds[2];
   if (const long result = sys::open_pair(fds); result < 0) return failed(-result);
   sys::Descriptor first_fd(fds[0]);
   sys::Descriptor second_fd(fds[1]);
-  Made first = adopt(loop, fds[0]);
+  Result<Stream> first = adopt(loop, fds[0]);
   if (!first) return std::unexpected(first.error());
   first_fd.release();
-  Made second = adopt(loop, fds[1]);
+  Result<Stream> second = adopt(loop, fds[1]);
   if (!second) return std::unexpected(second.error());
   second_fd.release();
-  return Pair(std::in_place, std::move(*first), std::move(*second));
+  return std::pair(std::move(*first), std::move(*second));
 }
 
-Stream::Pair Stream::memory_pair(Loop& loop) {
+Result<std::pair<Stream, Stream>> Stream::memory_pair(Loop& loop) {
   Hub* hub = Hub::of(loop);
   if (hub == nullptr) return failed(ENOMEM);
   const auto [first, second] = MemoryEnd::make_pair(*hub);
   if (first == nullptr) return failed(ENOMEM);
-  return Pair(std::in_place, Stream(first), Stream(second));
+  return std::pair(Stream(first), Stream(second));
 }
 
 // Every call of the owner's comes by here. An empty Stream behaves as a closed one.
@@ -112,7 +112,7 @@ std::size_t Stream::queued() const { return connection() == nullptr ? 0 : connec
 bool Stream::is_full() const { return connection() != nullptr && connection()->is_full(); }
 
 bool Stream::set_limits(const QueueLimits& limits) {
-  SPATE_ASSERT(limits.low <= limits.high && limits.high <= limits.most);
+  SPATE_ASSERT(limits.low <= limits.high && limits.high <= limits.max);
   return connection() != nullptr && connection()->set_limits(limits);
 }
 
@@ -203,7 +203,7 @@ std::error_code Stream::set_kernel_buffers(std::size_t send, std::size_t receive
   return sys::error_code(sys::set_kernel_buffers(fd(), send, receive));
 }
 
-std::expected<int, std::error_code> Stream::release() {
+Result<int> Stream::release() {
   if (!is_open()) return failed(EBADF);
   if (fd() < 0) return failed(EOPNOTSUPP);
   return connection()->release();

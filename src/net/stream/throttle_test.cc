@@ -16,10 +16,10 @@ constexpr std::int64_t kSecond = 1'000'000'000;
 std::uint64_t use_all(Throttle& throttle, std::int64_t start, std::int64_t end) {
   std::uint64_t used = 0;
   for (std::int64_t now = start; now < end;) {
-    const std::size_t most = throttle.allowance(Throttle::kRead, now);
-    throttle.used(Throttle::kRead, most);
-    used += most;
-    if (most == 0) now = throttle.opens_at(Throttle::kRead);
+    const std::size_t max = throttle.allowance(Throttle::kRead, now);
+    throttle.used(Throttle::kRead, max);
+    used += max;
+    if (max == 0) now = throttle.opens_at(Throttle::kRead);
   }
   return used;
 }
@@ -57,11 +57,11 @@ TEST(ThrottleTest, KeepsTheRateWhenOnlyAPartOfAPortionIsUsed) {
   throttle.set_limits({.read = {.bytes_per_second = 50'000, .burst = 4'000}, .write = {}});
   std::uint64_t used = 0;
   for (std::int64_t now = kStart; now < kStart + 10 * kSecond;) {
-    const std::size_t most =
+    const std::size_t max =
         std::min<std::size_t>(throttle.allowance(Throttle::kRead, now), random() % 700 + 1);
-    throttle.used(Throttle::kRead, most);
-    used += most;
-    if (most == 0) now = throttle.opens_at(Throttle::kRead);
+    throttle.used(Throttle::kRead, max);
+    used += max;
+    if (max == 0) now = throttle.opens_at(Throttle::kRead);
   }
   EXPECT_GE(used, 500'000u);
   EXPECT_LE(used, 504'500u);
@@ -78,10 +78,10 @@ TEST(ThrottleTest, SharesAGroupsRateEvenly) {
   for (;;) {  // Whoever is due next takes what it gets.
     const std::size_t i = std::size_t(std::min_element(looks, looks + 5) - looks);
     if (looks[i] >= kStart + 10 * kSecond) break;
-    const std::size_t most = members[i].allowance(Throttle::kRead, looks[i]);
-    members[i].used(Throttle::kRead, most);
-    used[i] += most;
-    if (most == 0) looks[i] = members[i].opens_at(Throttle::kRead);
+    const std::size_t max = members[i].allowance(Throttle::kRead, looks[i]);
+    members[i].used(Throttle::kRead, max);
+    used[i] += max;
+    if (max == 0) looks[i] = members[i].opens_at(Throttle::kRead);
   }
   for (const std::uint64_t bytes : used) {
     EXPECT_GE(bytes, 198'000u);

@@ -21,14 +21,14 @@ struct ArrivedDescriptors {
   ~ArrivedDescriptors();
   bool is_empty() const { return count == 0 && !is_cut; }
 
-  int fds[sys::kMostDescriptors];
+  int fds[sys::kMaxDescriptors];
   std::size_t count = 0;
   bool is_cut = false;  // There was no room in the process for all of them.
 };
 
 class Transport {
  public:
-  static constexpr std::size_t kMostPieces = 64;
+  static constexpr std::size_t kMaxPieces = 64;
 
   explicit Transport(Hub& hub) : hub_(hub) {}
   virtual ~Transport() = default;
@@ -37,7 +37,7 @@ class Transport {
 
   // Up to room.size() bytes; 0 is the peer's end.
   virtual long receive(Connection& connection, std::span<std::byte> room) = 0;
-  // At most kMostPieces, in their order.
+  // At most kMaxPieces, in their order.
   virtual long send(Connection& connection, std::span<const Bytes> pieces) = 0;
   // Up to `size` bytes of a file from `offset` on; 0 is the file's end. Here: by way of memory.
   virtual long send_file(Connection& connection, int file, std::int64_t offset, std::size_t size);

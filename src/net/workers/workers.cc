@@ -37,8 +37,8 @@ Address sys_address(const sys::Descriptor& socket) {
 // One listen(): what all workers have to know of it. Counted on every thread.
 class Workers::Service {
  public:
-  Service(Team& team, OnAccept on_accept, std::size_t most)
-      : team_(team), on_accept_(std::move(on_accept)), limit_(most) {}
+  Service(Team& team, OnAccept on_accept, std::size_t max)
+      : team_(team), on_accept_(std::move(on_accept)), limit_(max) {}
 
   const OnAccept& on_accept() const { return on_accept_; }
   // One more is on its way to a worker. True if accepting is to rest now.
@@ -56,14 +56,14 @@ class Workers::Service {
 // One thread and its loop. All but what is atomic belongs to that thread while it runs.
 class Workers::Worker {
  public:
-  static std::expected<std::unique_ptr<Worker>, std::error_code> make(const LoopOptions& options);
+  static Result<std::unique_ptr<Worker>> make(const LoopOptions& options);
   ~Worker();
 
   long start(std::string_view name, std::optional<unsigned> processor);
   Loop& loop() const { return *loop_; }
   std::size_t connections() const { return connections_.load(std::memory_order_relaxed); }
   // Any thread. False when memory runs out, or if the thread has ended.
-  bool post(Task task) { return !has_ended_.load() && loop_->post(std::move(task)); }
+  bool post(Job task) { return !has_ended_.load() && loop_->post(std::move(task)); }
   // Whether this is the calling thread.
   bool is_calling() const { return current_ == this; }
 
@@ -154,12 +154,10 @@ class Workers::Team {
   bool is_calling() const {
     return std::ranges::any_of(workers, [](const auto& worker) { return worker->is_calling(); });
   }
-  std::expected<Address, std::error_code> listen_everywhere(const Address& address,
-                                                            OnAccept on_accept,
-                                                            const ListenOptions& options);
-  std::expected<Address, std::error_code> listen_and_share(const Address& address,
-                                                           OnAccept on_accept, Balance balance,
-                                                           const ListenOptions& options);
+  Result<Address> listen_everywhere(const Address& address, OnAccept on_accept,
+                                    const ListenOptions& options);
+  Result<Address> listen_and_share(const Address& address, OnAccept on_accept, Balance balance,
+                                   const ListenOptions& options);
   // Takes `socket` over unless it fails. The first worker accepts.
   std::error_code share(sys::Descriptor& socket, OnAccept on_accept, Balance balance,
                         const ListenOptions& options);
@@ -172,7 +170,7 @@ class Workers::Team {
   bool on_each(Function function, bool insist = false);
   void stop_listening(bool serves_backlog);
   Service& serve(OnAccept on_accept, const ListenOptions& options) {
-    return services_.emplace_back(*this, std::move(on_accept), options.most_connections);
+    return services_.emplace_back(*this, std::move(on_accept), options.max_connections);
   }
   std::size_t choose(Balance balance, const Address& peer);
   static void hand_over(Worker& worker, Service& service, sys::Descriptor socket,
@@ -192,9 +190,8 @@ void Workers::Service::leave() {
 
 // ---- a worker
 
-std::expected<std::unique_ptr<Workers::Worker>, std::error_code> Workers::Worker::make(
-    const LoopOptions& options) {
-  Loop::Created loop = Loop::create(options);
+Result<std::unique_ptr<Workers::Worker>> Workers::Worker::make(const LoopOptions& options) {
+  Result<std::unique_ptr<Loop>> loop = Loop::create(options);
   if (!loop) return std::unexpected(loop.error());
   std::unique_ptr<Worker> worker(new Worker);
   worker->loop_ = std::move(*loop);
@@ -229,7 +226,7 @@ long Workers::Worker::start(std::string_view name, std::optional<unsigned> proce
 void Workers::Worker::run() {
   current_ = this;
   while (!is_finished_) {
-    const std::expected<bool, std::error_code> runs = loop_->run();
+    const Result<bool> runs = loop_->run();
     if (!runs) {
       sys::sleep(kRest);
     } else if (!*runs) {
@@ -248,7 +245,7 @@ void Workers::Worker::finish() {
 std::error_code Workers::Worker::listen(Service& service, sys::Descriptor& socket,
                                         const ListenOptions& options, Listener::OnAccept accept) {
   ListenOptions unlimited = options;  // The service counts.
-  unlimited.most_connections = SIZE_MAX;
+  unlimited.max_connections = SIZE_MAX;
   const auto acceptor = Acceptor::make(*loop_, socket, std::move(accept), unlimited);
   if (!acceptor) return acceptor.error();
   posts_.emplace_back(&service, std::unique_ptr<Acceptor, Abandon>(*acceptor));
@@ -380,8 +377,8 @@ bool Workers::Team::stop(Nanos grace, const OnLoop& on_drain) {
 }
 
 // A listening socket for each worker; the kernel shares the connections out.
-std::expected<Address, std::error_code> Workers::Team::listen_everywhere(
-    const Address& address, OnAccept on_accept, const ListenOptions& options) {
+Result<Address> Workers::Team::listen_everywhere(const Address& address, OnAccept on_accept,
+                                                 const ListenOptions& options) {
   Address bound = address;
   std::vector<sys::Descriptor> sockets;
   for (std::size_t i = 0; i < workers.size(); ++i) {
@@ -410,8 +407,8 @@ std::expected<Address, std::error_code> Workers::Team::listen_everywhere(
   return std::unexpected(error);
 }
 
-std::expected<Address, std::error_code> Workers::Team::listen_and_share(
-    const Address& address, OnAccept on_accept, Balance balance, const ListenOptions& options) {
+Result<Address> Workers::Team::listen_and_share(const Address& address, OnAccept on_accept,
+                                                Balance balance, const ListenOptions& options) {
   auto socket = open_listening_socket(address, options);
   if (!socket) return std::unexpected(socket.error());
   const Address bound = sys_address(*socket);
@@ -454,7 +451,7 @@ bool Workers::stop(Nanos grace, const OnLoop& on_drain) {
   return team_->stop(grace, on_drain);
 }
 
-Workers::Made Workers::start(const WorkersOptions& options) {
+Result<std::unique_ptr<Workers>> Workers::create(const WorkersOptions& options) {
   auto team = std::make_unique<Team>();
   const unsigned threads = options.threads > 0 ? options.threads : sys::processors();
   for (unsigned i = 0; i < threads; ++i) {
@@ -486,7 +483,7 @@ std::size_t Workers::connections(unsigned worker) const {
   return team_->workers[worker]->connections();
 }
 
-bool Workers::post(unsigned worker, Task task) {
+bool Workers::post(unsigned worker, Job task) {
   return team_->workers[worker]->post(std::move(task));
 }
 
@@ -497,9 +494,8 @@ bool Workers::post_to_all(const OnLoop& task) {
   return done;
 }
 
-std::expected<Address, std::error_code> Workers::listen(const Address& address, OnAccept on_accept,
-                                                        Balance balance,
-                                                        const ListenOptions& options) {
+Result<Address> Workers::listen(const Address& address, OnAccept on_accept, Balance balance,
+                                const ListenOptions& options) {
   SPATE_ASSERT(!team_->is_calling());
   if (team_->has_stopped()) return std::unexpected(sys::error_code(-ECANCELED));
   if (balance != Balance::reuse_port || !address.is_ip())
@@ -509,8 +505,8 @@ std::expected<Address, std::error_code> Workers::listen(const Address& address, 
   return team_->listen_everywhere(address, std::move(on_accept), shared);
 }
 
-std::expected<Address, std::error_code> Workers::adopt(int fd, OnAccept on_accept, Balance balance,
-                                                       const ListenOptions& options) {
+Result<Address> Workers::adopt(int fd, OnAccept on_accept, Balance balance,
+                               const ListenOptions& options) {
   SPATE_ASSERT(!team_->is_calling());
   if (team_->has_stopped()) return std::unexpected(sys::error_code(-ECANCELED));
   if (const auto error = prepare_listening_socket(fd)) return std::unexpected(error);
