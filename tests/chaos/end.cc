@@ -304,7 +304,8 @@ void End::check_time(Nanos now) {
              is_closing_ ? "deadline_while_closing" : "deadline_comes", *this);
   if (is_closing_ || is_rated_) return;
   check_late(idle_.is_late(now), idle_.overdue, "idle_timeout_comes", *this);
-  if (!is_reading()) read_.latest = now;
+  // The peer's end is read long before it is told, behind what was left at a full queue.
+  if (!is_reading() || (peer->may_show_end && stream_->is_full())) read_.latest = now;
   check_late(read_.is_late(now), read_.overdue, "read_timeout_comes", *this);
   check_late(write_.is_late(now) && last_queued_ > 0, write_.overdue, "write_timeout_comes", *this);
 }
