@@ -1,20 +1,41 @@
 #include "spate/net/connect.h"
 
+#include <cerrno>
+
+#include "core/user_code.h"
 #include "net/connect/connect_race.h"
+#include "net/connect/connect_socket.h"
 #include "net/connect/named_connect.h"
-#include "sys/descriptor.h"
+#include "net/stream/connection.h"
+#include "net/stream/hub.h"
 
 namespace spate {
 
-void ConnectAttemptEnd::operator()(ConnectAttempt* attempt) const { delete attempt; }
+namespace {
 
-Connecting connect(Loop& loop, const Address& address, OnConnected callback,
-                   const ConnectOptions& options) {
-  return connect(loop, std::vector<Address>{address}, std::move(callback), options);
+Result<Stream> stream_of(Loop& loop, Result<sys::Descriptor> socket) {
+  if (!socket) return std::unexpected(socket.error());
+  Hub* hub = Hub::of(loop);
+  Connection* connection =
+      hub == nullptr ? nullptr : Connection::make(hub->sockets(), socket->get());
+  if (connection == nullptr) return std::unexpected(sys::error_code(-ENOMEM));
+  socket->release();
+  return Connection::stream_of(connection);
 }
 
-Connecting connect(Loop& loop, std::vector<Address> addresses, OnConnected callback,
-                   const ConnectOptions& options) {
+OnSocket as_streams(Loop& loop, OnConnected callback) {
+  return [&loop, callback = std::move(callback)](Result<sys::Descriptor> socket) mutable {
+    Result<Stream> stream = stream_of(loop, std::move(socket));
+    call_user("connect()", [&] { callback(std::move(stream)); });
+  };
+}
+
+}  // namespace
+
+void ConnectAttemptEnd::operator()(ConnectAttempt* attempt) const { delete attempt; }
+
+Connecting connect_socket(Loop& loop, const std::vector<Address>& addresses, OnSocket callback,
+                          const ConnectOptions& options) {
   auto race = std::make_unique<ConnectRace>(loop, std::move(callback), options);
   race->add(addresses);
   race->close(sys::error_code(-EINVAL));
@@ -22,13 +43,28 @@ Connecting connect(Loop& loop, std::vector<Address> addresses, OnConnected callb
   return Connecting(race.release());
 }
 
-Connecting connect(Loop& loop, std::string_view host, std::uint16_t port, OnConnected callback,
-                   const ConnectOptions& options) {
+Connecting connect_socket(Loop& loop, std::string_view host, std::uint16_t port, OnSocket callback,
+                          const ConnectOptions& options) {
   const Result<Address> address = Address::ip(host, port);
-  if (address) return connect(loop, *address, std::move(callback), options);
+  if (address) return connect_socket(loop, {*address}, std::move(callback), options);
   auto attempt = std::make_unique<NamedConnect>(loop, host, port, std::move(callback), options);
   attempt->start();
   return Connecting(attempt.release());
+}
+
+Connecting connect(Loop& loop, const Address& address, OnConnected callback,
+                   const ConnectOptions& options) {
+  return connect_socket(loop, {address}, as_streams(loop, std::move(callback)), options);
+}
+
+Connecting connect(Loop& loop, std::vector<Address> addresses, OnConnected callback,
+                   const ConnectOptions& options) {
+  return connect_socket(loop, addresses, as_streams(loop, std::move(callback)), options);
+}
+
+Connecting connect(Loop& loop, std::string_view host, std::uint16_t port, OnConnected callback,
+                   const ConnectOptions& options) {
+  return connect_socket(loop, host, port, as_streams(loop, std::move(callback)), options);
 }
 
 }  // namespace spate

@@ -3,10 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "core/user_code.h"
 #include "net/connect/address_order.h"
-#include "net/stream/connection.h"
-#include "net/stream/hub.h"
 #include "spate/error.h"
 #include "sys/socket.h"
 
@@ -53,7 +50,7 @@ bool ConnectRace::Runner::is_connected_to_itself() const {
 
 // ---- the race
 
-ConnectRace::ConnectRace(Loop& loop, OnConnected callback, const ConnectOptions& options)
+ConnectRace::ConnectRace(Loop& loop, OnSocket callback, const ConnectOptions& options)
     : loop_(loop),
       callback_(std::move(callback)),
       options_(options),
@@ -76,9 +73,13 @@ void ConnectRace::add_by_turns(const std::vector<Address>& addresses) {
   wake();
 }
 
+// Whatever the first address answers, nobody is called before the caller has its Connecting.
 void ConnectRace::begin() {
   has_begun_ = true;
-  wake();
+  if (next_ == addresses_.size()) return wake();
+  const bool is_under_way = try_one();
+  if (!is_under_way || next_ < addresses_.size())
+    try_soon(is_under_way ? options_.attempt_delay : Nanos{0});
 }
 
 void ConnectRace::close(std::error_code none) {
@@ -87,8 +88,6 @@ void ConnectRace::close(std::error_code none) {
   wake();
 }
 
-// The first address is tried from the loop too: whatever it answers, nobody is called before the
-// caller has its Connecting.
 void ConnectRace::wake() {
   const bool has_nothing_to_do = next_ == addresses_.size() && !runners_.empty();
   if (!has_begun_ || has_nothing_to_do || patience_.is_active()) return;
@@ -102,10 +101,7 @@ void ConnectRace::try_soon(Nanos delay) {
 }
 
 void ConnectRace::try_next() {
-  while (next_ < addresses_.size()) {
-    const long result = try_address(addresses_[next_++]);
-    if (result >= 0) break;
-    error_ = sys::error_code(result);
+  while (next_ < addresses_.size() && !try_one()) {
   }
   if (next_ < addresses_.size()) {
     try_soon(options_.attempt_delay);
@@ -113,6 +109,12 @@ void ConnectRace::try_next() {
     patience_.stop();
     lose_if_all_have_failed();
   }
+}
+
+bool ConnectRace::try_one() {
+  const long result = try_address(addresses_[next_++]);
+  if (result < 0) error_ = sys::error_code(result);
+  return result >= 0;
 }
 
 long ConnectRace::try_address(const Address& address) {
@@ -146,22 +148,16 @@ long ConnectRace::prepare(int fd, const Address& address) {
 
 void ConnectRace::on_answer(Runner& runner) {
   const int error = runner.outcome();
-  if (error == 0) return win(runner.take());
+  if (error == 0) {
+    sys::Descriptor socket = runner.take();
+    runners_.clear();
+    return end(std::move(socket));
+  }
   error_ = std::error_code(error, std::system_category());
   std::erase_if(runners_, [&](const auto& one) { return one.get() == &runner; });
   // No need to be patient with one that has failed.
   if (next_ < addresses_.size()) return try_next();
   lose_if_all_have_failed();
-}
-
-void ConnectRace::win(sys::Descriptor socket) {
-  runners_.clear();
-  Hub* hub = Hub::of(loop_);
-  Connection* connection =
-      hub == nullptr ? nullptr : Connection::make(hub->sockets(), socket.get());
-  if (connection == nullptr) return give_up(sys::error_code(-ENOMEM));
-  socket.release();
-  end(Connection::stream_of(connection));
 }
 
 void ConnectRace::lose_if_all_have_failed() {
@@ -174,11 +170,11 @@ void ConnectRace::give_up(std::error_code error) {
 }
 
 // The last that is done: the callback may destroy us.
-void ConnectRace::end(Result<Stream> result) {
+void ConnectRace::end(Result<sys::Descriptor> result) {
   patience_.stop();
   limit_.stop();
-  OnConnected callback = std::move(callback_);
-  call_user("connect()", [&] { callback(std::move(result)); });
+  OnSocket callback = std::move(callback_);
+  callback(std::move(result));
 }
 
 }  // namespace spate

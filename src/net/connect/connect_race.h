@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "net/connect/connect_attempt.h"
+#include "net/connect/connect_socket.h"
 #include "spate/io.h"
 #include "spate/net/connect.h"
 #include "spate/timer.h"
@@ -18,7 +19,7 @@ namespace spate {
 class ConnectRace final : public ConnectAttempt {
  public:
   // The deadline runs from here on.
-  ConnectRace(Loop& loop, OnConnected callback, const ConnectOptions& options);
+  ConnectRace(Loop& loop, OnSocket callback, const ConnectOptions& options);
 
   // None of these calls back: what is to be done is done from the loop.
   // More addresses, behind those that are there.
@@ -26,7 +27,7 @@ class ConnectRace final : public ConnectAttempt {
   // The same; then those that have not been tried are put into an order in which IPv6 and IPv4 take
   // turns, beginning with the other family than the last that was tried.
   void add_by_turns(const std::vector<Address>& addresses);
-  // Attempts may begin.
+  // Attempts may begin: the first address is tried now.
   void begin();
   bool has_begun() const { return has_begun_; }
   // No more addresses will be added; until then, running out of them is no failure. `none` is the
@@ -59,17 +60,17 @@ class ConnectRace final : public ConnectAttempt {
 
   void try_soon(Nanos delay);
   void try_next();
+  bool try_one();
   long try_address(const Address& address);
   long prepare(int fd, const Address& address);
   void wake();
   void on_answer(Runner& runner);
-  void win(sys::Descriptor socket);
   void lose_if_all_have_failed();
   void give_up(std::error_code error);
-  void end(Result<Stream> result);
+  void end(Result<sys::Descriptor> result);
 
   Loop& loop_;
-  OnConnected callback_;
+  OnSocket callback_;
   ConnectOptions options_;
   std::vector<Address> addresses_;
   std::size_t next_ = 0;

@@ -31,17 +31,26 @@ class ConnectRaceTest : public ::testing::Test {
   std::unique_ptr<ConnectRace> race(const ConnectOptions& options = {}) {
     return std::make_unique<ConnectRace>(
         loop_,
-        [this](Result<Stream> result) {
+        [this](Result<sys::Descriptor> socket) {
           ++results_;
-          error_ = result ? std::error_code() : result.error();
-          if (result) peer_ = result->peer_address();
+          error_ = socket ? std::error_code() : socket.error();
+          sys::SystemAddress peer;
+          if (socket && sys::peer_address(socket->get(), peer) >= 0)
+            peer_ = *Address::from_system(&peer.storage, peer.size);
         },
         options);
   }
+  void begin(ConnectRace& race) {
+    race.begin();
+    note_attempts();
+  }
   void turn() {
-    const std::uint64_t before = plan_.calls(SystemCall::connect);
     loop_.run(Run::once);
-    if (plan_.calls(SystemCall::connect) > before) tried_.push_back(loop_.now() - start_);
+    note_attempts();
+  }
+  void note_attempts() {
+    const std::uint64_t attempts = plan_.calls(SystemCall::connect);
+    if (std::exchange(attempts_, attempts) < attempts) tried_.push_back(loop_.now() - start_);
   }
   // What the kernel is asked to watch, in the order in which it was tried.
   std::vector<int> sockets() const {
@@ -72,6 +81,7 @@ class ConnectRaceTest : public ::testing::Test {
   FaultScope scope_{plan_};
   sys::Descriptor listening_{sys::open_socket(AF_INET6, SOCK_STREAM)};
   std::uint16_t port_ = 0;
+  std::uint64_t attempts_ = 0;
   std::vector<Nanos> tried_;
   std::error_code error_;
   Address peer_;
@@ -83,7 +93,7 @@ using Times = std::vector<Nanos>;
 TEST_F(ConnectRaceTest, TriesAnotherAddressEveryAttemptDelayAndEndsNone) {
   const auto race = this->race();
   race->add({ipv6(), ipv4(), ipv4()});
-  race->begin();
+  begin(*race);
   while (tried_.size() < 3) turn();
   EXPECT_EQ(tried_, (Times{0ms, 250ms, 500ms}));
   loop_.run(Run::no_wait);
@@ -101,8 +111,7 @@ TEST_F(ConnectRaceTest, TriesTheNextAddressAtOnceWhenOneHasFailed) {
   Address nobody = ipv4();
   listening_ = sys::Descriptor();
   race->add({nobody, ipv4(), ipv4()});
-  race->begin();
-  turn();
+  begin(*race);
   loop_.run(Run::no_wait);
   scripted_.clock.advance(100ms);
   answer(sockets().front());
@@ -115,7 +124,7 @@ TEST_F(ConnectRaceTest, TriesTheNextAddressAtOnceWhenOneHasFailed) {
 TEST_F(ConnectRaceTest, NeverTriesFasterThanEveryTenMilliseconds) {
   const auto race = this->race({.attempt_delay = 0ms});
   race->add({ipv4(), ipv4(), ipv4()});
-  race->begin();
+  begin(*race);
   while (tried_.size() < 3) turn();
   EXPECT_EQ(tried_, (Times{0ms, 10ms, 20ms}));
 }
@@ -123,8 +132,7 @@ TEST_F(ConnectRaceTest, NeverTriesFasterThanEveryTenMilliseconds) {
 TEST_F(ConnectRaceTest, LetsAddressesThatComeLateTakeTurnsWithThoseThatAreLeft) {
   const auto race = this->race();
   race->add_by_turns({ipv4(), ipv4(), ipv4()});
-  race->begin();
-  turn();
+  begin(*race);
   race->add_by_turns({ipv6(), ipv6()});
   while (tried_.size() < 5) turn();
   EXPECT_EQ(tried_, (Times{0ms, 250ms, 500ms, 750ms, 1000ms}));
@@ -135,7 +143,7 @@ TEST_F(ConnectRaceTest, LetsAddressesThatComeLateTakeTurnsWithThoseThatAreLeft) 
 TEST_F(ConnectRaceTest, DelaysOneThatComesWhileTheLastIsStillYoung) {
   const auto race = this->race();
   race->add({ipv4()});
-  race->begin();
+  begin(*race);
   turn();
   scripted_.clock.advance(100ms);
   loop_.update_now();
@@ -147,7 +155,7 @@ TEST_F(ConnectRaceTest, DelaysOneThatComesWhileTheLastIsStillYoung) {
 TEST_F(ConnectRaceTest, BeginsWithTheFamilyThatItIsTold) {
   const auto race = this->race({.ipv6_first = false});
   race->add_by_turns({ipv6(), ipv6(), ipv4()});
-  race->begin();
+  begin(*race);
   while (tried_.size() < 3) turn();
   loop_.run(Run::no_wait);
   EXPECT_EQ(families(), "466");
@@ -155,7 +163,7 @@ TEST_F(ConnectRaceTest, BeginsWithTheFamilyThatItIsTold) {
 
 TEST_F(ConnectRaceTest, WaitsForMoreAddressesWhenAllHaveFailed) {
   const auto race = this->race();
-  race->begin();
+  begin(*race);
   loop_.run(Run::no_wait);
   plan_.fail_nth(SystemCall::connect, 1, ENETUNREACH);
   race->add({ipv4()});
@@ -178,7 +186,7 @@ TEST_F(ConnectRaceTest, FailsWithWhatTheLastAddressSaidWhenNoMoreWillCome) {
   plan_.fail_nth(SystemCall::connect, 2, EHOSTUNREACH);
   const auto race = this->race();
   race->add({ipv4(), ipv4()});
-  race->begin();
+  begin(*race);
   turn();
   EXPECT_EQ(results_, 0);
   race->close(std::make_error_code(std::errc::invalid_argument));
@@ -191,7 +199,7 @@ TEST_F(ConnectRaceTest, FailsWithWhatTheLastAddressSaidWhenNoMoreWillCome) {
 TEST_F(ConnectRaceTest, LeavesNoDeadlineBehind) {
   const auto race = this->race({.timeout = 1h});
   race->add({ipv4(), ipv4()});
-  race->begin();
+  begin(*race);
   turn();
   loop_.run(Run::no_wait);
   answer(sockets().front());
@@ -204,7 +212,7 @@ TEST_F(ConnectRaceTest, HasOneDeadlineForAllOfIt) {
   scripted_.clock.advance(200ms);
   loop_.update_now();
   race->add({ipv6(), ipv4(), ipv4(), ipv4()});
-  race->begin();
+  begin(*race);
   while (results_ == 0) turn();
   EXPECT_EQ(loop_.now() - start_, 600ms);
   EXPECT_EQ(error_, Error::connect_timeout);

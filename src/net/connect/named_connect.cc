@@ -1,11 +1,9 @@
 #include "net/connect/named_connect.h"
 
-#include "core/user_code.h"
-
 namespace spate {
 
-NamedConnect::NamedConnect(Loop& loop, std::string_view host, std::uint16_t port,
-                           OnConnected callback, const ConnectOptions& options)
+NamedConnect::NamedConnect(Loop& loop, std::string_view host, std::uint16_t port, OnSocket callback,
+                           const ConnectOptions& options)
     : Question(loop, host, port),
       callback_(std::move(callback)),
       options_(options),
@@ -31,11 +29,11 @@ void NamedConnect::on_news() {
   }
 }
 
-void NamedConnect::on_end(Result<Stream> result) {
+void NamedConnect::on_end(Result<sys::Descriptor> result) {
   stop_asking();
   delay_.stop();
-  OnConnected callback = std::move(callback_);
-  call_user("connect()", [&] { callback(std::move(result)); });
+  OnSocket callback = std::move(callback_);
+  callback(std::move(result));
 }
 
 }  // namespace spate

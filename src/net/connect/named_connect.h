@@ -12,16 +12,16 @@ namespace spate {
 
 class NamedConnect final : public ConnectAttempt, private Question {
  public:
-  NamedConnect(Loop& loop, std::string_view host, std::uint16_t port, OnConnected callback,
+  NamedConnect(Loop& loop, std::string_view host, std::uint16_t port, OnSocket callback,
                const ConnectOptions& options);
 
   void start();
 
  private:
   void on_news() override;
-  void on_end(Result<Stream> result);
+  void on_end(Result<sys::Descriptor> result);
 
-  OnConnected callback_;
+  OnSocket callback_;
   ConnectOptions options_;
   ConnectRace race_;
   Timer delay_;  // For the addresses that go first, when the others are there.

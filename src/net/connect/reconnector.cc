@@ -6,6 +6,7 @@
 
 #include "core/ownership.h"
 #include "core/user_code.h"
+#include "net/connect/connect_socket.h"
 #include "net/stream/connection.h"
 #include "net/stream/hub.h"
 #include "spate/assert.h"
@@ -89,29 +90,27 @@ Client::State Reconnector::state() const {
 void Reconnector::attempt() {
   ++attempts_;
   is_connecting_ = true;
-  auto callback = [this](Result<Stream> result) { on_result(std::move(result)); };
-  connecting_ = target_.host.empty() ? spate::connect(hub_.loop(), target_.address,
+  OnSocket callback = [this](auto result) { on_result(std::move(result)); };
+  connecting_ = target_.host.empty() ? connect_socket(hub_.loop(), {target_.address},
                                                       std::move(callback), options_.connect)
-                                     : spate::connect(hub_.loop(), target_.host, target_.port,
+                                     : connect_socket(hub_.loop(), target_.host, target_.port,
                                                       std::move(callback), options_.connect);
 }
 
-void Reconnector::on_result(Result<Stream> result) {
+void Reconnector::on_result(Result<sys::Descriptor> socket) {
   is_connecting_ = false;
-  if (result) result = take(std::move(*result));
+  Result<Stream> result = take(std::move(socket));
   last_error_ = result ? std::error_code() : result.error();
   if (!result) fail();
   call([&] { call_user("Client", [&] { callback_(std::move(result)); }); });
 }
 
-// Makes the connection one of ours, so that we are told when it ends.
-Result<Stream> Reconnector::take(Stream stream) {
-  const Result<int> fd = stream.release();
-  if (!fd) return std::unexpected(fd.error());
-  sys::Descriptor socket(*fd);
-  connection_ = Connection::make(*transport_, *fd);
+// The connection is one of ours, so that we are told when it ends.
+Result<Stream> Reconnector::take(Result<sys::Descriptor> socket) {
+  if (!socket) return std::unexpected(socket.error());
+  connection_ = Connection::make(*transport_, socket->get());
   if (connection_ == nullptr) return std::unexpected(sys::error_code(-ENOMEM));
-  socket.release();
+  socket->release();
   transport_->enter();
   ++connections_;
   connected_at_ = hub_.loop().now();

@@ -44,8 +44,8 @@ class Reconnector final : private CountedTransport::Watcher, private Abandonable
   ~Reconnector();
 
   void attempt();
-  void on_result(Result<Stream> result);
-  Result<Stream> take(Stream stream);
+  void on_result(Result<sys::Descriptor> socket);
+  Result<Stream> take(Result<sys::Descriptor> socket);
   void on_left() override;
   void fail();
   void wait();
