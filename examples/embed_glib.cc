@@ -33,7 +33,7 @@ gboolean check(GSource* source) {
 }
 
 gboolean dispatch(GSource* source, GSourceFunc, gpointer) {
-  return of(source).loop->run(spate::Run::no_wait) ? G_SOURCE_CONTINUE : G_SOURCE_REMOVE;
+  return of(source).loop->run(spate::Run::no_wait) ? G_SOURCE_REMOVE : G_SOURCE_CONTINUE;
 }
 
 GSource* attach(spate::Loop& loop) {

@@ -32,7 +32,7 @@ class Embedded {
     }
   }
   void turn() {
-    const bool goes_on = inner_.run(spate::Run::no_wait).value_or(false);
+    const bool goes_on = !inner_.run(spate::Run::no_wait) && inner_.has_work();
     if (goes_on) return;
     prepare_.stop();
     wake_.stop();

@@ -184,7 +184,7 @@ class End final : public StreamHandler {
 void run(Input input) {
   std::unique_ptr<Loop> loop = std::move(*Loop::create({.backend = "poll"}));
   const auto turn = [&](std::size_t times) {
-    for (std::size_t i = 0; i < times; ++i) check(loop->run(Run::no_wait).has_value());
+    for (std::size_t i = 0; i < times; ++i) check(!loop->run(Run::no_wait));
   };
   auto pair = std::move(*Stream::memory_pair(*loop));
   End left(input, std::move(pair.first));

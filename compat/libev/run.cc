@@ -73,15 +73,15 @@ void ev_loop::wait(spate::Run mode) {
   if (core->active_count() < 0) {
     for (; core->active_count() <= 0; ++lent) core->ref();
   }
-  spate::Result<bool> result = core->run(mode);
+  std::error_code error = core->run(mode);
   // A child that goes on with its parent's loop and has not said so.
-  while (!result && result.error() == spate::Error::loop_forked) {
+  while (error == spate::Error::loop_forked) {
     refork();
-    result = core->run(mode);
+    error = core->run(mode);
   }
   for (; lent > 0; --lent) core->unref();
-  if (result) return;
-  errno = result.error().value();
+  if (!error) return;
+  errno = error.value();
   spate::libev::report_system_error("(libev) waiting for events");
 }
 

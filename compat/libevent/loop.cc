@@ -63,12 +63,11 @@ bool event_base::turn(bool may_block) {
     watch_again();
     may_block = false;
   }
-  auto ran = loop_->run(may_block ? Run::once : Run::no_wait);
-  if (!ran && ran.error() == spate::Error::loop_forked && !loop_->after_fork()) {
-    ran = loop_->run(may_block ? Run::once : Run::no_wait);
-  }
-  if (!ran) {
-    warnx("event_base_loop: %s: %s", method_.name, ran.error().message().c_str());
+  const Run mode = may_block ? Run::once : Run::no_wait;
+  std::error_code error = loop_->run(mode);
+  if (error == spate::Error::loop_forked && !loop_->after_fork()) error = loop_->run(mode);
+  if (error) {
+    warnx("event_base_loop: %s: %s", method_.name, error.message().c_str());
     return false;
   }
   if (refused_ != nullptr) [[unlikely]] {

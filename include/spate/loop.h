@@ -110,10 +110,13 @@ class SPATE_EXPORT Loop {
 
   // ---- running
 
-  // True if something is left to wait for. May be nested inside a callback: the inner run also
-  // calls what the outer one has queued. Errors: Error::loop_forked; what the backend's wait
-  // reports (the loop stays usable, nothing is lost).
-  Result<bool> run(Run mode = Run::until_done);
+  // May be nested inside a callback: the inner run also calls what the outer one has queued.
+  // Errors: Error::loop_forked; what the backend's wait reports (the loop stays usable, nothing is
+  // lost).
+  std::error_code run(Run mode = Run::until_done);
+  // Whether something is left that keeps the loop alive, or that is queued: run() returned because
+  // of stop() or after its one turn, and would go on.
+  bool has_work() const;
   // Makes the innermost run() return once the callbacks already queued have been called; a run()
   // nested into it meanwhile returns too. Without effect outside run().
   void stop();

@@ -81,7 +81,8 @@ void Loop::operator delete(Loop* loop, std::destroying_delete_t) {
   ::operator delete(whole, sizeof(LoopCore));
 }
 
-Result<bool> Loop::run(Run mode) { return own(*this).run(mode); }
+std::error_code Loop::run(Run mode) { return own(*this).run(mode); }
+bool Loop::has_work() const { return own(*this).has_work(); }
 void Loop::stop() { own(*this).leave(false); }
 void Loop::stop_all() { own(*this).leave(true); }
 void Loop::ref() { own(*this).ref(); }

@@ -66,7 +66,7 @@ void LoopCore::stop_everything() {
 
 // ---- running
 
-Result<bool> LoopCore::run(Run mode) {
+std::error_code LoopCore::run(Run mode) {
   if (!guarded_) runner_ = sys::thread_identity();
   wakeup_.announce_awake();
   const bool is_outermost = depth_++ == 0;
@@ -77,12 +77,11 @@ Result<bool> LoopCore::run(Run mode) {
   std::error_code error;
   do {
     error = turn(mode != Run::no_wait);
-  } while (!error && mode == Run::until_done && !is_leaving() && is_alive());
+  } while (!error && mode == Run::until_done && !is_leaving() && has_work());
   if (leave_from_ == depth_) leave_from_ = INT_MAX;
   --depth_;
   if (measures) metrics_.busy += loop_time() - woke_up_;
-  if (error) return std::unexpected(error);
-  return is_alive();
+  return error;
 }
 
 void LoopCore::leave(bool all) {
@@ -138,7 +137,6 @@ bool LoopCore::has_messages() const {
 }
 
 bool LoopCore::is_kept_alive() const { return active_count() > 0; }
-bool LoopCore::is_alive() const { return is_kept_alive() || has_something_queued(); }
 
 // How long nothing of the loop's own can become due.
 Nanos LoopCore::wait_time() noexcept {

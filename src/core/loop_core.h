@@ -40,7 +40,8 @@ class LoopCore final : public Loop {
   void end();
 
   // What Loop's functions of the same name do.
-  Result<bool> run(Run mode);
+  std::error_code run(Run mode);
+  bool has_work() const { return is_kept_alive() || has_something_queued(); }
   void leave(bool all);
   Nanos prepare_to_wait();
   std::error_code after_fork();
@@ -212,7 +213,6 @@ class LoopCore final : public Loop {
   bool has_something_queued() const;
   bool has_messages() const;
   bool is_kept_alive() const;
-  bool is_alive() const;
   void read_wakeup();
   void stop_everything();
 

@@ -15,11 +15,13 @@
 #include "spate/periodic.h"
 #include "spate/signal.h"
 #include "spate/timer.h"
+#include "tests/support/running.h"
 #include "tests/support/scripted.h"
 
 namespace spate {
 namespace {
 
+using testing::runs_out;
 using testing::ScriptedLoop;
 
 std::error_code system_error(int value) { return {value, std::system_category()}; }
@@ -31,7 +33,7 @@ TEST(Loop, RefusesADescriptorBeyondItsTableInACallback) {
   EXPECT_TRUE(io.start());
   EXPECT_TRUE(calls.empty()) << "not inside start()";
   EXPECT_FALSE(io.is_active());
-  EXPECT_EQ(scripted.loop->run(), false);
+  EXPECT_TRUE(runs_out(*scripted.loop));
   EXPECT_EQ(calls, std::vector<Events>{Events::error | Events::read});
   EXPECT_EQ(io.error(), system_error(EBADF));
   EXPECT_EQ(io.start_now(), system_error(EBADF));
@@ -98,10 +100,11 @@ TEST(Loop, KeepsLoopTimeStillBetweenSuspendAndResume) {
   EXPECT_EQ(scripted.loop->now(), before) << "it stands still";
   scripted.loop->resume();
   EXPECT_EQ(scripted.loop->now(), before);
-  EXPECT_EQ(scripted.loop->run(Run::no_wait), true);
+  EXPECT_FALSE(scripted.loop->run(Run::no_wait));
+  EXPECT_TRUE(scripted.loop->has_work());
   EXPECT_EQ(called, 0);
   scripted.clock.advance(std::chrono::seconds{1});
-  EXPECT_EQ(scripted.loop->run(Run::no_wait), false);
+  EXPECT_TRUE(runs_out(*scripted.loop, Run::no_wait));
   EXPECT_EQ(called, 1);
 }
 
@@ -111,12 +114,12 @@ TEST(Loop, TakesTheLongestRepetitionThereIs) {
   Timer timer(*scripted.loop, [&called] { ++called; });
   ASSERT_TRUE(timer.start(Nanos{1}, Nanos::max()));
   scripted.clock.advance(Nanos{1});
-  ASSERT_TRUE(scripted.loop->run(Run::no_wait));
+  ASSERT_FALSE(scripted.loop->run(Run::no_wait));
   EXPECT_EQ(called, 1);
   EXPECT_GT(timer.remaining(), std::chrono::hours{24});
   ASSERT_TRUE(timer.again());
   ASSERT_TRUE(timer.start(Nanos::max(), Nanos::max()));
-  ASSERT_TRUE(scripted.loop->run(Run::no_wait));
+  ASSERT_FALSE(scripted.loop->run(Run::no_wait));
   EXPECT_EQ(called, 1);
 }
 
@@ -125,12 +128,12 @@ TEST(Loop, TakesTheLongestIntervalAndTheFarthestTimesOfTheWallClock) {
   int called = 0;
   Periodic periodic(*scripted.loop, [&called] { ++called; });
   ASSERT_TRUE(periodic.start_every(Nanos::max()));
-  ASSERT_TRUE(scripted.loop->run(Run::no_wait));
+  ASSERT_FALSE(scripted.loop->run(Run::no_wait));
   ASSERT_TRUE(periodic.start_at(WallTime::max()));
-  ASSERT_TRUE(scripted.loop->run(Run::no_wait));
+  ASSERT_FALSE(scripted.loop->run(Run::no_wait));
   EXPECT_EQ(called, 0);
   ASSERT_TRUE(periodic.start_at(WallTime::min()));
-  EXPECT_EQ(scripted.loop->run(Run::no_wait), false);
+  EXPECT_TRUE(runs_out(*scripted.loop, Run::no_wait));
   EXPECT_EQ(called, 1) << "a time long past is due at once";
 }
 
@@ -153,7 +156,7 @@ TEST(Epoll, TakesMoreEventsThanOneBatchHolds) {
     }));
     ASSERT_TRUE(ios.back()->start());
   }
-  EXPECT_EQ(loop->run(), false);
+  EXPECT_TRUE(runs_out(*loop));
   EXPECT_EQ(called, kPipes);
   for (const Pipe& pipe : pipes) {
     ::close(pipe.ends[0]);
@@ -175,7 +178,7 @@ TEST(Select, RefusesADescriptorThatItsSetsCannotHold) {
   Io io(*loop, fd, Events::read, [&got](Events events) { got = events; });
   EXPECT_EQ(io.start_now(), Error::fd_out_of_range);
   ASSERT_TRUE(io.start());
-  EXPECT_EQ(loop->run(), false);
+  EXPECT_TRUE(runs_out(*loop));
   EXPECT_EQ(got, Events::error | Events::read);
   EXPECT_EQ(io.error(), system_error(ERANGE));
   ::close(fd);
@@ -190,9 +193,9 @@ TEST(PollAndSelect, EndTheWatchersOfADescriptorThatWasClosedBehindThem) {
     Events got = Events::none;
     Io io(*loop, ends[0], Events::read, [&got](Events events) { got = events; });
     ASSERT_TRUE(io.start());
-    ASSERT_TRUE(loop->run(Run::no_wait));
+    ASSERT_FALSE(loop->run(Run::no_wait));
     ::close(ends[0]);
-    EXPECT_EQ(loop->run(), false);
+    EXPECT_TRUE(runs_out(*loop));
     EXPECT_EQ(got, Events::error | Events::read) << backend;
     EXPECT_EQ(io.error(), system_error(EBADF)) << backend;
     ::close(ends[1]);

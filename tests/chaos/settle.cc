@@ -53,8 +53,8 @@ bool World::settle(Nanos patience) {
     has_moved_ = false;
     for (const auto& raw : raws_) raw->read_all();
     const std::size_t queued = total_queued();
-    const auto result = loop_->run(Run::no_wait);
-    check(result.has_value(), "run_succeeds", "%s", result ? "" : result.error().message().c_str());
+    const std::error_code error = loop_->run(Run::no_wait);
+    check(!error, "run_succeeds", "%s", error.message().c_str());
     after_turn();
     if (has_moved_ || total_queued() != queued) {
       still = spins = 0;

@@ -162,9 +162,8 @@ void World::act_on_world(const Step& step, const Visit& visit) {
 void World::turn() {
   for (const auto& raw : raws_) raw->go_on();
   tell("turn at %lld ns", static_cast<long long>(clock_.monotonic().count()));
-  const auto result = loop_->run(Run::no_wait);
-  check(result.has_value() || is_stormy(), "run_succeeds", "%s",
-        result ? "" : result.error().message().c_str());
+  const std::error_code error = loop_->run(Run::no_wait);
+  check(!error || is_stormy(), "run_succeeds", "%s", error.message().c_str());
   after_turn();
 }
 
@@ -186,19 +185,18 @@ void World::run_nested(const Step& step) {
   bool is_ready = false;
   switch (step.a % 5) {
     case 0:
-      for (std::uint32_t i = 0; i < 1 + step.b % 3; ++i)
-        static_cast<void>(loop_->run(Run::no_wait));
+      for (std::uint32_t i = 0; i < 1 + step.b % 3; ++i) loop_->run(Run::no_wait);
       break;
     case 1:  // Never without something that is there already: time does not pass by itself.
       is_ready = loop_->post([] {});
-      if (is_ready) static_cast<void>(loop_->run(Run::once));
+      if (is_ready) loop_->run(Run::once);
       break;
     case 2:
       run_until_told();
       break;
     default:
       for (const auto& raw : raws_) raw->go_on();
-      static_cast<void>(loop_->run(Run::no_wait));
+      loop_->run(Run::no_wait);
   }
   --runs_;
 }
@@ -226,7 +224,7 @@ struct TellToStop {
 
 void World::run_until_told() {
   const auto wait = std::make_shared<Wait>(loop_.get(), loop_->depth() + 1);
-  if (loop_->post(TellToStop{wait})) static_cast<void>(loop_->run());
+  if (loop_->post(TellToStop{wait})) loop_->run();
   wait->is_over = true;
 }
 

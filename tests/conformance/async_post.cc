@@ -103,7 +103,7 @@ TEST_P(AsyncTest, SentInItsOwnCallbackItIsCalledOnceMore) {
   };
   EXPECT_TRUE(async->start());
   async->send();
-  EXPECT_EQ(loop_->run(), false);
+  EXPECT_TRUE(runs_out(*loop_));
   EXPECT_EQ(async.calls, 2);
 }
 
@@ -112,7 +112,7 @@ TEST_P(AsyncTest, WakesASleepingLoop) {
   async.then = [&] { async->stop(); };
   EXPECT_TRUE(async->start());
   std::thread thread = when_asleep([&] { async->send(); });
-  EXPECT_EQ(loop_->run(), false);
+  EXPECT_TRUE(runs_out(*loop_));
   thread.join();
   EXPECT_EQ(async.calls, 1);
 }
@@ -156,7 +156,7 @@ TEST_P(AsyncTest, MayBeSentFromASignalHandler) {
     await_sleep(parent);
     return ::kill(parent, SIGUSR1);
   });
-  EXPECT_EQ(loop_->run(), false);
+  EXPECT_TRUE(runs_out(*loop_));
   EXPECT_EQ(async.calls, 1);
   EXPECT_EQ(wait_for(pid), 0);
   ::sigaction(SIGUSR1, &before, nullptr);
@@ -227,7 +227,7 @@ TEST_P(PostTest, NeverMerges) {
   int calls = 0;
   constexpr int kPosts = 5000;
   for (int i = 0; i < kPosts; ++i) EXPECT_TRUE(loop_->post([&calls] { ++calls; }));
-  EXPECT_EQ(loop_->run(), false);
+  EXPECT_TRUE(runs_out(*loop_));
   EXPECT_EQ(calls, kPosts);
 }
 
@@ -258,7 +258,7 @@ TEST_P(PostTest, EachThreadsTasksKeepTheirOrder) {
       }
     });
   }
-  EXPECT_EQ(loop_->run(), false);
+  EXPECT_TRUE(runs_out(*loop_));
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(done, kThreads * kPosts);
 }
@@ -266,7 +266,7 @@ TEST_P(PostTest, EachThreadsTasksKeepTheirOrder) {
 TEST_P(PostTest, WakesASleepingLoop) {
   loop_->ref();
   std::thread thread = when_asleep([&] { EXPECT_TRUE(loop_->post([&] { loop_->unref(); })); });
-  EXPECT_EQ(loop_->run(), false);
+  EXPECT_TRUE(runs_out(*loop_));
   thread.join();
   EXPECT_EQ(loop_->metrics().kernel_calls.wake_write, 1u);
   EXPECT_EQ(loop_->metrics().wakeups, 1u);
@@ -284,7 +284,8 @@ TEST_P(PostTest, KeepsTheLoopFromBlocking) {
   EXPECT_TRUE(far->start(1h));
   bool called = false;
   EXPECT_TRUE(loop_->post([&] { called = true; }));
-  EXPECT_EQ(loop_->run(Run::once), true);
+  EXPECT_FALSE(loop_->run(Run::once));
+  EXPECT_TRUE(loop_->has_work());
   EXPECT_TRUE(called);
 }
 
@@ -330,7 +331,7 @@ TEST_P(PostTest, ATaskMayRunTheLoop) {
 TEST_P(PostTest, TasksOfALoopThatIsNotRunWaitForIt) {
   std::thread([&] { EXPECT_TRUE(loop_->post([this] { log_ += 'x'; })); }).join();
   EXPECT_EQ(log_, "");
-  EXPECT_EQ(loop_->run(), false);
+  EXPECT_TRUE(runs_out(*loop_));
   EXPECT_EQ(log_, "x");
 }
 
@@ -338,7 +339,8 @@ TEST_P(WakeTest, MakesASleepingLoopTurn) {
   Probe<Timer> far{*loop_};
   EXPECT_TRUE(far->start(1h));
   std::thread thread = when_asleep([&] { loop_->wake(); });
-  EXPECT_EQ(loop_->run(Run::once), true);
+  EXPECT_FALSE(loop_->run(Run::once));
+  EXPECT_TRUE(loop_->has_work());
   thread.join();
   EXPECT_EQ(far.calls, 0);
   EXPECT_EQ(loop_->metrics().wakeups, 1u);

@@ -32,6 +32,7 @@
 #include "spate/signal.h"
 #include "spate/stat.h"
 #include "spate/timer.h"
+#include "tests/support/running.h"
 #include "tests/support/scripted.h"
 
 namespace spate::testing {
@@ -178,14 +179,14 @@ bool run_until(Loop& loop, Done done, Nanos patience = 5s) {
   Timer look_again{loop, [] {}};
   if (!look_again.start(5ms, 5ms)) return false;
   while (!done()) {
-    if (!loop.run(Run::once)) return false;
+    if (loop.run(Run::once)) return false;
     if (std::chrono::steady_clock::now() > limit) return done();
   }
   return true;
 }
 
 inline void turn(Loop& loop, int times = 1) {
-  for (; times > 0; --times) EXPECT_TRUE(loop.run(Run::no_wait));
+  for (; times > 0; --times) EXPECT_FALSE(loop.run(Run::no_wait));
 }
 
 inline std::unique_ptr<Loop> make_loop(std::string_view backend) {

@@ -164,7 +164,7 @@ TEST_P(LifetimeTest, WatchersBeforeTheLoop) {
   }
   EXPECT_EQ(loop_->active_count(), 0);
   EXPECT_EQ(loop_->pending_count(), 0u);
-  EXPECT_EQ(loop_->run(), false);
+  EXPECT_TRUE(runs_out(*loop_));
 }
 
 TEST_P(LifetimeTest, ALoopLeavesNoDescriptorBehind) {

@@ -24,7 +24,7 @@ TEST_P(OnceTest, TheDescriptorFirst) {
   Pipe pipe;
   EXPECT_FALSE(once(pipe.out(), Events::read | Events::write, 1h));
   EXPECT_EQ(loop_->active_count(), 2);
-  EXPECT_EQ(loop_->run(), false);
+  EXPECT_TRUE(runs_out(*loop_));
   EXPECT_EQ(calls_, 1);
   EXPECT_EQ(seen_, Events::write);
   EXPECT_EQ(loop_->active_count(), 0);
@@ -35,7 +35,7 @@ TEST_P(OnceTest, TheDescriptorFirst) {
 TEST_P(OnceTest, TheTimeoutFirst) {
   Pipe pipe;
   EXPECT_FALSE(once(pipe.in(), Events::read, 2ms));
-  EXPECT_EQ(loop_->run(), false);
+  EXPECT_TRUE(runs_out(*loop_));
   EXPECT_EQ(calls_, 1);
   EXPECT_EQ(seen_, Events::timer);
   pipe.fill();
@@ -46,14 +46,14 @@ TEST_P(OnceTest, TheTimeoutFirst) {
 TEST_P(OnceTest, BothInOneTurnIsOneCall) {
   Pipe pipe;
   EXPECT_FALSE(once(pipe.out(), Events::write, 0ns));
-  EXPECT_EQ(loop_->run(), false);
+  EXPECT_TRUE(runs_out(*loop_));
   EXPECT_EQ(calls_, 1);
 }
 
 TEST_P(OnceTest, TheTimeoutAlone) {
   EXPECT_FALSE(once(-1, Events::none, 1ms));
   EXPECT_FALSE(once(-1, Events::read, -5s));
-  EXPECT_EQ(loop_->run(), false);
+  EXPECT_TRUE(runs_out(*loop_));
   EXPECT_EQ(calls_, 2);
   EXPECT_EQ(seen_, Events::timer);
 }
@@ -65,7 +65,7 @@ TEST_P(OnceTest, TheDescriptorAloneWithoutEnd) {
   turn(2);
   EXPECT_EQ(calls_, 0);
   pipe.fill();
-  EXPECT_EQ(loop_->run(), false);
+  EXPECT_TRUE(runs_out(*loop_));
   EXPECT_EQ(seen_, Events::read);
 }
 
@@ -74,7 +74,7 @@ TEST_P(OnceTest, ACallThatCouldNeverEndIsAnError) {
   EXPECT_EQ(once(-1, Events::read, kForever), invalid());
   EXPECT_EQ(once(-1, Events::none, Nanos::max()), invalid());
   EXPECT_EQ(loop_->active_count(), 0);
-  EXPECT_EQ(loop_->run(), false);
+  EXPECT_TRUE(runs_out(*loop_));
   EXPECT_EQ(calls_, 0);
 }
 
@@ -89,7 +89,7 @@ TEST_P(OnceTest, ARefusedDescriptorIsReported) {
   const int closed = Pipe().in();
   EXPECT_FALSE(once(closed, Events::read, 1h));
   EXPECT_FALSE(once(INT32_MAX, Events::write, kForever));
-  EXPECT_EQ(loop_->run(), false);
+  EXPECT_TRUE(runs_out(*loop_));
   EXPECT_EQ(calls_, 2);
   EXPECT_TRUE(any(seen_ & Events::error));
 }
@@ -106,14 +106,14 @@ TEST_P(OnceTest, TheCallbackMayAskAgain) {
     }
   };
   Again::ask(*loop_, pipe.out(), rounds);
-  EXPECT_EQ(loop_->run(), false);
+  EXPECT_TRUE(runs_out(*loop_));
   EXPECT_EQ(rounds, 5);
 }
 
 TEST_P(OnceTest, TheCallbackMayCloseTheDescriptor) {
   auto pipe = std::make_unique<Pipe>();
   EXPECT_FALSE(loop_->once(pipe->out(), Events::write, 1h, [&](Events) { pipe.reset(); }));
-  EXPECT_EQ(loop_->run(), false);
+  EXPECT_TRUE(runs_out(*loop_));
   EXPECT_EQ(pipe, nullptr);
   turn(2);
 }
@@ -123,10 +123,10 @@ TEST_P(OnceTest, TheCallbackMayRunTheLoop) {
   EXPECT_FALSE(loop_->once(pipe.out(), Events::write, 0ns, [&](Events) {
     ++calls_;
     EXPECT_FALSE(loop_->once(-1, Events::none, 0ns, [&](Events) { log_ += 'i'; }));
-    EXPECT_EQ(loop_->run(), false);
+    EXPECT_TRUE(runs_out(*loop_));
     log_ += 'o';
   }));
-  EXPECT_EQ(loop_->run(), false);
+  EXPECT_TRUE(runs_out(*loop_));
   EXPECT_EQ(log_, "io");
   EXPECT_EQ(calls_, 1);
 }
@@ -134,7 +134,7 @@ TEST_P(OnceTest, TheCallbackMayRunTheLoop) {
 TEST_P(OnceTest, SeveralOfOneDescriptorAreAllCalled) {
   Pipe pipe;
   for (int i = 0; i < 5; ++i) EXPECT_FALSE(once(pipe.out(), Events::write, 1h));
-  EXPECT_EQ(loop_->run(), false);
+  EXPECT_TRUE(runs_out(*loop_));
   EXPECT_EQ(calls_, 5);
 }
 
@@ -156,12 +156,12 @@ TEST_P(OnceTest, ARegularFileIsReadyAndDoesNotKeepTheLoopSpinningAfterwards) {
   dir.append("file");
   const Fd file(::open(dir.file("file").c_str(), O_RDONLY | O_CLOEXEC));
   EXPECT_FALSE(once(file.get(), Events::read, 1h));
-  EXPECT_EQ(loop_->run(), false);
+  EXPECT_TRUE(runs_out(*loop_));
   EXPECT_EQ(seen_, Events::read);
   Probe<Timer> soon{*loop_};
   EXPECT_TRUE(soon->start(5ms));
   const std::uint64_t before = loop_->iteration();
-  EXPECT_EQ(loop_->run(), false);
+  EXPECT_TRUE(runs_out(*loop_));
   EXPECT_LE(loop_->iteration() - before, 6u);
 }
 

@@ -11,9 +11,9 @@ using RunTest = OnEveryBackend;
 SPATE_ON_EVERY_BACKEND(RunTest);
 
 TEST_P(RunTest, WithNothingToWaitForItReturnsAtOnce) {
-  EXPECT_EQ(loop_->run(), false);
-  EXPECT_EQ(loop_->run(Run::once), false);
-  EXPECT_EQ(loop_->run(Run::no_wait), false);
+  EXPECT_TRUE(runs_out(*loop_));
+  EXPECT_TRUE(runs_out(*loop_, Run::once));
+  EXPECT_TRUE(runs_out(*loop_, Run::no_wait));
   EXPECT_EQ(loop_->iteration(), 3u);
 }
 
@@ -22,17 +22,19 @@ TEST_P(RunTest, TellsWhetherSomethingIsLeft) {
   Probe<Timer> far{*loop_};
   EXPECT_TRUE(near->start(1ms));
   EXPECT_TRUE(far->start(1h));
-  EXPECT_EQ(loop_->run(Run::no_wait), true);
+  EXPECT_FALSE(loop_->run(Run::no_wait));
+  EXPECT_TRUE(loop_->has_work());
   near.then = [&] { loop_->stop(); };
-  EXPECT_EQ(loop_->run(), true);
+  EXPECT_FALSE(loop_->run());
+  EXPECT_TRUE(loop_->has_work());
   far->stop();
-  EXPECT_EQ(loop_->run(), false);
+  EXPECT_TRUE(runs_out(*loop_));
 }
 
 TEST_P(RunTest, OnceWaitsForAnEvent) {
   Probe<Timer> timer{*loop_};
   EXPECT_TRUE(timer->start(3ms));
-  while (timer.calls == 0) EXPECT_TRUE(loop_->run(Run::once));
+  while (timer.calls == 0) EXPECT_FALSE(loop_->run(Run::once));
   EXPECT_LE(loop_->iteration(), 3u);
 }
 
@@ -42,7 +44,8 @@ TEST_P(RunTest, NoWaitNeverBlocks) {
   Probe<Io> io{*loop_, pipe.in(), Events::read};
   EXPECT_TRUE(timer->start(1h));
   EXPECT_TRUE(io->start());
-  for (int i = 0; i < 3; ++i) EXPECT_EQ(loop_->run(Run::no_wait), true);
+  turn(3);
+  EXPECT_TRUE(loop_->has_work());
   EXPECT_EQ(loop_->metrics().blocked, 0ns);
 }
 
@@ -52,7 +55,7 @@ TEST_P(RunTest, UntilDoneEndsWhenTheLastWatcherStops) {
     if (timer.calls == 4) timer->stop();
   };
   EXPECT_TRUE(timer->start(0ns, 1ms));
-  EXPECT_EQ(loop_->run(), false);
+  EXPECT_TRUE(runs_out(*loop_));
   EXPECT_EQ(timer.calls, 4);
 }
 
@@ -62,7 +65,7 @@ TEST_P(RunTest, WhatIsQueuedIsCalledThoughNothingIsActive) {
     if (timer.calls < 1000) EXPECT_TRUE(timer->feed());
   };
   EXPECT_TRUE(timer->feed());
-  EXPECT_EQ(loop_->run(), false);
+  EXPECT_TRUE(runs_out(*loop_));
   EXPECT_EQ(timer.calls, 1000);
 }
 
@@ -78,7 +81,8 @@ TEST_P(RunTest, StopCallsWhatIsQueuedFirst) {
   EXPECT_TRUE(low->feed());
   EXPECT_TRUE(a->feed());
   EXPECT_TRUE(b->feed());
-  EXPECT_EQ(loop_->run(), true);
+  EXPECT_FALSE(loop_->run());
+  EXPECT_TRUE(loop_->has_work());
   EXPECT_EQ(log_, "abl");
   EXPECT_EQ(loop_->iteration(), 1u);
 }
@@ -88,7 +92,7 @@ TEST_P(RunTest, StopOutsideRunHasNoEffect) {
   EXPECT_TRUE(timer->start(1ms));
   loop_->stop();
   loop_->stop_all();
-  EXPECT_EQ(loop_->run(), false);
+  EXPECT_TRUE(runs_out(*loop_));
   EXPECT_EQ(timer.calls, 1);
 }
 
@@ -98,7 +102,8 @@ TEST_P(RunTest, StopInAPrepareHookReturnsWithoutWaiting) {
   prepare.then = [&] { loop_->stop(); };
   EXPECT_TRUE(prepare->start());
   EXPECT_TRUE(far->start(1h));
-  EXPECT_EQ(loop_->run(), true);
+  EXPECT_FALSE(loop_->run());
+  EXPECT_TRUE(loop_->has_work());
   EXPECT_EQ(loop_->metrics().blocked, 0ns);
 }
 
@@ -108,18 +113,21 @@ TEST_P(RunTest, AStopEndsOneRunOnly) {
     if (timer.calls % 3 == 0) loop_->stop();
   };
   EXPECT_TRUE(timer->start(0ns, 100us));
-  EXPECT_EQ(loop_->run(), true);
+  EXPECT_FALSE(loop_->run());
+  EXPECT_TRUE(loop_->has_work());
   EXPECT_EQ(timer.calls, 3);
-  EXPECT_EQ(loop_->run(), true);
+  EXPECT_FALSE(loop_->run());
+  EXPECT_TRUE(loop_->has_work());
   EXPECT_EQ(timer.calls, 6);
 }
 
 TEST_P(RunTest, RefKeepsTheLoopAliveWithoutAWatcher) {
   loop_->ref();
   EXPECT_EQ(loop_->active_count(), 1);
-  EXPECT_EQ(loop_->run(Run::no_wait), true);
+  EXPECT_FALSE(loop_->run(Run::no_wait));
+  EXPECT_TRUE(loop_->has_work());
   loop_->unref();
-  EXPECT_EQ(loop_->run(), false);
+  EXPECT_TRUE(runs_out(*loop_));
 }
 
 TEST_P(RunTest, AnUnreferencedWatcherDoesNotKeepTheLoopAlive) {
@@ -132,7 +140,7 @@ TEST_P(RunTest, AnUnreferencedWatcherDoesNotKeepTheLoopAlive) {
   EXPECT_TRUE(timer->start(1ms));
   pipe.fill();
   background.then = [&] { pipe.drain(); };
-  EXPECT_EQ(loop_->run(), false);
+  EXPECT_TRUE(runs_out(*loop_));
   EXPECT_EQ(background.calls, 1);
   EXPECT_EQ(timer.calls, 1);
   loop_->ref();
@@ -171,7 +179,7 @@ TEST_P(RunTest, NestedItCallsWhatTheOuterOneHasQueued) {
   a.note(log_, 'a'), b.note(log_, 'b');
   a.then = [&] {
     EXPECT_EQ(loop_->depth(), 1);
-    EXPECT_TRUE(loop_->run(Run::no_wait));
+    EXPECT_FALSE(loop_->run(Run::no_wait));
     log_ += '.';
   };
   b.then = [&] { EXPECT_EQ(loop_->depth(), 2); };
@@ -189,7 +197,7 @@ TEST_P(RunTest, NestedManyLevelsDeep) {
     deepest = std::max(deepest, loop_->depth());
     if (timer.calls == 50) return;
     EXPECT_TRUE(timer->feed());
-    EXPECT_TRUE(loop_->run(Run::no_wait));
+    EXPECT_FALSE(loop_->run(Run::no_wait));
   };
   EXPECT_TRUE(timer->feed());
   turn();
@@ -207,12 +215,14 @@ TEST_P(RunTest, StopEndsTheInnermostRunOnly) {
   outer.then = [&] {
     if (outer.calls > 1) return loop_->stop();
     EXPECT_TRUE(inner->start(0ns, 1h));
-    EXPECT_EQ(loop_->run(), true);
+    EXPECT_FALSE(loop_->run());
+    EXPECT_TRUE(loop_->has_work());
     log_ += 'o';
     EXPECT_TRUE(outer->start(0ns));
   };
   EXPECT_TRUE(outer->start(0ns));
-  EXPECT_EQ(loop_->run(), true);
+  EXPECT_FALSE(loop_->run());
+  EXPECT_TRUE(loop_->has_work());
   EXPECT_EQ(log_, "io");
   EXPECT_EQ(outer.calls, 2) << "the outer run ended with the inner one";
 }
@@ -225,12 +235,12 @@ TEST_P(RunTest, AStopInANestedRunIsForgottenByTheNextOne) {
   EXPECT_TRUE(loop_->post([&] {
     for (int i = 1; i <= 3; ++i) {
       timer->start(1ms);
-      EXPECT_TRUE(loop_->run());
+      EXPECT_FALSE(loop_->run());
       called += timer.calls == i;
     }
     loop_->stop();
   }));
-  EXPECT_TRUE(loop_->run());
+  EXPECT_FALSE(loop_->run());
   EXPECT_EQ(called, 3);
 }
 
@@ -240,14 +250,17 @@ TEST_P(RunTest, StopAllEndsAllNestedRuns) {
   inner.then = [&] { loop_->stop_all(); };
   outer.then = [&] {
     EXPECT_TRUE(inner->start(0ns, 1h));
-    EXPECT_EQ(loop_->run(), true);
+    EXPECT_FALSE(loop_->run());
+    EXPECT_TRUE(loop_->has_work());
     log_ += 'o';
   };
   EXPECT_TRUE(outer->start(0ns, 1h));
-  EXPECT_EQ(loop_->run(), true);
+  EXPECT_FALSE(loop_->run());
+  EXPECT_TRUE(loop_->has_work());
   EXPECT_EQ(log_, "o");
   EXPECT_EQ(outer.calls, 1);
-  EXPECT_EQ(loop_->run(Run::no_wait), true);
+  EXPECT_FALSE(loop_->run(Run::no_wait));
+  EXPECT_TRUE(loop_->has_work());
 }
 
 TEST_P(RunTest, AStopIsNotLostToARunStartedAfterIt) {
@@ -255,10 +268,11 @@ TEST_P(RunTest, AStopIsNotLostToARunStartedAfterIt) {
   timer.then = [&] {
     if (timer.calls > 1) return loop_->stop();
     loop_->stop();
-    EXPECT_TRUE(loop_->run(Run::no_wait));
+    EXPECT_FALSE(loop_->run(Run::no_wait));
   };
   EXPECT_TRUE(timer->start(0ns, 1ms));
-  EXPECT_EQ(loop_->run(), true);
+  EXPECT_FALSE(loop_->run());
+  EXPECT_TRUE(loop_->has_work());
   EXPECT_EQ(timer.calls, 1) << "the inner run took the outer one's stop";
 }
 
@@ -268,12 +282,14 @@ TEST_P(RunTest, ARunNestedAfterTheStopReturnsToo) {
   first.then = [&] {
     loop_->stop();
     EXPECT_TRUE(second->feed());
-    EXPECT_EQ(loop_->run(), true);
+    EXPECT_FALSE(loop_->run());
+    EXPECT_TRUE(loop_->has_work());
     log_ += 'n';
   };
   second.then = [&] { log_ += '2'; };
   EXPECT_TRUE(first->start(0ns, 1h));
-  EXPECT_EQ(loop_->run(), true);
+  EXPECT_FALSE(loop_->run());
+  EXPECT_TRUE(loop_->has_work());
   EXPECT_EQ(log_.find('n') != std::string::npos, true);
   EXPECT_EQ(first.calls, 1);
   turn();
@@ -287,13 +303,10 @@ TEST(RunErrorTest, WhatTheWaitReportsIsReturnedAndNothingIsLost) {
   Probe<Timer> timer{*scripted.loop};
   EXPECT_TRUE(timer->start(1ms));
   scripted.backend->wait_error = {ENOMEM, std::system_category()};
-  Result<bool> result = scripted.loop->run();
-  ASSERT_FALSE(result);
-  EXPECT_EQ(result.error().value(), ENOMEM);
+  EXPECT_EQ(scripted.loop->run().value(), ENOMEM);
   EXPECT_EQ(scripted.loop->depth(), 0);
   scripted.backend->wait_error = {};
-  result = scripted.loop->run();
-  EXPECT_EQ(result, false);
+  EXPECT_TRUE(runs_out(*scripted.loop));
   EXPECT_EQ(timer.calls, 1);
 }
 

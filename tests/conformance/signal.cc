@@ -43,7 +43,7 @@ TEST_P(SignalTest, WakesASleepingLoop) {
     await_sleep(parent);
     return ::kill(parent, SIGUSR1);
   });
-  EXPECT_EQ(loop_->run(), false);
+  EXPECT_TRUE(runs_out(*loop_));
   EXPECT_EQ(signal.calls, 1);
   EXPECT_EQ(wait_for(pid), 0);
 }
@@ -55,7 +55,7 @@ TEST_P(SignalTest, RaisedInACallbackItComesInTheNextTurn) {
   timer.then = [] { ::raise(SIGUSR1); };
   EXPECT_FALSE(signal->start(SIGUSR1));
   EXPECT_TRUE(timer->start(0ns));
-  EXPECT_EQ(loop_->run(), false);
+  EXPECT_TRUE(runs_out(*loop_));
   EXPECT_EQ(signal.calls, 1);
 }
 
@@ -227,7 +227,7 @@ TEST_P(SignalTest, AnInterruptedWaitIsNeitherAnErrorNorEarly) {
   EXPECT_TRUE(timer->start(20ms));
   const Nanos start = loop_->now();
   ASSERT_EQ(::setitimer(ITIMER_REAL, &often, nullptr), 0);
-  EXPECT_EQ(loop_->run(), false);
+  EXPECT_TRUE(runs_out(*loop_));
   ::setitimer(ITIMER_REAL, &never, nullptr);
   EXPECT_EQ(timer.calls, 1);
   EXPECT_GE(loop_->now() - start, 20ms);

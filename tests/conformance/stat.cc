@@ -356,7 +356,7 @@ TEST_P(StatTest, StoppedItIsQuietAndLeavesNothingBehind) {
   EXPECT_EQ(stat.calls, 0);
   last->stop();
   EXPECT_EQ(loop_->active_count(), 0);
-  EXPECT_EQ(loop_->run(), false);
+  EXPECT_TRUE(runs_out(*loop_));
 }
 
 }  // namespace

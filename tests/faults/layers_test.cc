@@ -10,11 +10,13 @@
 
 #include "base/fault.h"
 #include "spate/loop.h"
+#include "tests/support/running.h"
 #include "tests/support/scripted.h"
 
 namespace spate {
 namespace {
 
+using testing::runs_out;
 using testing::ScriptedBackend;
 using testing::ScriptedClock;
 using testing::ScriptedLoop;
@@ -149,7 +151,7 @@ class BigLayerTest : public ::testing::Test {
     if (self.victim_ != nullptr) self.layer_.remove(self.loop(), *self.victim_);
   }
   Loop& loop() { return *scripted_.loop; }
-  void turn() { ASSERT_TRUE(loop().run(Run::no_wait)); }
+  void turn() { ASSERT_FALSE(loop().run(Run::no_wait)); }
 
   BigLayer layer_;
   ScriptedLoop scripted_{{.dispatcher = &layer_}};
@@ -180,7 +182,7 @@ TEST_F(BigLayerTest, StopsBothNodesOfAnEventThatDoesNotPersist) {
   ASSERT_TRUE(BigLayer::add(loop(), *event, std::chrono::seconds{1}));
   turn();
   scripted_.backend->report(1, Events::read);
-  ASSERT_EQ(loop().run(Run::no_wait), false);
+  EXPECT_TRUE(runs_out(loop(), Run::no_wait));
   EXPECT_EQ(calls_, (std::vector<Call>{{1, kRead}}));
   EXPECT_EQ(event->fd_node().head.active, 0u);
   EXPECT_EQ(event->timer_node().head.active, 0u);
@@ -210,7 +212,7 @@ TEST_F(BigLayerTest, SkipsWhatIsStoppedAfterItWasTakenInABatch) {
   }
   victim_ = events[2].get();
   scripted_.clock.advance(std::chrono::milliseconds{1});
-  EXPECT_EQ(loop().run(Run::no_wait), false);
+  EXPECT_TRUE(runs_out(loop(), Run::no_wait));
   EXPECT_EQ(calls_, (std::vector<Call>{{-1, kTimeout}, {-1, kTimeout}}));
 }
 
@@ -218,7 +220,7 @@ TEST_F(BigLayerTest, NeverGetsWhatIsStoppedBeforeTheTurnIsTaken) {
   const auto event = make(-1, 0);
   loop().feed(event->activation(), Events::custom);
   layer_.remove(loop(), *event);
-  EXPECT_EQ(loop().run(Run::no_wait), false);
+  EXPECT_TRUE(runs_out(loop(), Run::no_wait));
   EXPECT_TRUE(calls_.empty());
 }
 
@@ -226,7 +228,7 @@ TEST_F(BigLayerTest, IsToldOfEachWaitBeforeAndAfter) {
   const auto event = make(-1, 0);
   ASSERT_TRUE(BigLayer::add(loop(), *event, std::chrono::milliseconds{5}));
   layer_.log.clear();
-  EXPECT_EQ(loop().run(), false);
+  EXPECT_TRUE(runs_out(loop()));
   std::string expected;
   for (std::size_t i = 0; i < scripted_.backend->waits.size(); ++i) expected += "<>";
   EXPECT_EQ(layer_.log, expected);
@@ -371,23 +373,23 @@ TEST(SmallLayerTest, DeliversToStructsThatAreNodesThemselves) {
   ASSERT_TRUE(scripted.loop->start(timer_node));
   EXPECT_NE(io.watcher.active, 0);
   EXPECT_EQ(io.events, 0x1) << "the mark of a new descriptor is taken off";
-  ASSERT_TRUE(scripted.loop->run(Run::no_wait));
+  ASSERT_FALSE(scripted.loop->run(Run::no_wait));
   scripted.backend->report(1, Events::read);
   scripted.clock.advance(std::chrono::milliseconds{100});
-  ASSERT_TRUE(scripted.loop->run(Run::no_wait));
+  ASSERT_FALSE(scripted.loop->run(Run::no_wait));
   EXPECT_EQ(io_record.events, std::vector<int>{0x1});
   EXPECT_EQ(timer_record.events, std::vector<int>{0x100});
   EXPECT_EQ(timer.repeat, 0.25);
   scripted.clock.advance(std::chrono::milliseconds{249});
-  ASSERT_TRUE(scripted.loop->run(Run::no_wait));
+  ASSERT_FALSE(scripted.loop->run(Run::no_wait));
   EXPECT_EQ(timer_record.events.size(), 1u);
   scripted.clock.advance(std::chrono::milliseconds{1});
-  ASSERT_TRUE(scripted.loop->run(Run::no_wait));
+  ASSERT_FALSE(scripted.loop->run(Run::no_wait));
   EXPECT_EQ(timer_record.events.size(), 2u);
   scripted.loop->stop(fd_node);
   scripted.loop->stop(timer_node);
   EXPECT_EQ(io.watcher.active, 0);
-  EXPECT_EQ(scripted.loop->run(Run::no_wait), false);
+  EXPECT_TRUE(runs_out(*scripted.loop, Run::no_wait));
 }
 
 TEST(SmallLayerTest, CallsByPriorityAndSkipsWhatAnEarlierCallStopped) {
@@ -409,7 +411,7 @@ TEST(SmallLayerTest, CallsByPriorityAndSkipsWhatAnEarlierCallStopped) {
                   0};
   ASSERT_TRUE(scripted.loop->start(reinterpret_cast<TimerNode&>(both.low)));
   ASSERT_TRUE(scripted.loop->start(reinterpret_cast<TimerNode&>(high)));
-  EXPECT_EQ(scripted.loop->run(Run::no_wait), false);
+  EXPECT_TRUE(runs_out(*scripted.loop, Run::no_wait));
   EXPECT_EQ(both.calls, 1);
 }
 

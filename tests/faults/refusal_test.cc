@@ -16,9 +16,12 @@
 #include "spate/stat.h"
 #include "spate/timer.h"
 #include "tests/support/open_fds.h"
+#include "tests/support/running.h"
 
 namespace spate {
 namespace {
+
+using testing::runs_out;
 
 std::error_code system_error(int value) { return {value, std::system_category()}; }
 
@@ -88,7 +91,7 @@ TEST(RefusedDescriptor, EndsItsWatchersWithTheKernelsReason) {
       FaultPlan plan;
       plan.fail_nth(SystemCall::epoll_ctl, 1, error);
       const FaultScope scope(plan);
-      EXPECT_EQ(loop->run(), false);
+      EXPECT_TRUE(runs_out(*loop));
     }
     EXPECT_EQ(calls,
               (std::vector<Events>{Events::error | Events::write, Events::error | Events::read}));
@@ -98,7 +101,7 @@ TEST(RefusedDescriptor, EndsItsWatchersWithTheKernelsReason) {
     EXPECT_EQ(loop->active_count(), 0);
     pipe.fill();
     ASSERT_TRUE(first.start());
-    ASSERT_TRUE(loop->run(Run::once));
+    ASSERT_FALSE(loop->run(Run::once));
     EXPECT_EQ(calls.back(), Events::read) << "and may be started again";
   }
 }
@@ -116,11 +119,12 @@ TEST(RefusedDescriptor, IsTheResultOfAnImmediateStart) {
     EXPECT_FALSE(io.is_active());
     EXPECT_EQ(loop->active_count(), 0);
   }
-  EXPECT_EQ(loop->run(Run::no_wait), false);
+  EXPECT_TRUE(runs_out(*loop, Run::no_wait));
   EXPECT_EQ(called, 0);
   EXPECT_FALSE(io.start_now());
   pipe.fill();
-  EXPECT_EQ(loop->run(Run::once), true);
+  EXPECT_FALSE(loop->run(Run::once));
+  EXPECT_TRUE(loop->has_work());
   EXPECT_EQ(called, 1);
 }
 
@@ -131,7 +135,7 @@ TEST(RefusedDescriptor, LeavesTheOtherWatchersOfAnImmediateStartAsTheyWere) {
   Io lazy(*loop, pipe.ends[0], Events::read, [&called] { ++called; });
   Io immediate(*loop, pipe.ends[0], Events::urgent, [] { ADD_FAILURE(); });
   lazy.start();
-  ASSERT_TRUE(loop->run(Run::no_wait));
+  ASSERT_FALSE(loop->run(Run::no_wait));
   {
     FaultPlan plan;
     plan.fail_nth(SystemCall::epoll_ctl, 1, ENOMEM);
@@ -139,7 +143,7 @@ TEST(RefusedDescriptor, LeavesTheOtherWatchersOfAnImmediateStartAsTheyWere) {
     EXPECT_EQ(immediate.start_now(), system_error(ENOMEM));
   }
   pipe.fill();
-  for (int turn = 0; turn < 3 && called == 0; ++turn) ASSERT_TRUE(loop->run(Run::no_wait));
+  for (int turn = 0; turn < 3 && called == 0; ++turn) ASSERT_FALSE(loop->run(Run::no_wait));
   EXPECT_EQ(called, 1);
   EXPECT_TRUE(lazy.is_active());
 }
@@ -151,20 +155,20 @@ TEST(RefusedDescriptor, DoesNotKeepTheLoopFromSleeping) {
   const auto loop = make_loop();
   Io io(*loop, pipe.ends[0], Events::read, [] {});
   io.start();
-  ASSERT_TRUE(loop->run(Run::no_wait));
+  ASSERT_FALSE(loop->run(Run::no_wait));
   {
     FaultPlan plan;
     plan.fail_nth(SystemCall::epoll_ctl, 1, ENOMEM);
     const FaultScope scope(plan);
     io.modify(Events::read | Events::urgent);
-    ASSERT_TRUE(loop->run(Run::no_wait));
+    ASSERT_FALSE(loop->run(Run::no_wait));
   }
   ASSERT_FALSE(io.is_active());
   pipe.fill();
   Timer timer(*loop, [] {});
   timer.start(std::chrono::milliseconds{5});
   const std::uint64_t turns = loop->iteration();
-  EXPECT_EQ(loop->run(), false);
+  EXPECT_TRUE(runs_out(*loop));
   EXPECT_LE(loop->iteration() - turns, 6u);
 }
 
@@ -176,7 +180,7 @@ class BeyondRepair : public ::testing::Test {
   BeyondRepair() : loop_(make_loop()) {
     Io io(*loop_, pipe_.ends[0], Events::read, [] {});
     io.start();
-    EXPECT_TRUE(loop_->run(Run::no_wait));
+    EXPECT_FALSE(loop_->run(Run::no_wait));
     duplicate_ = ::fcntl(pipe_.ends[0], F_DUPFD_CLOEXEC, 0);
     io.stop_before_close();
     ::close(pipe_.ends[0]);
@@ -193,7 +197,7 @@ TEST_F(BeyondRepair, IsBuiltAnewSoThatTheLoopSleeps) {
   Timer timer(*loop_, [] {});
   timer.start(std::chrono::milliseconds{10});
   const std::uint64_t turns = loop_->iteration();
-  EXPECT_EQ(loop_->run(), false);
+  EXPECT_TRUE(runs_out(*loop_));
   EXPECT_LE(loop_->iteration() - turns, 6u);
   EXPECT_GE(loop_->metrics().stale_events, 2u);
 }
@@ -206,10 +210,7 @@ TEST_F(BeyondRepair, IsTriedAgainWhenItCannotBeBuiltAnew) {
   plan.fail_nth(SystemCall::epoll_create, 1, EMFILE, 3);
   const FaultScope scope(plan);
   for (int i = 0; i < 1000 && called == 0; ++i) {
-    const auto result = loop_->run();
-    if (!result) {
-      EXPECT_EQ(result.error(), system_error(EMFILE));
-    }
+    if (const std::error_code error = loop_->run()) EXPECT_EQ(error, system_error(EMFILE));
   }
   EXPECT_EQ(called, 1);
 }
@@ -218,7 +219,7 @@ TEST_F(BeyondRepair, StaysWakeableWhenTheWakeUpIsRefusedMeanwhile) {
   FaultPlan plan;
   plan.fail_nth(SystemCall::epoll_ctl, 1, ENOMEM);
   const FaultScope scope(plan);
-  for (int turn = 0; turn < 6; ++turn) (void)loop_->run(Run::no_wait);
+  for (int turn = 0; turn < 6; ++turn) loop_->run(Run::no_wait);
   ASSERT_EQ(plan.failures(SystemCall::epoll_ctl), 1u);
   loop_->ref();
   ASSERT_EQ(loop_->prepare_to_wait(), kForever);
@@ -231,7 +232,7 @@ TEST_F(BeyondRepair, LooksNowAndThenWhileTheWakeUpIsRefused) {
   FaultPlan plan;
   plan.fail_share(SystemCall::epoll_ctl, 1, ENOMEM, 1);
   const FaultScope scope(plan);
-  for (int turn = 0; turn < 6; ++turn) (void)loop_->run(Run::no_wait);
+  for (int turn = 0; turn < 6; ++turn) loop_->run(Run::no_wait);
   loop_->ref();
   const Nanos wait = loop_->prepare_to_wait();
   EXPECT_GT(wait, Nanos{0});
@@ -253,7 +254,7 @@ TEST(AfterFork, CanBeToldAgainWhicheverCallFails) {
         self.stop();
       });
       io.start();
-      ASSERT_TRUE(loop->run(Run::no_wait));
+      ASSERT_FALSE(loop->run(Run::no_wait));
       FaultPlan plan;
       plan.fail_nth(call, nth, EMFILE);
       {
@@ -266,7 +267,7 @@ TEST(AfterFork, CanBeToldAgainWhicheverCallFails) {
       pipe.fill();
       std::thread poster([&loop] { loop->post([] {}); });
       poster.join();
-      ASSERT_TRUE(loop->run(Run::once));
+      ASSERT_FALSE(loop->run(Run::once));
       EXPECT_EQ(called, 1);
       EXPECT_EQ(loop->metrics().posts, 1u);
     }
@@ -288,7 +289,7 @@ TEST(AfterFork, LeaksNothingWhicheverCallFails) {
       plan.fail_nth(call, nth, EMFILE);
       const FaultScope scope(plan);
       for (int tries = 0; loop->after_fork(); ++tries) ASSERT_LT(tries, 3);
-      ASSERT_TRUE(loop->run(Run::no_wait));
+      ASSERT_FALSE(loop->run(Run::no_wait));
     }
   }
   EXPECT_EQ(testing::open_fds(), before);

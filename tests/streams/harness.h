@@ -13,6 +13,7 @@
 #include "spate/loop.h"
 #include "spate/net/stream.h"
 #include "spate/timer.h"
+#include "support/running.h"
 #include "support/scripted.h"
 
 namespace spate::testing {
@@ -75,7 +76,7 @@ inline void run_until(Loop& loop, const std::function<bool()>& done) {
   }
   loop.unref();
   while (!done() && !late) {
-    if (!loop.run(Run::once)) break;
+    if (loop.run(Run::once)) break;
   }
   loop.ref();
   EXPECT_TRUE(done());

@@ -56,7 +56,7 @@ class Traffic {
   // Runs until all is through, whatever errors the waits report.
   void run() {
     while (!is_through() && !gave_up) {
-      if (!loop_.run()) ++errors;
+      if (loop_.run()) ++errors;
     }
     loop_.ref();
     guard_.stop();

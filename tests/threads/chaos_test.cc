@@ -194,7 +194,7 @@ class Program {
     Random random = random_of(kActors + index);
     while (!world_.done.load()) {
       place.home->loop->ref();
-      (void)place.home->loop->run();
+      place.home->loop->run();
       if (place.home->is_forked) go_on_as_child(*place.home, random.one_in(2));
       place.home->loop->unref();
       if (random.one_in(3)) replace(place);
@@ -226,7 +226,7 @@ class Program {
              home.seen[0] == home.world.raised[0].load();
     };
     while (!is_done()) {
-      if (!home.loop->run(Run::once)) ::_exit(2);
+      if (home.loop->run(Run::once)) ::_exit(2);
     }
     ::_exit(0);
   }
@@ -293,7 +293,7 @@ class Program {
   void post_run(Place& place, std::size_t producer) {
     place.with([&](Home& home) {
       post_to(home, producer, [&home] {
-        if (home.loop->depth() < 3) (void)home.loop->run(Run::no_wait);
+        if (home.loop->depth() < 3) home.loop->run(Run::no_wait);
       });
     });
   }

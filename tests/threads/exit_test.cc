@@ -34,7 +34,7 @@ struct PostsAtExit {
   ~PostsAtExit() {
     if (loop == nullptr) return;
     loop->post([] {});
-    (void)loop->run(Run::no_wait);
+    loop->run(Run::no_wait);
     ::_exit(loop->metrics().posts == 2 ? 7 : 1);
   }
   Loop* loop = nullptr;

@@ -95,12 +95,12 @@ TEST(ForkBesideThreads, TheChildHearsOfWhatIsSentThere) {
   ASSERT_TRUE(async.start());
   const Meanwhile others([&] { async.send(); });
   for (int i = 0; i < 200; ++i) {
-    (void)loop->run(Run::no_wait);
+    loop->run(Run::no_wait);
     EXPECT_EQ(fork_and([&] {
-                if (loop->after_fork() || !loop->run(Run::no_wait)) return 1;
+                if (loop->after_fork() || loop->run(Run::no_wait)) return 1;
                 calls = 0;
                 async.send();
-                if (!loop->run(Run::no_wait)) return 2;
+                if (loop->run(Run::no_wait)) return 2;
                 return calls == 1 ? 0 : 3;
               }),
               0);
@@ -111,12 +111,12 @@ TEST(ForkBesideThreads, TheChildIsCalledForWhatIsPostedThere) {
   const std::unique_ptr<Loop> loop = *Loop::create();
   const Meanwhile others([&] { loop->post([] {}); });
   for (int i = 0; i < 100; ++i) {
-    (void)loop->run(Run::no_wait);
+    loop->run(Run::no_wait);
     EXPECT_EQ(fork_and([&] {
                 if (loop->after_fork()) return 1;
                 bool called = false;
                 loop->post([&called] { called = true; });
-                for (int turns = 0; turns < 1000 && !called; ++turns) (void)loop->run(Run::no_wait);
+                for (int turns = 0; turns < 1000 && !called; ++turns) loop->run(Run::no_wait);
                 return called ? 0 : 2;
               }),
               0);

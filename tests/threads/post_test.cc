@@ -13,9 +13,12 @@
 #include "spate/loop.h"
 #include "spate/timer.h"
 #include "support/sanitizers.h"
+#include "tests/support/running.h"
 
 namespace spate {
 namespace {
+
+using testing::runs_out;
 
 std::unique_ptr<Loop> make_loop(std::string_view backend = "auto") {
   return std::move(*Loop::create({.backend = backend}));
@@ -53,7 +56,7 @@ TEST_P(Post, LosesNothingAndKeepsTheOrderOfEachProducer) {
       }
     });
   }
-  EXPECT_TRUE(loop->run());
+  EXPECT_FALSE(loop->run());
   for (std::thread& producer : producers) producer.join();
   EXPECT_EQ(account.total, kEach * kProducers);
   EXPECT_TRUE(account.in_order);
@@ -76,7 +79,7 @@ TEST_P(Post, WakesALoopThatSleepsEachTime) {
     }
     loop->post([&loop] { loop->stop(); });
   });
-  EXPECT_TRUE(loop->run());
+  EXPECT_FALSE(loop->run());
   asker.join();
   EXPECT_EQ(answered.load(), kRounds);
 }
@@ -106,7 +109,7 @@ TEST_P(Post, WakesALoopThatIsAboutToSleep) {
     loop->post([&loop] { loop->stop(); });
     loop->wake();
   });
-  EXPECT_TRUE(loop->run());
+  EXPECT_FALSE(loop->run());
   asker.join();
   EXPECT_FALSE(lost) << "after " << answered.load() << " posts";
 }
@@ -138,10 +141,10 @@ TEST_P(Post, FromTheDestructorOfAThreadLocalIsCalledInOrder) {
       }).join();
     }
   });
-  while (account.total < kThreads * 200) ASSERT_TRUE(loop->run(Run::once));
+  while (account.total < kThreads * 200) ASSERT_FALSE(loop->run(Run::once));
   ending.join();
   EXPECT_TRUE(account.in_order);
-  ASSERT_TRUE(other->run(Run::no_wait));
+  ASSERT_FALSE(other->run(Run::no_wait));
   EXPECT_EQ(other->metrics().posts, static_cast<std::uint64_t>(kThreads));
 }
 
@@ -188,7 +191,7 @@ TEST_P(Post, FromTheFunctionOfAThreadsKeyIsCalled) {
     std::thread([&] { ::pthread_setspecific(posts.key, &posts); }).join();
     loop->post([&loop] { loop->stop(); });
   });
-  EXPECT_TRUE(loop->run());
+  EXPECT_FALSE(loop->run());
   ending.join();
   ::pthread_key_delete(posts.key);
   EXPECT_EQ(posts.called.load(), PostsInEachRound::kRounds);
@@ -215,7 +218,7 @@ TEST_P(Post, FromTheFunctionOfAThreadsKeyKeepsTheThreadsOrder) {
     ::pthread_setspecific(key, &posts);
   }).join();
   ::pthread_key_delete(key);
-  ASSERT_TRUE(loop->run(Run::no_wait));
+  ASSERT_FALSE(loop->run(Run::no_wait));
   EXPECT_EQ(posts.log, "first last");
 }
 
@@ -224,13 +227,13 @@ TEST_P(Post, DoesNotEnterTheKernelWhileTheLoopIsBusy) {
   const auto loop = make_loop(GetParam());
   Idle busy(*loop, [] {});
   ASSERT_TRUE(busy.start());
-  ASSERT_TRUE(loop->run(Run::no_wait));
+  ASSERT_FALSE(loop->run(Run::no_wait));
   int called = 0;
   const std::uint64_t before = loop->metrics().kernel_calls.wake_write;
   std::thread producer([&] {
     for (int i = 0; i < kPosts; ++i) loop->post([&called] { ++called; });
   });
-  while (called < kPosts) ASSERT_TRUE(loop->run(Run::once));
+  while (called < kPosts) ASSERT_FALSE(loop->run(Run::once));
   producer.join();
   EXPECT_EQ(loop->metrics().kernel_calls.wake_write, before);
 }
@@ -245,7 +248,7 @@ TEST_P(Post, EntersTheKernelOnceForABurstIntoASleepingLoop) {
   });
   producer.join();
   EXPECT_EQ(loop->metrics().kernel_calls.wake_write, 1u);
-  ASSERT_TRUE(loop->run(Run::no_wait));
+  ASSERT_FALSE(loop->run(Run::no_wait));
   EXPECT_EQ(called, 1000);
 }
 
@@ -264,7 +267,7 @@ TEST_P(Post, FromInsideACallbackIsCalledSoonAndStarvesNobody) {
   timer.start(Nanos{0}, Nanos{1000});
   timer.loop().unref();
   loop->post(Poster{*loop, posts});
-  EXPECT_EQ(loop->run(), false);
+  EXPECT_TRUE(runs_out(*loop));
   EXPECT_EQ(posts, 10'000);
   EXPECT_GE(ticks, 5);
   loop->ref();
@@ -291,7 +294,7 @@ TEST_P(Post, StopsALoopOfAnotherThread) {
   for (int i = 0; i < 200; ++i) {
     const auto loop = make_loop(GetParam());
     loop->ref();
-    std::thread runner([&loop] { EXPECT_TRUE(loop->run()); });
+    std::thread runner([&loop] { EXPECT_FALSE(loop->run()); });
     loop->post([&loop] { loop->stop(); });
     runner.join();
   }
@@ -320,7 +323,7 @@ TEST_P(Post, CarriesATokenAroundARingOfLoops) {
   }
   std::vector<std::thread> runners;
   for (const auto& loop : ring.loops) {
-    runners.emplace_back([&loop] { EXPECT_TRUE(loop->run()); });
+    runners.emplace_back([&loop] { EXPECT_FALSE(loop->run()); });
   }
   ring.loops[0]->post([&ring] { ring.pass(0); });
   for (std::thread& runner : runners) runner.join();
@@ -351,7 +354,7 @@ TEST_P(Post, GoesBetweenAllLoopsAtOnceWithoutLoss) {
   std::vector<std::thread> runners;
   for (Member& member : members) {
     member.loop->post(send_to_all);
-    runners.emplace_back([&member] { EXPECT_TRUE(member.loop->run()); });
+    runners.emplace_back([&member] { EXPECT_FALSE(member.loop->run()); });
   }
   for (std::thread& runner : runners) runner.join();
   for (const Member& member : members) {
@@ -364,7 +367,7 @@ TEST_P(Post, LetsThreadsComeAndGo) {
   int called = 0;
   for (int i = 0; i < 100; ++i) {
     std::thread([&] { loop->post([&called] { ++called; }); }).join();
-    (void)loop->run(Run::no_wait);
+    loop->run(Run::no_wait);
   }
   EXPECT_EQ(called, 100);
 }
@@ -376,7 +379,7 @@ TEST_P(Post, WakeMakesASleepingLoopTurnOnce) {
   std::thread waker([&] {
     while (!woken.load()) loop->wake();
   });
-  ASSERT_TRUE(loop->run(Run::once));
+  ASSERT_FALSE(loop->run(Run::once));
   woken.store(true);
   waker.join();
 }

@@ -105,7 +105,7 @@ class Session final : public StreamHandler {
     static thread_local int depth = 0;
     if (depth >= 3 || current == nullptr) return;
     ++depth;
-    std::ignore = current->run(Run::no_wait);
+    current->run(Run::no_wait);
     --depth;
   }
   // What a posted task or a newcomer's callback does.
@@ -257,7 +257,7 @@ class Program {
         return;
       case 4:
       case 5:
-        for (int i = 0; i < 20; ++i) std::ignore = loop_->run(Run::no_wait);
+        for (int i = 0; i < 20; ++i) loop_->run(Run::no_wait);
         return;
       default:
         return call();
@@ -293,7 +293,7 @@ class Program {
     limit.start(60s);
     Timer look(*loop_, [] {});
     look.start(1ms, 1ms);
-    while (!done() && !late) std::ignore = loop_->run(Run::once);
+    while (!done() && !late) loop_->run(Run::once);
     EXPECT_TRUE(done());
     return !late;
   }

@@ -33,7 +33,7 @@ void misuse_while_it_runs(const std::function<void(Datagram&)>& misuse) {
     misuse(socket);
     loop->post([&loop] { loop->stop(); });
   });
-  (void)loop->run();
+  loop->run();
   other.join();
 }
 
@@ -78,7 +78,7 @@ TEST_P(DatagramThreadDeathTest, IsNoticed) {
 TEST(DatagramThread, MayBeAnotherOneBetweenTwoRuns) {
   const auto loop = std::move(*Loop::create());
   Datagram socket = std::move(*Datagram::create(*loop, Address::loopback_ipv4(0)));
-  (void)loop->run(Run::no_wait);
+  loop->run(Run::no_wait);
   std::thread([&] { EXPECT_FALSE(socket.set_hops(7)); }).join();
 }
 

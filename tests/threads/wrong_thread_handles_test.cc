@@ -38,7 +38,7 @@ void misuse_while_it_runs(const std::function<void(Handles&)>& misuse) {
     misuse(handles);
     loop->post([&loop] { loop->stop(); });
   });
-  std::ignore = loop->run();
+  loop->run();
   other.join();
 }
 
@@ -75,7 +75,7 @@ TEST(WrongThreadHandles, MayBeUsedByTheLoopsOwn) {
     EXPECT_EQ(listener.connections(), 0u);
     loop->stop();
   });
-  std::ignore = loop->run();
+  loop->run();
 }
 
 }  // namespace

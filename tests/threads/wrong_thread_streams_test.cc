@@ -42,7 +42,7 @@ void misuse_while_it_runs(const Misuse& misuse) {
     misuse.does(pair.first);
     loop->post([&loop] { loop->stop(); });
   });
-  (void)loop->run();
+  loop->run();
   other.join();
 }
 
@@ -101,9 +101,9 @@ TEST(StreamThread, MayBeAnotherOneBetweenTwoRuns) {
   auto pair = std::move(*Stream::socket_pair(*loop));
   Sink sink;
   pair.first.start(sink);
-  (void)loop->run(Run::no_wait);
+  loop->run(Run::no_wait);
   std::thread([&] { EXPECT_TRUE(pair.first.write("x")); }).join();
-  (void)loop->run(Run::no_wait);
+  loop->run(Run::no_wait);
 }
 
 }  // namespace

@@ -18,11 +18,14 @@
 #include "spate/signal.h"
 #include "spate/stat.h"
 #include "spate/timer.h"
+#include "tests/support/running.h"
 
 #if defined(SPATE_HARDENED) || !defined(NDEBUG)
 
 namespace spate {
 namespace {
+
+using testing::runs_out;
 
 // Does `misuse` in a second thread while the loop is inside run().
 void misuse_while_it_runs(const std::function<void(Loop&)>& misuse) {
@@ -35,7 +38,7 @@ void misuse_while_it_runs(const std::function<void(Loop&)>& misuse) {
     misuse(*loop);
     loop->post([&loop] { loop->stop(); });
   });
-  (void)loop->run();
+  loop->run();
   other.join();
 }
 
@@ -51,7 +54,7 @@ struct Misuse {
 };
 
 const Misuse kMisuses[] = {
-    {"Run", [](Loop& loop) { (void)loop.run(Run::no_wait); }},
+    {"Run", [](Loop& loop) { loop.run(Run::no_wait); }},
     {"Stop", [](Loop& loop) { loop.stop(); }},
     {"StopAll", [](Loop& loop) { loop.stop_all(); }},
     {"Ref", [](Loop& loop) { loop.ref(); }},
@@ -105,7 +108,7 @@ TEST_F(WrongThreadDeathTest, DestroyingTheLoopInsideItsCallbackTraps) {
         auto loop = std::move(*Loop::create());
         Timer timer(*loop, [&loop] { loop.reset(); });
         timer.start(Nanos{0});
-        (void)loop->run();
+        loop->run();
       },
       "");
 }
@@ -145,7 +148,7 @@ TEST(WrongThread, IsToldApartByWhatALayerAsks) {
   EXPECT_TRUE(may_touch(*loop));
   Timer timer(*loop, [](Timer& t) { EXPECT_TRUE(may_touch(t.loop())); });
   timer.start(Nanos{0});
-  (void)loop->run();
+  loop->run();
 }
 
 TEST(WrongThread, MayUseALoopThatNobodyRuns) {
@@ -155,7 +158,7 @@ TEST(WrongThread, MayUseALoopThatNobodyRuns) {
   for (int i = 0; i < 3; ++i) {
     std::thread([&] {
       timer.start(Nanos{0});
-      EXPECT_EQ(loop->run(), false);
+      EXPECT_TRUE(runs_out(*loop));
     }).join();
   }
   EXPECT_EQ(calls, 3);

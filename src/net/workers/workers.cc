@@ -226,10 +226,9 @@ long Workers::Worker::start(std::string_view name, std::optional<unsigned> proce
 void Workers::Worker::run() {
   current_ = this;
   while (!is_finished_) {
-    const Result<bool> runs = loop_->run();
-    if (!runs) {
+    if (loop_->run()) {
       sys::sleep(kRest);
-    } else if (!*runs) {
+    } else if (!loop_->has_work()) {
       loop_->ref();
     }
   }
