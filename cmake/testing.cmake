@@ -41,14 +41,21 @@ function(spate_add_test name)
                        PROPERTIES LABELS ${arg_LABEL} TIMEOUT 120)
 endfunction()
 
-# spate_add_program(<name> LABEL <label> SOURCE <file> LINK <library>...): a program as a user would
-# write it, linked to the library as it is installed; as a test it passes when it exits with 0.
-function(spate_add_program name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "LABEL;SOURCE" "LINK")
+# spate_build_program(<name> SOURCE <file> LINK <library>...): a program as a user would write it,
+# linked to the library as it is installed.
+function(spate_build_program name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "SOURCE" "LINK")
   add_executable(${name} ${arg_SOURCE})
   spate_warnings(${name})
   set_target_properties(${name} PROPERTIES CXX_EXTENSIONS OFF)
   target_link_libraries(${name} PRIVATE ${arg_LINK})
+endfunction()
+
+# spate_add_program(<name> LABEL <label> SOURCE <file> LINK <library>...): the same as a test, which
+# passes when the program exits with 0.
+function(spate_add_program name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "LABEL;SOURCE" "LINK")
+  spate_build_program(${name} SOURCE ${arg_SOURCE} LINK ${arg_LINK})
   add_test(NAME ${name} COMMAND ${name})
   set_tests_properties(${name} PROPERTIES LABELS ${arg_LABEL} TIMEOUT 60)
 endfunction()

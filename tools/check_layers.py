@@ -35,8 +35,8 @@ LAYERS = {
 
 # The room of a public header of net; those that are not here belong to net itself.
 ROOMS = {
-    "stream": "net/stream", "rate_limit": "net/stream",
-    "listener": "net/listen", "workers": "net/workers",
+    "stream": "net/stream", "rate_limit": "net/stream", "session": "net/stream",
+    "listener": "net/listen", "workers": "net/workers", "server": "net/workers",
     "resolver": "net/names", "connect": "net/connect", "client": "net/connect",
     "datagram": "net/datagram",
 }

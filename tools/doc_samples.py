@@ -2,7 +2,9 @@
 """Takes the programs out of the docs.   tools/doc_samples.py --root DIR --out DIR page.md...
 
 A block fenced as ```cpp run is a whole program. Each becomes OUT/<page>_<n>.cc, and its path is
-printed. <page> is the page's path below docs/ (or the root), in snake_case. Files that no longer
+printed. One fenced as ```cpp serve WORD is a server at port 7000 that answers a line with WORD by
+one that has it, too; PATH=WORD is printed, and the program takes its port from the environment
+(SPATE_SAMPLE_PORT), so that several can be tried at once. <page> is the page's path below docs/ (or the root), in snake_case. Files that no longer
 belong to a block are removed; those that did not change are left alone, so as not to rebuild them.
 """
 
@@ -10,6 +12,14 @@ import argparse
 import os
 import re
 import sys
+
+
+PORT = """#include <cstdint>
+#include <cstdlib>
+static std::uint16_t sample_port() {
+  return static_cast<std::uint16_t>(std::atoi(std::getenv("SPATE_SAMPLE_PORT")));
+}
+"""
 
 
 class BadPage(Exception):
@@ -22,17 +32,19 @@ def page_name(path):
 
 
 def blocks(path, text):
-    """(line of the first line of code, code) of each block marked `cpp run`."""
+    """(line of the first line of code, code, WORD or None) of each block to be run."""
     fence, code, first = None, [], 0
     for number, line in enumerate(text.split("\n"), 1):
         mark = re.match(r"\s*(`{3,}|~{3,})\s*(.*?)\s*$", line)
         if fence is None:
             if mark:
-                fence, wanted = mark.group(1), mark.group(2).split() == ["cpp", "run"]
+                fence, words = mark.group(1), mark.group(2).split()
+                serves = words[:2] == ["cpp", "serve"] and len(words) == 3
+                wanted, word = words == ["cpp", "run"] or serves, words[2] if serves else None
                 indent, code, first = len(line) - len(line.lstrip()), [], number + 1
         elif mark and not mark.group(2) and mark.group(1).startswith(fence):
             if wanted:
-                yield first, "\n".join(code) + "\n"
+                yield first, "\n".join(code) + "\n", word
             fence = None
         else:
             code.append(line[indent:] if not line[:indent].strip() else line)
@@ -41,19 +53,23 @@ def blocks(path, text):
 
 
 def samples(root, pages):
-    """The file name and the text of each sample."""
+    """The text and the word of each sample, by its file's name."""
     found = {}
     for page in pages:
         path = os.path.relpath(page, root)
         with open(page, encoding="utf-8") as file:
             text = file.read()
-        for count, (line, code) in enumerate(blocks(path, text), 1):
+        for count, (line, code, word) in enumerate(blocks(path, text), 1):
             if not re.search(r"\bmain\s*\(", code):
                 raise BadPage(f"{path}:{line}: a sample to run needs a main()")
             name = f"{page_name(path)}_{count}.cc"
             if name in found:
                 raise BadPage(f"{path}: another page is called {page_name(path)} as well")
-            found[name] = f'#line {line} "{path}"\n{code}'
+            if word is not None and "(7000)" not in code:
+                raise BadPage(f"{path}:{line}: a sample that serves needs (7000)")
+            head = "" if word is None else PORT
+            code = code if word is None else code.replace("(7000)", "(sample_port())")
+            found[name] = f'{head}#line {line} "{path}"\n{code}', word
     return found
 
 
@@ -62,7 +78,7 @@ def write(out, found):
     for name in os.listdir(out):
         if name.endswith(".cc") and name not in found:
             os.remove(os.path.join(out, name))
-    for name, text in found.items():
+    for name, (text, _) in found.items():
         path = os.path.join(out, name)
         if os.path.exists(path):
             with open(path, encoding="utf-8") as file:
@@ -84,8 +100,8 @@ def main(arguments):
     except (BadPage, OSError, UnicodeDecodeError) as problem:
         print(f"doc_samples: {problem}", file=sys.stderr)
         return 1
-    for name in found:
-        print(os.path.join(options.out, name))
+    for name, (_, word) in found.items():
+        print(os.path.join(options.out, name) + ("" if word is None else "=" + word))
     return 0
 
 

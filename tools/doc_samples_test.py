@@ -26,6 +26,11 @@ not a sample
    ````
 """
 
+SERVER = """```cpp serve hello
+int main() { return serve(7000); }
+```
+"""
+
 
 class Samples(unittest.TestCase):
     def setUp(self):
@@ -74,6 +79,13 @@ class Samples(unittest.TestCase):
                                            "this block does not end\n"))
         self.assertIn("needs a main()", self.run_on(timers="```cpp run\nint a;\n```\n")[2])
         self.assertIn("another page", self.run_on(**{"a-b": PAGE, "a_b": PAGE})[2])
+
+    def test_servers_take_their_port_from_the_environment(self):
+        code, said, _ = self.run_on(server=SERVER)
+        self.assertEqual(code, 0)
+        self.assertTrue(said[0].endswith("guide_server_1.cc=hello"))
+        self.assertIn("serve(sample_port())", self.read("guide_server_1.cc"))
+        self.assertEqual(self.run_on(server=SERVER.replace("7000", "1"))[0], 1)
 
 
 if __name__ == "__main__":

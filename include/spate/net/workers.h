@@ -43,10 +43,25 @@ struct WorkersOptions {
   LoopOptions loop{};
 };
 
+// What one worker does with the connections of one listen(). Made on the worker's thread when the
+// first of them comes to it, called and destroyed there; everything is allowed inside that a loop
+// allows.
+class WorkerService {
+ public:
+  virtual ~WorkerService() = default;
+  virtual void on_accept(Stream stream, const Address& peer) = 0;
+  // Workers::stop() has been called, and waits for `grace` at most.
+  virtual void on_drain([[maybe_unused]] Nanos grace) {}
+  // The grace is over: what is left is closed when this returns.
+  virtual void on_end() {}
+};
+
 class SPATE_EXPORT Workers {
  public:
   using OnAccept = std::move_only_function<void(Stream stream, const Address& peer) const>;
   using OnLoop = std::function<void(Loop& loop)>;
+  // nullptr if memory has run out: the connection is closed then.
+  using MakeService = std::move_only_function<std::unique_ptr<WorkerService>(Loop& loop) const>;
 
   // Errors: those of Loop::create(); EAGAIN when the system gives no more threads.
   static Result<std::unique_ptr<Workers>> create(const WorkersOptions& options = {});
@@ -73,6 +88,10 @@ class SPATE_EXPORT Workers {
   // each may take one more before it rests. Port 0 has the kernel choose one; the address says
   // which. Errors: Listener::create()'s; ECANCELED after stop().
   Result<Address> listen(const Address& address, OnAccept on_accept,
+                         Balance balance = Balance::reuse_port, const ListenOptions& options = {});
+  // The same for what is more than a callback: a service each worker, which `make` makes on the
+  // worker's thread, on several at once.
+  Result<Address> listen(const Address& address, MakeService make,
                          Balance balance = Balance::reuse_port, const ListenOptions& options = {});
   // The same with a socket that listens already: from a service manager, or from the process that
   // this one follows (Listener::inherited()). The first worker accepts for all; reuse_port means

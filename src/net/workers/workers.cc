@@ -32,15 +32,34 @@ Address sys_address(const sys::Descriptor& socket) {
   return Address::from_system(&system.storage, system.size).value_or(Address());
 }
 
+// A callback for all workers.
+class CallbackService final : public WorkerService {
+ public:
+  explicit CallbackService(std::shared_ptr<const Workers::OnAccept> callback)
+      : callback_(std::move(callback)) {}
+
+  void on_accept(Stream stream, const Address& peer) override {
+    (*callback_)(std::move(stream), peer);
+  }
+
+ private:
+  const std::shared_ptr<const Workers::OnAccept> callback_;
+};
+
+Workers::MakeService service_of(Workers::OnAccept on_accept) {
+  auto callback = std::make_shared<const Workers::OnAccept>(std::move(on_accept));
+  return [callback](Loop&) { return std::make_unique<CallbackService>(callback); };
+}
+
 }  // namespace
 
 // One listen(): what all workers have to know of it. Counted on every thread.
 class Workers::Service {
  public:
-  Service(Team& team, OnAccept on_accept, std::size_t max)
-      : team_(team), on_accept_(std::move(on_accept)), limit_(max) {}
+  Service(Team& team, MakeService make, std::size_t max)
+      : team_(team), make_(std::move(make)), limit_(max) {}
 
-  const OnAccept& on_accept() const { return on_accept_; }
+  std::unique_ptr<WorkerService> make(Loop& loop) const { return make_(loop); }
   // One more is on its way to a worker. True if accepting is to rest now.
   bool enter() { return limit_.enter(); }
   void leave();
@@ -49,7 +68,7 @@ class Workers::Service {
 
  private:
   Team& team_;
-  const OnAccept on_accept_;
+  const MakeService make_;
   SharedLimit limit_;
 };
 
@@ -93,18 +112,22 @@ class Workers::Worker {
   bool has_drained() const { return has_drained_; }
 
  private:
-  // Where a service's connections are counted on this worker.
+  // The connections of a service on this worker: where they are counted, and who has them.
   class Guests final : private CountedTransport::Watcher {
    public:
     Guests(Worker& worker, Service& service, Hub& hub)
         : worker_(worker),
           service_(service),
-          transport_(new(std::nothrow) CountedTransport(hub, *this)) {}
+          transport_(new(std::nothrow) CountedTransport(hub, *this)),
+          host_(service.make(hub.loop())) {}
     ~Guests() {
       if (transport_ != nullptr) transport_->abandon();
     }
     bool belong_to(const Service& service) const { return &service_ == &service; }
-    CountedTransport* transport() const { return transport_; }
+    bool is_complete() const { return transport_ != nullptr && host_ != nullptr; }
+    CountedTransport& transport() const { return *transport_; }
+    WorkerService* host() const { return host_.get(); }
+    void drop_host() { host_.reset(); }
 
    private:
     void on_left() override { worker_.leave(service_); }
@@ -112,6 +135,7 @@ class Workers::Worker {
     Worker& worker_;
     Service& service_;
     CountedTransport* transport_;  // Outlives us if a Stream does.
+    std::unique_ptr<WorkerService> host_;
   };
   struct Abandon {
     void operator()(Acceptor* acceptor) const { acceptor->abandon(); }
@@ -128,7 +152,11 @@ class Workers::Worker {
   Worker() = default;
   void run();
   void finish();
-  CountedTransport* transport_of(Service& service);
+  template <class Function>
+  void tell_hosts(Function function) {
+    for (Guests& guests : guests_) function(*guests.host());
+  }
+  Guests* guests_of(Service& service);
   Acceptor* acceptor_of(const Service& service);
 
   std::unique_ptr<Loop> loop_;
@@ -154,12 +182,12 @@ class Workers::Team {
   bool is_calling() const {
     return std::ranges::any_of(workers, [](const auto& worker) { return worker->is_calling(); });
   }
-  Result<Address> listen_everywhere(const Address& address, OnAccept on_accept,
+  Result<Address> listen_everywhere(const Address& address, MakeService make,
                                     const ListenOptions& options);
-  Result<Address> listen_and_share(const Address& address, OnAccept on_accept, Balance balance,
+  Result<Address> listen_and_share(const Address& address, MakeService make, Balance balance,
                                    const ListenOptions& options);
   // Takes `socket` over unless it fails. The first worker accepts.
-  std::error_code share(sys::Descriptor& socket, OnAccept on_accept, Balance balance,
+  std::error_code share(sys::Descriptor& socket, MakeService make, Balance balance,
                         const ListenOptions& options);
   bool stop(Nanos grace, const OnLoop& on_drain);
   // Any worker's thread.
@@ -169,8 +197,8 @@ class Workers::Team {
   template <class Function>
   bool on_each(Function function, bool insist = false);
   void stop_listening(bool serves_backlog);
-  Service& serve(OnAccept on_accept, const ListenOptions& options) {
-    return services_.emplace_back(*this, std::move(on_accept), options.max_connections);
+  Service& serve(MakeService make, const ListenOptions& options) {
+    return services_.emplace_back(*this, std::move(make), options.max_connections);
   }
   std::size_t choose(Balance balance, const Address& peer);
   static void hand_over(Worker& worker, Service& service, sys::Descriptor socket,
@@ -232,12 +260,15 @@ void Workers::Worker::run() {
       loop_->ref();
     }
   }
-  has_drained_ = is_drained();
+  for (Guests& guests : guests_) guests.drop_host();
   has_ended_ = true;
 }
 
+// Whether all have left is decided before those who are left are ended.
 void Workers::Worker::finish() {
-  is_finished_ = true;
+  if (std::exchange(is_finished_, true)) return;
+  has_drained_ = is_drained();
+  if (!has_drained_) tell_hosts([](WorkerService& host) { host.on_end(); });
   loop_->stop_all();
 }
 
@@ -273,21 +304,25 @@ void Workers::Worker::resume(Service& service) {
   if (Acceptor* acceptor = acceptor_of(service)) acceptor->resume();
 }
 
-CountedTransport* Workers::Worker::transport_of(Service& service) {
-  for (const Guests& guests : guests_) {
-    if (guests.belong_to(service)) return guests.transport();
+// nullptr if memory has run out.
+Workers::Worker::Guests* Workers::Worker::guests_of(Service& service) {
+  for (Guests& guests : guests_) {
+    if (guests.belong_to(service)) return &guests;
   }
-  return guests_.emplace_back(*this, service, *Hub::of(*loop_)).transport();
+  Guests& guests = guests_.emplace_back(*this, service, *Hub::of(*loop_));
+  if (guests.is_complete()) return &guests;
+  guests_.pop_back();
+  return nullptr;
 }
 
 void Workers::Worker::take(Service& service, sys::Descriptor socket, const Address& peer) {
-  CountedTransport* transport = transport_of(service);
+  Guests* guests = guests_of(service);
   Connection* connection =
-      transport == nullptr ? nullptr : Connection::make(*transport, socket.get());
+      guests == nullptr ? nullptr : Connection::make(guests->transport(), socket.get());
   if (connection == nullptr) return leave(service);
   socket.release();
-  transport->enter();
-  service.on_accept()(Connection::stream_of(connection), peer);
+  guests->transport().enter();
+  guests->host()->on_accept(Connection::stream_of(connection), peer);
 }
 
 void Workers::Worker::leave(Service& service) {
@@ -303,7 +338,10 @@ void Workers::Worker::lose_one(Service& service) {
 
 void Workers::Worker::drain(Nanos grace, const OnLoop& on_drain) {
   draining_ = true;
-  if (on_drain && grace > Nanos{0}) on_drain(*loop_);
+  if (grace > Nanos{0}) {
+    tell_hosts([grace](WorkerService& host) { host.on_drain(grace); });
+    if (on_drain) on_drain(*loop_);
+  }
   if (is_drained() || grace <= Nanos{0}) return finish();
   limit_.emplace(*loop_, [this] { finish(); });
   if (!limit_->start(grace)) finish();
@@ -376,7 +414,7 @@ bool Workers::Team::stop(Nanos grace, const OnLoop& on_drain) {
 }
 
 // A listening socket for each worker; the kernel shares the connections out.
-Result<Address> Workers::Team::listen_everywhere(const Address& address, OnAccept on_accept,
+Result<Address> Workers::Team::listen_everywhere(const Address& address, MakeService make,
                                                  const ListenOptions& options) {
   Address bound = address;
   std::vector<sys::Descriptor> sockets;
@@ -386,7 +424,7 @@ Result<Address> Workers::Team::listen_everywhere(const Address& address, OnAccep
     bound = sys_address(*socket);
     sockets.push_back(std::move(*socket));
   }
-  Service& service = serve(std::move(on_accept), options);
+  Service& service = serve(std::move(make), options);
   std::mutex mutex;
   std::error_code error;
   const bool done = on_each([&](Worker& worker) {
@@ -406,19 +444,19 @@ Result<Address> Workers::Team::listen_everywhere(const Address& address, OnAccep
   return std::unexpected(error);
 }
 
-Result<Address> Workers::Team::listen_and_share(const Address& address, OnAccept on_accept,
+Result<Address> Workers::Team::listen_and_share(const Address& address, MakeService make,
                                                 Balance balance, const ListenOptions& options) {
   auto socket = open_listening_socket(address, options);
   if (!socket) return std::unexpected(socket.error());
   const Address bound = sys_address(*socket);
-  if (const auto error = share(*socket, std::move(on_accept), balance, options))
+  if (const auto error = share(*socket, std::move(make), balance, options))
     return std::unexpected(error);
   return bound;
 }
 
-std::error_code Workers::Team::share(sys::Descriptor& socket, OnAccept on_accept, Balance balance,
+std::error_code Workers::Team::share(sys::Descriptor& socket, MakeService make, Balance balance,
                                      const ListenOptions& options) {
-  Service& service = serve(std::move(on_accept), options);
+  Service& service = serve(std::move(make), options);
   std::error_code error = sys::error_code(-ENOMEM);
   on_each([&](Worker& worker) {
     if (&worker != workers.front().get()) return;
@@ -495,13 +533,18 @@ bool Workers::post_to_all(const OnLoop& task) {
 
 Result<Address> Workers::listen(const Address& address, OnAccept on_accept, Balance balance,
                                 const ListenOptions& options) {
+  return listen(address, service_of(std::move(on_accept)), balance, options);
+}
+
+Result<Address> Workers::listen(const Address& address, MakeService make, Balance balance,
+                                const ListenOptions& options) {
   SPATE_ASSERT(!team_->is_calling());
   if (team_->has_stopped()) return std::unexpected(sys::error_code(-ECANCELED));
   if (balance != Balance::reuse_port || !address.is_ip())
-    return team_->listen_and_share(address, std::move(on_accept), balance, options);
+    return team_->listen_and_share(address, std::move(make), balance, options);
   ListenOptions shared = options;
   shared.reuse_port = true;
-  return team_->listen_everywhere(address, std::move(on_accept), shared);
+  return team_->listen_everywhere(address, std::move(make), shared);
 }
 
 Result<Address> Workers::adopt(int fd, OnAccept on_accept, Balance balance,
@@ -511,7 +554,7 @@ Result<Address> Workers::adopt(int fd, OnAccept on_accept, Balance balance,
   if (const auto error = prepare_listening_socket(fd)) return std::unexpected(error);
   sys::Descriptor socket(fd);
   const Address bound = sys_address(socket);
-  if (const auto error = team_->share(socket, std::move(on_accept), balance, options)) {
+  if (const auto error = team_->share(socket, service_of(std::move(on_accept)), balance, options)) {
     socket.release();
     return std::unexpected(error);
   }

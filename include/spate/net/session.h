@@ -1,0 +1,249 @@
+// Session: a connection and what a program knows of it, in one object; and Sessions, which owns as
+// many of them as there are connections.
+//
+//   struct Echo : spate::Session {
+//     std::size_t on_data(spate::Bytes bytes) override {
+//       stream().write(bytes);
+//       return bytes.size();
+//     }
+//   };
+//
+// Ownership: Sessions makes a session when it is given a connection, and destroys it when the
+// connection has ended: in the loop's own time, soon after on_closed(). Destroying the Sessions
+// destroys all sessions, whose connections are closed in good order, and nobody is called any more.
+// Threads: the loop's thread only.
+// Inside a session's callbacks everything is allowed, ending or destroying the Sessions included;
+// whoever does that must not touch the session any more. A session that ends itself and then runs
+// the loop may be gone when that returns.
+//
+// serve() (server.h) has them come from a listener.
+#pragma once
+
+#include <algorithm>
+#include <concepts>
+#include <cstddef>
+#include <functional>
+#include <new>
+#include <system_error>
+#include <utility>
+
+#include "spate/net/stream.h"
+#include "spate/time.h"
+#include "spate/timer.h"
+
+namespace spate {
+
+class SessionList;
+
+// What a program's sessions derive from. They are made by Sessions or serve(), and must not be
+// final.
+class Session : public StreamHandler {
+ public:
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  // Belongs to the session from on_open() on. stream().close() and stream().end() end the session,
+  // too, in good order; for the hard way there is abort().
+  Stream& stream() { return stream_; }
+  // Resets the connection, and ends the session without another call.
+  void abort();
+
+  // The connection is there, and nothing of it has been read: the place for limits and a greeting.
+  virtual void on_open() {}
+  // No more requests, please: Sessions::drain() has been called. What is not done when the grace is
+  // over is reset, and on_closed() is told Error::deadline. As it stands: what was written is still
+  // sent, and nothing more is read.
+  virtual void on_drain() { stream_.close(); }
+  // The last call, as StreamHandler's. Must not be private in a derived class.
+  void on_closed(std::error_code) override {}
+
+ protected:
+  Session() = default;
+  virtual ~Session();
+
+ private:
+  friend class SessionList;
+
+  Stream stream_;
+  SessionList* list_ = nullptr;
+  Session* next_ = nullptr;
+  Session* previous_ = nullptr;
+  bool is_over_ = false;
+};
+
+// What Sessions is, whatever they are sessions of.
+class SessionList {
+ public:
+  SessionList(const SessionList&) = delete;
+  SessionList& operator=(const SessionList&) = delete;
+
+  Loop& loop() const { return sweep_.loop(); }
+  std::size_t size() const { return size_; }
+  bool empty() const { return size_ == 0; }
+
+  // Has all of them end: each is told on_drain(), and may take until `grace` from now; so may those
+  // that come later. `done` is called once, from the loop, when none is left.
+  void drain(Nanos grace, std::move_only_function<void()> done = {}) {
+    drained_by_ = deadline_after(loop().now(), grace);
+    done_ = std::move(done);
+    visit_each([this](Session& session) { drain(session); });
+    if (empty()) sweep_soon();
+  }
+  // Resets all of them now, and tells each that it was closed with `error`.
+  void end_all(std::error_code error) {
+    visit_each([error](Session& session) {
+      session.stream_.abort();
+      session.on_closed(error);
+    });
+  }
+
+ protected:
+  explicit SessionList(Loop& loop) : sweep_(loop, [this] { sweep(); }) {}
+  ~SessionList() {
+    for (Visit* visit = visits_; visit != nullptr; visit = visit->outer) visit->list = nullptr;
+    destroy_all(live_);
+    destroy_all(ended_);
+  }
+
+  // False if the session has ended itself.
+  bool enter(Session& session, Stream stream) {
+    link(session);
+    session.stream_ = std::move(stream);
+    const Visit visit(*this, &session);
+    session.on_open();
+    if (visit.list == nullptr || visit.next != &session) return false;
+    session.stream_.start(session);
+    if (is_draining()) drain(session);
+    return visit.list != nullptr && visit.next == &session;
+  }
+  // It has ended. It is destroyed when none of its callbacks is running any more.
+  void retire(Session& session) {
+    if (session.is_over_) return;
+    unlink(session);
+    session.is_over_ = true;
+    link(session);
+    sweep_soon();
+  }
+  // `function` may end any of them, and destroy the list.
+  template <class F>
+  void visit_each(F function) {
+    Visit visit(*this, live_);
+    while (visit.list != nullptr && visit.next != nullptr) {
+      Session& session = *visit.next;
+      visit.next = session.next_;
+      function(session);
+    }
+  }
+
+ private:
+  friend class Session;
+
+  // Where somebody who goes along the list is to go next, whatever happens to it meanwhile.
+  struct Visit {
+    Visit(SessionList& its_list, Session* first)
+        : list(&its_list), next(first), outer(std::exchange(its_list.visits_, this)) {}
+    ~Visit() {
+      if (list != nullptr) list->visits_ = outer;
+    }
+    Visit(const Visit&) = delete;
+    Visit& operator=(const Visit&) = delete;
+
+    SessionList* list;  // nullptr when it has gone.
+    Session* next;
+    Visit* outer;
+  };
+
+  bool is_draining() const { return drained_by_ > Nanos{0}; }
+  void drain(Session& session) {
+    session.stream_.set_deadline(std::max(drained_by_ - loop().now(), Nanos{1}));
+    session.on_drain();
+  }
+  void sweep_soon() {
+    if (!sweep_.start(Nanos{0})) sweep_.feed();
+  }
+  void sweep() {
+    destroy_all(ended_);
+    if (!empty() || !done_) return;
+    std::move_only_function<void()> done = std::exchange(done_, {});
+    done();
+  }
+  static void destroy_all(Session*& first) {
+    while (Session* session = first) delete session;
+  }
+  Session*& first_of(const Session& session) { return session.is_over_ ? ended_ : live_; }
+  void link(Session& session) {
+    Session*& first = first_of(session);
+    session.list_ = this;
+    session.previous_ = nullptr;
+    session.next_ = first;
+    if (first != nullptr) first->previous_ = &session;
+    first = &session;
+    if (!session.is_over_) ++size_;
+  }
+  void unlink(Session& session) {
+    for (Visit* visit = visits_; visit != nullptr; visit = visit->outer) {
+      if (visit->next == &session) visit->next = session.next_;
+    }
+    if (session.next_ != nullptr) session.next_->previous_ = session.previous_;
+    (session.previous_ == nullptr ? first_of(session) : session.previous_->next_) = session.next_;
+    if (!session.is_over_) --size_;
+  }
+
+  Session* live_ = nullptr;
+  Session* ended_ = nullptr;
+  Visit* visits_ = nullptr;
+  std::size_t size_ = 0;
+  Nanos drained_by_{0};  // In loop time; zero unless it is being drained.
+  std::move_only_function<void()> done_;
+  Timer sweep_;
+};
+
+inline Session::~Session() {
+  if (list_ != nullptr) list_->unlink(*this);
+}
+
+inline void Session::abort() {
+  stream_.abort();
+  if (list_ != nullptr) list_->retire(*this);
+}
+
+// The sessions of one loop.
+template <std::derived_from<Session> T>
+class Sessions : public SessionList {
+ public:
+  explicit Sessions(Loop& loop) : SessionList(loop) {}
+
+  // Makes a session T(args...) of a connection. nullptr if memory runs out, with which the
+  // connection is closed, or if the session has ended itself at once.
+  template <class... Args>
+  T* open(Stream stream, Args&&... args) {
+    auto* session = new (std::nothrow) Owned(*this, std::forward<Args>(args)...);
+    if (session == nullptr) return nullptr;
+    return enter(*session, std::move(stream)) ? session : nullptr;
+  }
+
+  // In no order. `visit` gets a T&, and may end any of them; those that are opened meanwhile may be
+  // left out.
+  template <class F>
+  void for_each(F visit) {
+    visit_each([&visit](Session& session) { visit(static_cast<T&>(session)); });
+  }
+
+ private:
+  class Owned final : public T {
+   public:
+    template <class... Args>
+    explicit Owned(Sessions& sessions, Args&&... args)
+        : T(std::forward<Args>(args)...), sessions_(sessions) {}
+
+    void on_closed(std::error_code error) override {
+      sessions_.retire(*this);
+      T::on_closed(error);
+    }
+
+   private:
+    Sessions& sessions_;
+  };
+};
+
+}  // namespace spate

@@ -1,0 +1,60 @@
+#!/usr/bin/env python3
+"""A server of the docs, and somebody who talks to it.   talk.py PROGRAM WORD
+
+Starts it at a free port, sends a line with WORD, waits for one that has it, and ends the server
+with SIGTERM, which it may follow in good order.
+"""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+PATIENCE = 30  # Seconds, for what is to happen soon.
+
+
+def free_port():
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        return probe.getsockname()[1]
+
+
+def connect(port, end):
+    while True:
+        try:
+            return socket.create_connection(("127.0.0.1", port), timeout=PATIENCE)
+        except ConnectionRefusedError:
+            if time.monotonic() > end:
+                raise
+            time.sleep(0.02)
+
+
+def talk(port, word):
+    with connect(port, time.monotonic() + PATIENCE) as peer:
+        peer.sendall(word + b"\n")
+        heard = b""
+        while word not in heard:
+            piece = peer.recv(4096)
+            if not piece:
+                break
+            heard += piece
+    return heard
+
+
+def main(program, word):
+    port = free_port()
+    environment = dict(os.environ, SPATE_SAMPLE_PORT=str(port))
+    with subprocess.Popen([program], env=environment) as server:
+        try:
+            heard = talk(port, word.encode())
+            server.send_signal(signal.SIGTERM)
+            code = server.wait(PATIENCE)
+        finally:
+            server.kill()
+    print(f"heard {heard!r}, ended with {code}")
+    return 0 if word.encode() in heard and code in (0, -signal.SIGTERM) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

@@ -1,0 +1,333 @@
+// Sessions and serve(): who owns a session, when it goes, and what it is told.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <list>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/fault.h"
+#include "spate/error.h"
+#include "spate/net/connect.h"
+#include "spate/net/server.h"
+#include "spate/net/session.h"
+#include "streams/harness.h"
+
+namespace spate::testing {
+namespace {
+
+using namespace std::chrono_literals;
+
+// What all sessions of a test share.
+struct Book {
+  int alive = 0;
+  int opened = 0;
+  std::string log;
+  std::error_code error;
+  std::function<void(Session&)> when_opened;
+  std::function<void(Session&)> when_data;
+  std::function<void(Session&)> when_drained;
+  std::function<void(Session&)> when_closed;
+};
+
+class Noting : public Session {
+ public:
+  explicit Noting(Book& book) : book_(book) { ++book_.alive; }
+  ~Noting() override { --book_.alive; }
+
+  void on_open() override {
+    ++book_.opened;
+    if (book_.when_opened) book_.when_opened(*this);
+  }
+  std::size_t on_data(Bytes bytes) override {
+    book_.log += text_of(bytes);
+    const std::size_t size = bytes.size();
+    if (book_.when_data) book_.when_data(*this);
+    return size;
+  }
+  void on_drain() override {
+    book_.log += "drain ";
+    if (book_.when_drained) return book_.when_drained(*this);
+    Session::on_drain();
+  }
+  void on_closed(std::error_code error) override {
+    book_.log += "closed ";
+    book_.error = error;
+    if (book_.when_closed) book_.when_closed(*this);
+  }
+
+ private:
+  Book& book_;
+};
+
+// A scripted clock, so that a grace costs no time.
+class SessionsTest : public ::testing::Test {
+ protected:
+  // The other end.
+  Stream& open() {
+    auto pair = Stream::memory_pair(loop_);
+    EXPECT_TRUE(pair);
+    sessions_->open(std::move(pair->first), book_);
+    peers_.push_back(std::move(pair->second));
+    return peers_.back();
+  }
+  void turns() { run_turns(loop_, 5); }
+  void pass(Nanos time) {
+    clock_.advance(time);
+    turns();
+  }
+
+  ScriptedClock clock_;
+  std::unique_ptr<Loop> owned_ = *Loop::create({.clock = &clock_});
+  Loop& loop_ = *owned_;
+  Book book_;
+  std::list<Stream> peers_;
+  std::optional<Sessions<Noting>> sessions_{loop_};
+};
+
+TEST_F(SessionsTest, GoWithTheirConnections) {
+  Stream& peer = open();
+  open();
+  EXPECT_EQ(sessions_->size(), 2u);
+  peer.write("hello ");
+  turns();
+  EXPECT_EQ(book_.log, "hello ");
+  peer.end();
+  Recorder log;
+  peer.start(log);
+  turns();
+  EXPECT_EQ(book_.log, "hello closed ");
+  EXPECT_FALSE(book_.error);
+  EXPECT_EQ(sessions_->size(), 1u);
+  EXPECT_EQ(book_.alive, 1);
+}
+
+TEST_F(SessionsTest, TakeTheRestWithThem) {
+  Stream& peer = open();
+  open();
+  peer.write("lost");
+  sessions_.reset();
+  EXPECT_EQ(book_.alive, 0);
+  turns();
+  EXPECT_EQ(book_.log, "");
+}
+
+TEST_F(SessionsTest, MayOutliveTheLoop) {
+  open();
+  peers_.clear();
+  owned_.reset();
+  EXPECT_EQ(sessions_->size(), 1u);
+  sessions_.reset();
+  EXPECT_EQ(book_.alive, 0);
+}
+
+TEST_F(SessionsTest, EndWhenTheyAskForIt) {
+  book_.when_data = [](Session& session) { session.abort(); };
+  Stream& peer = open();
+  Recorder log;
+  peer.start(log);
+  peer.write("x");
+  turns();
+  EXPECT_EQ(book_.log, "x");  // And no on_closed().
+  EXPECT_EQ(book_.alive, 0);
+  EXPECT_EQ(log.error, std::errc::connection_reset);
+}
+
+TEST_F(SessionsTest, ThatEndInOnOpenAreNeverStarted) {
+  book_.when_opened = [](Session& session) { session.abort(); };
+  auto pair = Stream::memory_pair(loop_);
+  pair->second.write("x");
+  EXPECT_EQ(sessions_->open(std::move(pair->first), book_), nullptr);
+  EXPECT_EQ(sessions_->size(), 0u);
+  turns();
+  EXPECT_EQ(book_.log, "");
+  EXPECT_EQ(book_.alive, 0);
+}
+
+TEST_F(SessionsTest, MayTakeAllWithThemFromAnyCallback) {
+  const auto take_all = [this](Session&) { sessions_.reset(); };
+  for (std::function<void(Session&)>* when :
+       {&book_.when_opened, &book_.when_data, &book_.when_drained, &book_.when_closed}) {
+    *when = take_all;
+    sessions_.emplace(loop_);
+    Stream& peer = open();
+    if (sessions_) open();
+    if (when == &book_.when_data) peer.write("x");
+    if (when == &book_.when_drained) sessions_->drain(1s);
+    if (when == &book_.when_closed) peer.abort();
+    turns();
+    EXPECT_FALSE(sessions_);
+    EXPECT_EQ(book_.alive, 0);
+    *when = {};
+  }
+}
+
+TEST_F(SessionsTest, AreVisitedThoughTheyEndMeanwhile) {
+  for (int i = 0; i < 10; ++i) open();
+  int visits = 0;
+  sessions_->for_each([&](Noting& session) {
+    ++visits;
+    session.abort();
+    // The one that comes next goes, too.
+    int others = 0;
+    sessions_->for_each([&](Noting& other) {
+      if (++others == 1) other.abort();
+    });
+  });
+  EXPECT_EQ(visits, 5);
+  EXPECT_EQ(sessions_->size(), 0u);
+  turns();
+  EXPECT_EQ(book_.alive, 0);
+}
+
+// ---- draining
+
+TEST_F(SessionsTest, AreDrained) {
+  open();
+  open();
+  int done = 0;
+  sessions_->drain(10s, [&] { ++done; });
+  EXPECT_EQ(book_.log, "drain drain ");
+  EXPECT_EQ(done, 0);
+  turns();
+  EXPECT_EQ(book_.log, "drain drain closed closed ");
+  EXPECT_EQ(done, 1);
+  EXPECT_EQ(book_.alive, 0);
+}
+
+TEST_F(SessionsTest, WithNobodyAreDrainedAtOnceButNeverInsideTheCall) {
+  int done = 0;
+  sessions_->drain(10s, [&] { ++done; });
+  EXPECT_EQ(done, 0);
+  turns();
+  EXPECT_EQ(done, 1);
+  open();  // Who comes later is told at once.
+  EXPECT_EQ(book_.log, "drain ");
+  turns();
+  EXPECT_EQ(done, 1);
+}
+
+TEST_F(SessionsTest, AreResetWhenTheGraceIsOverAndToldSo) {
+  book_.when_drained = [](Session&) {};
+  int done = 0;
+  open();
+  sessions_->drain(10s, [&] { ++done; });
+  pass(10s - 1ms);
+  EXPECT_EQ(book_.log, "drain ");
+  pass(10ms);
+  EXPECT_EQ(book_.log, "drain closed ");
+  EXPECT_EQ(book_.error, Error::deadline);
+  EXPECT_EQ(done, 1);
+}
+
+TEST_F(SessionsTest, AreEndedAllAtOnce) {
+  open();
+  open();
+  sessions_->end_all(Error::deadline);
+  EXPECT_EQ(book_.log, "closed closed ");
+  EXPECT_EQ(sessions_->size(), 0u);
+  turns();
+  EXPECT_EQ(book_.alive, 0);
+}
+
+TEST_F(SessionsTest, WithoutMemoryForOneItsConnectionIsClosed) {
+  auto pair = Stream::memory_pair(loop_);
+  Recorder log;
+  pair->second.start(log);
+  sessions_->open(std::move(pair->first), book_);
+  book_.alive = 0;
+  sessions_.reset();
+  turns();
+  EXPECT_EQ(log.log, "end closed ");
+}
+
+// ---- serve()
+
+class ServingTest : public ::testing::Test {
+ protected:
+  Server<Noting> serve(const ListenOptions& options = {}) {
+    auto made = spate::serve<Noting>(loop_, Address::loopback_ipv4(0), options, std::ref(book_));
+    EXPECT_TRUE(made);
+    return std::move(*made);
+  }
+  // A guest who says his name.
+  Stream& knock(const Server<Noting>& server) {
+    const int before = book_.opened;
+    connecting_ = connect(loop_, server.address(), [this](Result<Stream> stream) {
+      ASSERT_TRUE(stream);
+      guests_.push_back(std::move(*stream));
+      guests_.back().start(log_);
+    });
+    const std::size_t guests = guests_.size();
+    run_until(loop_, [&] { return book_.opened > before && guests_.size() > guests; });
+    return guests_.back();
+  }
+
+  std::unique_ptr<Loop> owned_ = *Loop::create();
+  Loop& loop_ = *owned_;
+  Book book_;
+  Recorder log_;
+  std::list<Stream> guests_;
+  Connecting connecting_;
+};
+
+TEST_F(ServingTest, HasASessionForEachConnection) {
+  Server<Noting> server = serve();
+  knock(server).write("a");
+  knock(server).write("b");
+  run_until(loop_, [&] { return book_.log.size() == 2; });
+  EXPECT_EQ(server.sessions().size(), 2u);
+  guests_.front().close();
+  run_until(loop_, [&] { return server.sessions().size() == 1; });
+  EXPECT_EQ(server.listener().accepted(), 2u);
+}
+
+TEST_F(ServingTest, ServesTheBacklogBeforeItIsDone) {
+  Server<Noting> server = serve();
+  server.listener().pause();
+  connecting_ = connect(loop_, server.address(), [this](Result<Stream> stream) {
+    guests_.push_back(std::move(stream).value());
+    guests_.back().start(log_);
+  });
+  run_until(loop_, [&] { return !guests_.empty(); });
+  int done = 0;
+  server.drain(10s, [&] { ++done; });
+  run_until(loop_, [&] { return done == 1; });
+  EXPECT_EQ(book_.opened, 1);
+  EXPECT_EQ(book_.log, "drain closed ");
+  EXPECT_FALSE(server.listener().is_open());
+  EXPECT_EQ(book_.alive, 0);
+}
+
+TEST_F(ServingTest, MayBeMovedAndAssignedTo) {
+  Server<Noting> server;
+  server = serve();
+  knock(server);
+  Server<Noting> moved = std::move(server);
+  knock(moved);
+  EXPECT_EQ(moved.sessions().size(), 2u);
+  moved = Server<Noting>();
+  EXPECT_EQ(book_.alive, 0);
+}
+
+TEST_F(ServingTest, SaysWhyItCannotListen) {
+  Server<Noting> server = serve();
+  EXPECT_EQ(spate::serve<Noting>(loop_, server.address(), std::ref(book_)).error(),
+            std::errc::address_in_use);
+}
+
+TEST_F(ServingTest, AcceptsNoMoreThanItMay) {
+  Server<Noting> server = serve({.max_connections = 1});
+  knock(server);
+  connecting_ = connect(loop_, server.address(), [this](Result<Stream> stream) {
+    guests_.push_back(std::move(stream).value());
+  });
+  run_until(loop_, [&] { return guests_.size() == 2; });
+  EXPECT_EQ(book_.opened, 1);
+  guests_.front().abort();
+  run_until(loop_, [&] { return book_.opened == 2; });
+}
+
+}  // namespace
+}  // namespace spate::testing
