@@ -77,12 +77,12 @@ bool ev_loop::open(unsigned int open_flags) {
   if (wanted == 0) wanted = ev_recommended_backends();
   for (const BackendName& candidate : kBackends) {
     if ((wanted & candidate.bit) == 0) continue;
-    spate::LoopOptions options;
-    options.backend = candidate.name;
+    spate::LayerOptions options;
+    options.loop.backend = candidate.name;
     options.dispatcher = this;
     options.guarded = true;
     options.orphans = true;
-    spate::Result<std::unique_ptr<spate::Loop>> created = spate::Loop::create(options);
+    spate::Result<std::unique_ptr<spate::Loop>> created = spate::NodeLoop::create(options);
     if (!created) continue;
     core = std::move(*created);
     backend = candidate.bit;

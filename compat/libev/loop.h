@@ -21,7 +21,7 @@
 #include "compat/libev/pending_queue.h"
 #include "compat/libev/periodics.h"
 #include "compat/libev/stats.h"
-#include "spate/loop.h"
+#include "spate/layer.h"
 
 namespace spate::libev {
 

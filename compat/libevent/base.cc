@@ -34,8 +34,8 @@ event_base::event_base(const Method& method, const event_config* config)
 
 bool event_base::open() {
   if (!active_.set_priorities(1)) return false;
-  spate::Result<std::unique_ptr<spate::Loop>> loop =
-      spate::Loop::create({.backend = method_.name, .dispatcher = this, .guarded = true});
+  spate::Result<std::unique_ptr<spate::Loop>> loop = spate::NodeLoop::create(
+      {.loop = {.backend = method_.name}, .dispatcher = this, .guarded = true});
   if (!loop) return false;
   loop_ = std::move(*loop);
   loop_->ref();  // Whether there is anything to wait for is decided here, not there.

@@ -18,7 +18,7 @@
 #include "compat/libevent/config.h"
 #include "compat/libevent/signals.h"
 #include "compat/libevent/threads.h"
-#include "spate/loop.h"
+#include "spate/layer.h"
 
 namespace spate::libevent {
 

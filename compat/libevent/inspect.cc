@@ -32,7 +32,7 @@ struct List {
   std::size_t count = 0;
 };
 
-// Loop::for_each() with a callable.
+// NodeLoop::for_each() with a callable.
 template <class N, class F>
 void for_each(const spate::Loop& loop, F show) {
   bool (*call)(void*, N&) = [](void* context, N& node) {

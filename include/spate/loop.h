@@ -36,18 +36,10 @@
 #include "spate/events.h"
 #include "spate/export.h"
 #include "spate/metrics.h"
-#include "spate/node.h"
+#include "spate/node_loop.h"
 #include "spate/time.h"
 
 namespace spate {
-
-class Backend;
-class Dispatcher;
-struct AsyncNode;
-struct ChildNode;
-struct PeriodicNode;
-struct SignalNode;
-struct StatNode;
 
 // A call that a queue owns until it is made.
 using Job = std::move_only_function<void()>;
@@ -59,31 +51,17 @@ enum class Run {
   no_wait,     // One turn; calls what is ready and never blocks.
 };
 
-// The hooks of a turn; each is a list of nodes called in the order they were started.
-enum class Hook { prepare, check, idle, fork, cleanup };
-inline constexpr int kHookKinds = 5;
-
 struct LoopOptions {
   // "epoll", "poll", "select", or "auto", which takes the first of that list that can be had.
   std::string_view backend = "auto";
   // How many of the events that callbacks feed to a turn are still called in it. 1 ... 2^31.
   std::uint32_t budget = 256;
-  // Takes the place of the default dispatch, for layers and bindings. Must outlive the loop.
-  Dispatcher* dispatcher = nullptr;
   // Where time comes from; nullptr is system_clock(). Must outlive the loop.
   Clock* clock = nullptr;
-  // For layers with a lock of their own: any thread that holds it may touch the loop, also while
-  // another one sleeps in run(), whose dispatcher gives the lock up from before_wait() to
-  // after_wait(). Such a thread calls wake() when the sleeper has to look again, and uses
-  // start_now() with the epoll backend only.
-  bool guarded = false;
   // For so long the loop looks again and again, without sleeping, before it sleeps: what comes
   // meanwhile does not have to wait for this thread to be woken up, and the processor is kept busy.
   // 0 sleeps at once. Not with a Clock of the caller's.
   Nanos busy_poll{0};
-  // What is still active when the loop dies is left as it is, not stopped: for layers whose
-  // programs may have freed it by then.
-  bool orphans = false;
 };
 
 // Which backend a loop runs on, and why it is not the one that was tried first (empty when it is).
@@ -92,18 +70,13 @@ struct BackendInfo {
   std::string_view reason;
 };
 
-class SPATE_EXPORT Loop {
+class SPATE_EXPORT Loop : public NodeLoop {
  public:
   // Errors: Error::unknown_backend; EMFILE, ENFILE, ENOMEM from the kernel. Any thread.
   static Result<std::unique_ptr<Loop>> create(const LoopOptions& options = {});
-  // With a backend of the caller's; for tests. options.backend is not read.
-  static Result<std::unique_ptr<Loop>> create(std::unique_ptr<Backend> backend,
-                                              const LoopOptions& options = {});
   // The names that LoopOptions::backend takes, best first. Any thread.
   static std::vector<std::string_view> backends();
 
-  Loop(const Loop&) = delete;
-  Loop& operator=(const Loop&) = delete;
   // `delete` and unique_ptr come here: every Loop is the front of something larger, without virtual
   // functions, so that programs may be compiled with RTTI and the library without.
   static void operator delete(Loop* loop, std::destroying_delete_t);
@@ -206,61 +179,7 @@ class SPATE_EXPORT Loop {
   // of memory. False when it runs out here.
   bool reserve(std::size_t fds, std::size_t timers);
 
-  // ---- nodes: for the watchers and for layers that bring their own structs
-
-  // start() does nothing to an active node, stop() only forgets what is queued for an inactive one.
-  // Neither enters the kernel. False when memory runs out; the node is then inactive.
-  bool start(FdNode& node);
-  void stop(FdNode& node);
-  // Starts and tells the kernel at once. On an error the node is inactive. Errors: EBADF, EPERM
-  // (the file has no readiness, as regular files on epoll), ENOSPC, ENOMEM, Error::fd_out_of_range,
-  // Error::loop_forked.
-  std::error_code start_now(FdNode& node);
-  // Stops, and promises that `node.fd` is closed before the loop waits again: saves the kernel
-  // call. Other nodes of the same descriptor must have been stopped.
-  void stop_before_close(FdNode& node);
-  // Stops, and tells the kernel at once: the descriptor goes to another loop.
-  void stop_now(FdNode& node);
-
-  bool start(TimerNode& node);
-  void stop(TimerNode& node);
-  // Stops, but may leave the node linked, so that stopping costs a store, and so does starting it
-  // again, with restart(): it has to be stopped in earnest before its memory goes.
-  void park(TimerNode& node);
-  // Moves the deadline, of an inactive node too, which it starts. To a later one this is a store.
-  bool restart(TimerNode& node, std::int64_t deadline);
-
-  bool start(Hook hook, Node& node);
-  void stop(Hook hook, Node& node);
-
-  bool start(AsyncNode& node);
-  void stop(AsyncNode& node);
-  void send(AsyncNode& node) noexcept;  // Any thread; async-signal-safe.
-  bool start(PeriodicNode& node);
-  void stop(PeriodicNode& node);
-  std::error_code start(SignalNode& node);
-  void stop(SignalNode& node);
-  std::error_code start(ChildNode& node);
-  void stop(ChildNode& node);
-  std::error_code start(StatNode& node);
-  void stop(StatNode& node);
-  void refresh(StatNode& node);
-
-  bool feed(Node& node, Events events);
-  Events clear_pending(Node& node);
-
-  // Shows `show` the started nodes that are not the loop's own, until it answers false, and returns
-  // its last answer. Descriptors come by their numbers, of one the newest node first; timers in no
-  // order. Nothing may be started or stopped meanwhile.
-  bool for_each(bool (*show)(void* context, FdNode& node), void* context) const;
-  bool for_each(bool (*show)(void* context, TimerNode& node), void* context) const;
-
-  // For a Dispatcher: the next due event, its node already marked as no longer pending; false when
-  // the turn is over.
-  bool take(Due& due);
-  // What Dispatcher's defaults do.
-  void default_expiry(TimerNode& node);
-  void default_dispatch();
+  using NodeLoop::stop;  // The nodes', which that of run() would hide.
 
  protected:
   Loop() = default;
@@ -276,24 +195,6 @@ class SPATE_EXPORT Loop {
   static void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept;
 
   Nanos now_{0};
-};
-
-// How a layer takes delivery in place of the default, which is: queue the node of what happened,
-// and call its callback when its turn comes. Called on the loop's thread. Nothing here may destroy
-// the loop.
-class SPATE_EXPORT Dispatcher {
- public:
-  virtual ~Dispatcher() = default;
-  // A started node became ready. The default feeds it.
-  virtual void ready(Loop& loop, FdNode& node, Events events) { loop.feed(node.head, events); }
-  // A timer expired; it is inactive. The default restarts it if it repeats, and feeds it.
-  virtual void expired(Loop& loop, TimerNode& node) { loop.default_expiry(node); }
-  // Calls what is due: while (loop.take(due)) ...  Leaving some for the next turn is allowed.
-  virtual void run_pending(Loop& loop) { loop.default_dispatch(); }
-  // Just before and just after the wait that may block (a binding gives up its interpreter lock
-  // here).
-  virtual void before_wait(Loop&) {}
-  virtual void after_wait(Loop&) {}
 };
 
 }  // namespace spate

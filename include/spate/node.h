@@ -2,8 +2,8 @@
 //
 // A program that uses Io, Timer and the rest never needs this header. It is for layers that keep
 // their own structs and cannot afford an allocation beside each: drop-in libraries, language
-// bindings. Such a layer overlays a node on its struct, starts it with Loop::start() and takes
-// delivery through a Dispatcher (loop.h).
+// bindings. Such a layer overlays a node on its struct, starts it with NodeLoop::start() and takes
+// delivery through a Dispatcher (layer.h).
 //
 // Ownership: the layer's. Between start and stop the node must not move, and the fields marked
 // "core" are the loop's. Thread: the loop's. All nodes are standard-layout, and zero-filled memory
@@ -66,16 +66,20 @@ inline constexpr std::uint32_t kFdIsNewUnlessWatched = 0x40;
 struct TimerNode {
   Node head;
   std::int64_t deadline;  // Nanoseconds, as Loop::now(). Set before start(); changed by
-                          // Loop::restart() only.
+                          // NodeLoop::restart() only.
   std::int64_t repeat;    // Nanoseconds; 0 is one-shot. Read by the default expiry only.
 };
 
-// The deadline of a node that Loop::park() has stopped and left linked.
+// The deadline of a node that NodeLoop::park() has stopped and left linked.
 inline constexpr std::int64_t kParked = INT64_MAX;
 
 static_assert(sizeof(Node) == 32 && sizeof(FdNode) == 48 && sizeof(TimerNode) == 48);
 static_assert(offsetof(FdNode, next) == 32 && offsetof(FdNode, fd) == 40 &&
               offsetof(TimerNode, deadline) == 32);
+
+// The hooks of a turn; each is a list of nodes called in the order they were started.
+enum class Hook { prepare, check, idle, fork, cleanup };
+inline constexpr int kHookKinds = 5;
 
 // One due event, as a Dispatcher takes it from the loop.
 struct Due {

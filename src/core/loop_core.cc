@@ -8,13 +8,13 @@
 
 namespace spate {
 
-LoopCore::LoopCore(OpenedBackend backend, const LoopOptions& options)
-    : clock_(options.clock != nullptr ? *options.clock : system_clock()),
+LoopCore::LoopCore(OpenedBackend backend, const LayerOptions& options)
+    : clock_(options.loop.clock != nullptr ? *options.loop.clock : system_clock()),
       dispatcher_(options.dispatcher),
       backend_(std::move(backend.backend)),
       backend_reason_(std::move(backend.reason)),
-      budget_(options.budget > 0 ? options.budget : 1),
-      busy_poll_(options.clock == nullptr ? options.busy_poll : Nanos{0}),
+      budget_(options.loop.budget > 0 ? options.loop.budget : 1),
+      busy_poll_(options.loop.clock == nullptr ? options.loop.busy_poll : Nanos{0}),
       guarded_(options.guarded),
       orphans_(options.orphans),
       fork_generation_(sys::fork_generation()) {

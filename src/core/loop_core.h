@@ -23,14 +23,14 @@
 #include "core/wakeup.h"
 #include "spate/assert.h"
 #include "spate/async.h"
-#include "spate/loop.h"
+#include "spate/layer.h"
 #include "sys/process.h"
 
 namespace spate {
 
 class LoopCore final : public Loop {
  public:
-  LoopCore(OpenedBackend backend, const LoopOptions& options);
+  LoopCore(OpenedBackend backend, const LayerOptions& options);
   ~LoopCore();
   using Loop::operator new;
 
@@ -154,6 +154,7 @@ class LoopCore final : public Loop {
 
  private:
   friend class Loop;
+  friend class NodeLoop;
 
   // Calls posted tasks, a bounded number a turn.
   class PostRunner final : public Internal {
@@ -265,5 +266,19 @@ class LoopCore final : public Loop {
   Nanos woke_up_{0};  // When the last sleep of this run() ended.
   Metrics metrics_;
 };
+
+// What is behind a loop's faces.
+inline LoopCore& core_of(NodeLoop& loop) { return static_cast<LoopCore&>(loop); }
+inline const LoopCore& core_of(const NodeLoop& loop) { return static_cast<const LoopCore&>(loop); }
+
+// For all that is not for any thread: breaking the rule is found at the door.
+inline LoopCore& own(NodeLoop& loop) {
+  SPATE_ASSERT(core_of(loop).may_touch());
+  return core_of(loop);
+}
+inline const LoopCore& own(const NodeLoop& loop) {
+  SPATE_ASSERT(core_of(loop).may_touch());
+  return core_of(loop);
+}
 
 }  // namespace spate

@@ -14,6 +14,7 @@
 
 #include "backend/backend.h"
 #include "spate/io.h"
+#include "spate/layer.h"
 #include "tests/support/pending_model.h"
 #include "tests/support/random.h"
 #include "tests/support/scripted.h"
@@ -64,7 +65,8 @@ class Model {
     for (int& fd : files_) fd = ::dup(null_);
     auto backend = std::make_unique<ModelBackend>(*this);
     backend_ = backend.get();
-    loop_ = std::move(*Loop::create(std::move(backend), {.budget = kBudget, .clock = &clock_}));
+    loop_ = std::move(
+        *NodeLoop::create(std::move(backend), {.loop = {.budget = kBudget, .clock = &clock_}}));
     for (int i = 0; i < kWatchers; ++i) make_watcher(i);
   }
   ~Model() {

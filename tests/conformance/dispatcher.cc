@@ -1,4 +1,5 @@
 // Dispatcher: a layer that takes delivery itself.
+#include "spate/layer.h"
 #include "tests/conformance/harness.h"
 
 namespace spate::testing {
@@ -36,7 +37,7 @@ class DispatcherTest : public ::testing::TestWithParam<std::string_view> {
  protected:
   Recorder recorder_;
   std::unique_ptr<Loop> loop_ =
-      std::move(*Loop::create({.backend = GetParam(), .dispatcher = &recorder_}));
+      std::move(*NodeLoop::create({.loop = {.backend = GetParam()}, .dispatcher = &recorder_}));
 };
 SPATE_ON_EVERY_BACKEND(DispatcherTest);
 

@@ -8,6 +8,7 @@
 
 #include "backend/registry.h"
 #include "base/fault.h"
+#include "spate/layer.h"
 #include "tests/support/faulty_backend.h"
 #include "tests/support/open_fds.h"
 #include "tests/support/running.h"
@@ -116,7 +117,7 @@ TEST_P(Interruption, ByLateEventsLosesNothing) {
         std::make_unique<FaultyBackend>(std::move(open_backend(GetParam())->backend),
                                         Faults{.late = 2, .spurious = 0, .stale = 0, .seed = seed});
     const FaultyBackend& faulty = *backend;
-    const auto loop = std::move(*Loop::create(std::move(backend)));
+    const auto loop = std::move(*NodeLoop::create(std::move(backend), {}));
     expect_all_through(*loop);
     EXPECT_GT(faulty.held_back, 0);
   }
@@ -128,7 +129,7 @@ TEST_P(Interruption, BySpuriousEventsLosesNothing) {
         std::make_unique<FaultyBackend>(std::move(open_backend(GetParam())->backend),
                                         Faults{.late = 0, .spurious = 2, .stale = 0, .seed = seed});
     const FaultyBackend& faulty = *backend;
-    const auto loop = std::move(*Loop::create(std::move(backend)));
+    const auto loop = std::move(*NodeLoop::create(std::move(backend), {}));
     expect_all_through(*loop);
     EXPECT_GT(faulty.made_up, 0);
   }
@@ -139,7 +140,7 @@ TEST_P(Interruption, ByLateAndSpuriousAndStaleEventsAndSignalsLosesNothing) {
     auto backend =
         std::make_unique<FaultyBackend>(std::move(open_backend(GetParam())->backend),
                                         Faults{.late = 3, .spurious = 3, .stale = 2, .seed = seed});
-    const auto loop = std::move(*Loop::create(std::move(backend)));
+    const auto loop = std::move(*NodeLoop::create(std::move(backend), {}));
     FaultPlan plan;
     plan.fail_share(wait_call(GetParam()), 0.3, EINTR, seed)
         .fail_share(SystemCall::read, 0.3, EINTR, 1);

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/fault.h"
-#include "spate/loop.h"
+#include "spate/layer.h"
 #include "tests/support/running.h"
 #include "tests/support/scripted.h"
 

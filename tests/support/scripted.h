@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "backend/backend.h"
-#include "spate/loop.h"
+#include "spate/layer.h"
 
 namespace spate::testing {
 
@@ -102,11 +102,12 @@ struct ScriptedLoop {
   ScriptedBackend* backend;
   std::unique_ptr<Loop> loop;
 
-  explicit ScriptedLoop(LoopOptions options = {}) {
+  explicit ScriptedLoop(const LoopOptions& options = {}) : ScriptedLoop(LayerOptions{options}) {}
+  explicit ScriptedLoop(LayerOptions options) {
     auto owned = std::make_unique<ScriptedBackend>(clock);
     backend = owned.get();
-    options.clock = &clock;
-    loop = std::move(*Loop::create(std::move(owned), options));
+    options.loop.clock = &clock;
+    loop = std::move(*NodeLoop::create(std::move(owned), options));
     backend->changes.clear();
   }
 };

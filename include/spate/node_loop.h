@@ -1,0 +1,100 @@
+// NodeLoop: what a Loop is to watchers and layers, which start and stop nodes.
+//
+// A program that uses Io, Timer and the rest calls nothing here. A layer that brings its own
+// structs does (layer.h), on the Loop that it made: every Loop is a NodeLoop.
+//
+// Ownership: none; nodes are their owner's (node.h). Threads and callbacks: as for Loop; send()
+// from any thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <system_error>
+
+#include "spate/error.h"
+#include "spate/export.h"
+#include "spate/node.h"
+
+namespace spate {
+
+class Backend;
+class Loop;
+struct AsyncNode;
+struct ChildNode;
+struct LayerOptions;
+struct PeriodicNode;
+struct SignalNode;
+struct StatNode;
+
+class SPATE_EXPORT NodeLoop {
+ public:
+  // As Loop::create(), with what layers ask for besides. Any thread.
+  static Result<std::unique_ptr<Loop>> create(const LayerOptions& options);
+  // With a backend of the caller's; for tests. options.loop.backend is not read.
+  static Result<std::unique_ptr<Loop>> create(std::unique_ptr<Backend> backend,
+                                              const LayerOptions& options);
+
+  NodeLoop(const NodeLoop&) = delete;
+  NodeLoop& operator=(const NodeLoop&) = delete;
+
+  // start() does nothing to an active node, stop() only forgets what is queued for an inactive one.
+  // Neither enters the kernel. False when memory runs out; the node is then inactive.
+  bool start(FdNode& node);
+  void stop(FdNode& node);
+  // Starts and tells the kernel at once. On an error the node is inactive. Errors: EBADF, EPERM
+  // (the file has no readiness, as regular files on epoll), ENOSPC, ENOMEM, Error::fd_out_of_range,
+  // Error::loop_forked.
+  std::error_code start_now(FdNode& node);
+  // Stops, and promises that `node.fd` is closed before the loop waits again: saves the kernel
+  // call. Other nodes of the same descriptor must have been stopped.
+  void stop_before_close(FdNode& node);
+  // Stops, and tells the kernel at once: the descriptor goes to another loop.
+  void stop_now(FdNode& node);
+
+  bool start(TimerNode& node);
+  void stop(TimerNode& node);
+  // Stops, but may leave the node linked, so that stopping costs a store, and so does starting it
+  // again, with restart(): it has to be stopped in earnest before its memory goes.
+  void park(TimerNode& node);
+  // Moves the deadline, of an inactive node too, which it starts. To a later one this is a store.
+  bool restart(TimerNode& node, std::int64_t deadline);
+
+  bool start(Hook hook, Node& node);
+  void stop(Hook hook, Node& node);
+
+  bool start(AsyncNode& node);
+  void stop(AsyncNode& node);
+  void send(AsyncNode& node) noexcept;  // Any thread; async-signal-safe.
+  bool start(PeriodicNode& node);
+  void stop(PeriodicNode& node);
+  std::error_code start(SignalNode& node);
+  void stop(SignalNode& node);
+  std::error_code start(ChildNode& node);
+  void stop(ChildNode& node);
+  std::error_code start(StatNode& node);
+  void stop(StatNode& node);
+  void refresh(StatNode& node);
+
+  bool feed(Node& node, Events events);
+  Events clear_pending(Node& node);
+
+  // Shows `show` the started nodes that are not the loop's own, until it answers false, and returns
+  // its last answer. Descriptors come by their numbers, of one the newest node first; timers in no
+  // order. Nothing may be started or stopped meanwhile.
+  bool for_each(bool (*show)(void* context, FdNode& node), void* context) const;
+  bool for_each(bool (*show)(void* context, TimerNode& node), void* context) const;
+
+  // For a Dispatcher: the next due event, its node already marked as no longer pending; false when
+  // the turn is over.
+  bool take(Due& due);
+  // What Dispatcher's defaults do.
+  void default_expiry(TimerNode& node);
+  void default_dispatch();
+
+ protected:
+  NodeLoop() = default;
+  ~NodeLoop() = default;
+};
+
+}  // namespace spate
