@@ -1,105 +1,82 @@
 // A chat room: whatever line one guest writes, all others get. A guest who does not read is asked
 // to leave instead of filling the server's memory.
+//   chat [port]     Join it: nc localhost 7000
+#include <csignal>
 #include <cstdio>
-#include <list>
-#include <memory>
+#include <cstdlib>
+#include <functional>
 #include <string>
 
-#include "spate/loop.h"
-#include "spate/net/connect.h"
 #include "spate/net/framing.h"
-#include "spate/net/listener.h"
-#include "spate/net/stream.h"
-
-using spate::Address;
-using spate::Stream;
+#include "spate/net/server.h"
+#include "spate/signal.h"
 
 namespace {
 
-class Room {
- public:
-  void enter(Stream stream) { guests_.emplace_back(*this, std::move(stream)); }
+class Guest;
 
- private:
-  class Guest final : public spate::StreamHandler {
-   public:
-    Guest(Room& room, Stream stream) : room_(room), stream_(std::move(stream)) {
-      stream_.set_limits({.low = 4'000, .high = 16'000, .max = 64'000});
-      stream_.start(*this);
-    }
-    void hear(spate::Bytes line) { stream_.write(line); }
+// Who is there.
+struct Room {
+  spate::Sessions<Guest>* guests = nullptr;
+  int newcomers = 0;
 
-   private:
-    std::size_t on_data(spate::Bytes bytes) override {
-      const spate::Split lines =
-          split(bytes, spate::Delimiter{.max = 1000, .keep_delimiter = true},
-                [this](spate::Bytes line) { room_.tell_others(*this, line); });
-      if (lines.broken) stream_.close();
-      return lines.used;
-    }
-    void on_closed(std::error_code) override { room_.leave(*this); }
-
-    Room& room_;
-    Stream stream_;
-  };
-
-  void tell_others(const Guest& speaker, spate::Bytes line) {
-    for (Guest& guest : guests_)
-      if (&guest != &speaker) guest.hear(line);
-  }
-  void leave(const Guest& leaver) {
-    guests_.remove_if([&leaver](const Guest& guest) { return &guest == &leaver; });
-  }
-
-  std::list<Guest> guests_;
+  void tell(spate::Bytes line, const Guest* speaker);
 };
 
-class Visitor final : public spate::StreamHandler {
+class Guest : public spate::Session {
  public:
-  Visitor(spate::Loop& loop, const Address& room, int& present) {
-    connecting_ = connect(loop, room, [&](spate::Result<Stream> stream) {
-      stream_ = std::move(stream).value();
-      stream_.start(*this);
-      ++present;
-    });
-  }
-  void say(std::string_view line) { stream_.write(line); }
-  const std::string& heard() const { return heard_; }
+  explicit Guest(Room& room) : room_(room), name_("guest " + std::to_string(++room.newcomers)) {}
 
- private:
+  void on_open() override {
+    stream().set_limits({.low = 4'000, .high = 16'000, .max = 64'000});
+    stream().write("you are " + name_ + "\n");
+    say("has come");
+  }
   std::size_t on_data(spate::Bytes bytes) override {
-    heard_ += spate::text_of(bytes);
-    return bytes.size();
+    const spate::Split lines =
+        split(bytes, spate::Delimiter{.max = 1000},
+              [this](spate::Bytes line) { say("says: " + std::string(spate::text_of(line))); });
+    if (lines.broken) stream().close();
+    return lines.used;
   }
-  void on_closed(std::error_code) override {}
+  void on_closed(std::error_code) override { say("has gone"); }
 
-  spate::Connecting connecting_;
-  Stream stream_;
-  std::string heard_;
+ private:
+  void say(const std::string& words) {
+    const std::string line = name_ + " " + words + "\n";
+    room_.tell(spate::bytes_of(line), this);
+  }
+
+  Room& room_;
+  const std::string name_;
 };
+
+void Room::tell(spate::Bytes line, const Guest* speaker) {
+  guests->for_each([&](Guest& guest) {
+    if (&guest != speaker) guest.stream().write(line);
+  });
+}
 
 }  // namespace
 
-int main() {
-  std::unique_ptr<spate::Loop> loop = spate::Loop::create().value();
+int main(int count, char** arguments) {
+  const int port = count > 1 ? std::atoi(arguments[1]) : 7000;
+  auto loop = spate::Loop::create().value();
   Room room;
-  spate::Listener listener =
-      spate::Listener::create(*loop, Address::loopback_ipv4(0), [&](Stream stream, const Address&) {
-        room.enter(std::move(stream));
-      }).value();
+  auto server = spate::serve<Guest>(
+      *loop, spate::Address::any_ipv6(static_cast<std::uint16_t>(port)), std::ref(room));
+  if (!server) {
+    std::fprintf(stderr, "chat: port %d: %s\n", port, server.error().message().c_str());
+    return 1;
+  }
+  room.guests = &server->sessions();
+  std::printf("%s\n", server->address().to_string().c_str());
+  std::fflush(stdout);
 
-  int present = 0;
-  Visitor anna(*loop, listener.address(), present);
-  Visitor bert(*loop, listener.address(), present);
-  Visitor carl(*loop, listener.address(), present);
-  while (present < 3 || listener.accepted() < 3) loop->run(spate::Run::once);
-
-  anna.say("hello, everybody\n");
-  while (bert.heard().empty() || carl.heard().empty()) loop->run(spate::Run::once);
-  bert.say("hello, Anna\n");
-  while (anna.heard().empty()) loop->run(spate::Run::once);
-
-  std::printf("Anna heard: %s", anna.heard().c_str());
-  std::printf("Carl heard: %s", carl.heard().c_str());
-  return anna.heard() == "hello, Anna\n" ? 0 : 1;
+  spate::Signal interrupt(*loop, [&](spate::Signal& self) {
+    self.stop();
+    server->drain(std::chrono::seconds(5));
+  });
+  if (interrupt.start(SIGTERM)) return 1;
+  loop->run();
 }

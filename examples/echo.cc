@@ -1,72 +1,38 @@
-// A TCP echo server and a client, in one loop, on the loopback interface.
+// A TCP echo server.   echo [port]     Talk to it: nc localhost 7000
+#include <csignal>
 #include <cstdio>
-#include <memory>
-#include <string>
+#include <cstdlib>
 
-#include "spate/loop.h"
-#include "spate/net/connect.h"
-#include "spate/net/listener.h"
-#include "spate/net/stream.h"
-
-using spate::Address;
-using spate::Stream;
+#include "spate/net/server.h"
+#include "spate/signal.h"
 
 namespace {
 
-class EchoSession final : public spate::StreamHandler {
- public:
-  explicit EchoSession(Stream stream) : stream_(std::move(stream)) { stream_.start(*this); }
-
- private:
+struct Echo : spate::Session {
   std::size_t on_data(spate::Bytes bytes) override {
-    stream_.write(bytes);
+    stream().write(bytes);
     return bytes.size();
   }
-  void on_closed(std::error_code) override { delete this; }
-
-  Stream stream_;
-};
-
-class Client final : public spate::StreamHandler {
- public:
-  Client(Stream stream, std::string message)
-      : stream_(std::move(stream)), message_(std::move(message)) {
-    stream_.start(*this);
-    stream_.write(message_);
-  }
-
-  bool succeeded() const { return echo_ == message_; }
-
- private:
-  std::size_t on_data(spate::Bytes bytes) override {
-    echo_ += spate::text_of(bytes);
-    if (echo_.size() >= message_.size()) stream_.end();
-    return bytes.size();
-  }
-  void on_closed(std::error_code) override { stream_.loop().stop(); }
-
-  Stream stream_;
-  std::string message_;
-  std::string echo_;
 };
 
 }  // namespace
 
-int main() {
-  std::unique_ptr<spate::Loop> loop = spate::Loop::create().value();
+int main(int count, char** arguments) {
+  const int port = count > 1 ? std::atoi(arguments[1]) : 7000;
+  auto loop = spate::Loop::create().value();
+  auto server =
+      spate::serve<Echo>(*loop, spate::Address::any_ipv6(static_cast<std::uint16_t>(port)));
+  if (!server) {
+    std::fprintf(stderr, "echo: port %d: %s\n", port, server.error().message().c_str());
+    return 1;
+  }
+  std::printf("%s\n", server->address().to_string().c_str());
+  std::fflush(stdout);
 
-  spate::Listener listener =
-      spate::Listener::create(*loop, Address::loopback_ipv4(0), [](Stream stream, const Address&) {
-        new EchoSession(std::move(stream));
-      }).value();
-
-  std::unique_ptr<Client> client;
-  spate::Connecting connecting =
-      connect(*loop, listener.address(), [&](spate::Result<Stream> stream) {
-        client = std::make_unique<Client>(std::move(stream).value(), std::string(100'000, '!'));
-      });
-
+  spate::Signal interrupt(*loop, [&](spate::Signal& self) {
+    self.stop();
+    server->drain(std::chrono::seconds(5));
+  });
+  if (interrupt.start(SIGTERM)) return 1;
   loop->run();
-  std::puts(client->succeeded() ? "echoed" : "not echoed");
-  return client->succeeded() ? 0 : 1;
 }

@@ -1,12 +1,11 @@
 // A server that closes connections on which nothing moves, and the peers it happens to.
 #include <cstdio>
+#include <functional>
 #include <list>
 #include <memory>
 
-#include "spate/loop.h"
 #include "spate/net/connect.h"
-#include "spate/net/listener.h"
-#include "spate/net/stream.h"
+#include "spate/net/server.h"
 #include "spate/timer.h"
 
 using namespace std::chrono_literals;
@@ -15,23 +14,18 @@ using spate::Stream;
 
 namespace {
 
-class Session final : public spate::StreamHandler {
+class Guest : public spate::Session {
  public:
-  static inline int reaped = 0;
+  explicit Guest(int& reaped) : reaped_(reaped) {}
 
-  explicit Session(Stream stream) : stream_(std::move(stream)) {
-    stream_.set_idle_timeout(50ms);
-    stream_.start(*this);
+  void on_open() override { stream().set_idle_timeout(50ms); }
+  std::size_t on_data(spate::Bytes bytes) override { return bytes.size(); }
+  void on_closed(std::error_code error) override {
+    if (error == spate::Error::idle_timeout) ++reaped_;
   }
 
  private:
-  std::size_t on_data(spate::Bytes bytes) override { return bytes.size(); }
-  void on_closed(std::error_code error) override {
-    if (error == spate::Error::idle_timeout) ++reaped;
-    delete this;
-  }
-
-  Stream stream_;
+  int& reaped_;
 };
 
 class Peer final : public spate::StreamHandler {
@@ -59,18 +53,16 @@ class Peer final : public spate::StreamHandler {
 
 int main() {
   std::unique_ptr<spate::Loop> loop = spate::Loop::create().value();
-  spate::Listener listener =
-      spate::Listener::create(*loop, Address::loopback_ipv4(0), [](Stream stream, const Address&) {
-        new Session(std::move(stream));
-      }).value();
+  int reaped = 0;
+  auto server = spate::serve<Guest>(*loop, Address::loopback_ipv4(0), std::ref(reaped)).value();
 
   std::list<Peer> silent;
-  for (int i = 0; i < 10; ++i) silent.emplace_back(*loop, listener.address());
-  Peer talkative(*loop, listener.address());
+  for (int i = 0; i < 10; ++i) silent.emplace_back(*loop, server.address());
+  Peer talkative(*loop, server.address());
   spate::Timer talk{*loop, [&] { talkative.say_something(); }};
   talk.start(10ms, 10ms);
 
-  while (Session::reaped < 10) loop->run(spate::Run::once);
-  std::printf("%d idle connections closed, %zu left\n", Session::reaped, listener.connections());
-  return talkative.is_connected() && listener.connections() == 1 ? 0 : 1;
+  while (reaped < 10) loop->run(spate::Run::once);
+  std::printf("%d idle connections closed, %zu left\n", reaped, server.sessions().size());
+  return talkative.is_connected() && server.sessions().size() == 1 ? 0 : 1;
 }

@@ -25,6 +25,7 @@
 #include <functional>
 #include <new>
 #include <system_error>
+#include <type_traits>
 #include <utility>
 
 #include "spate/net/stream.h"
@@ -208,7 +209,7 @@ inline void Session::abort() {
 }
 
 // The sessions of one loop.
-template <std::derived_from<Session> T>
+template <class T>
 class Sessions : public SessionList {
  public:
   explicit Sessions(Loop& loop) : SessionList(loop) {}
@@ -217,6 +218,8 @@ class Sessions : public SessionList {
   // connection is closed, or if the session has ended itself at once.
   template <class... Args>
   T* open(Stream stream, Args&&... args) {
+    static_assert(std::derived_from<T, Session> && !std::is_final_v<T>,
+                  "a session derives from spate::Session, publicly, and is not final");
     auto* session = new (std::nothrow) Owned(*this, std::forward<Args>(args)...);
     if (session == nullptr) return nullptr;
     return enter(*session, std::move(stream)) ? session : nullptr;
