@@ -4,7 +4,6 @@
 #include <cstdlib>
 
 #include "spate/net/server.h"
-#include "spate/signal.h"
 
 namespace {
 
@@ -29,10 +28,6 @@ int main(int count, char** arguments) {
   std::printf("%s\n", server->address().to_string().c_str());
   std::fflush(stdout);
 
-  spate::Signal interrupt(*loop, [&](spate::Signal& self) {
-    self.stop();
-    server->drain(std::chrono::seconds(5));
-  });
-  if (interrupt.start(SIGTERM)) return 1;
+  if (loop->on_signal(SIGTERM, [&] { server->drain(std::chrono::seconds(5)); })) return 1;
   loop->run();
 }

@@ -14,7 +14,6 @@
 #include "spate/net/listener.h"
 #include "spate/net/resolver.h"
 #include "spate/net/stream.h"
-#include "spate/signal.h"
 
 using spate::Address;
 using spate::Bytes;
@@ -259,8 +258,7 @@ int main(int argc, char** argv) {
       }).value();
   if (argc == 1) return demonstrate(*loop, proxy.address());
 
-  spate::Signal terminate{*loop, [](spate::Signal& self) { self.loop().stop(); }};
-  if (terminate.start(SIGTERM)) return 1;
+  if (loop->on_signal(SIGTERM, [&loop] { loop->stop(); })) return 1;
   std::puts(proxy.address().to_string().c_str());
   std::fflush(stdout);
   loop->run();

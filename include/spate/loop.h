@@ -87,6 +87,10 @@ class SPATE_EXPORT Loop : public NodeLoop {
   // Errors: Error::loop_forked; what the backend's wait reports (the loop stays usable, nothing is
   // lost).
   std::error_code run(Run mode = Run::until_done);
+  // Runs until nothing is left, until stop(), or for `span` of loop time, whichever is first; a
+  // run() nested into it ends with it. What is queued by then is still called; without any time,
+  // that is one turn. Errors: as run(); ENOMEM, before anything has been called.
+  std::error_code run_for(Nanos span);
   // Whether something is left that keeps the loop alive, or that is queued: run() returned because
   // of stop() or after its one turn, and would go on.
   bool has_work() const;
@@ -95,6 +99,9 @@ class SPATE_EXPORT Loop : public NodeLoop {
   void stop();
   // The same for all nested runs.
   void stop_all();
+  // The loop whose run() this thread is in, the innermost if it is in several; nullptr outside. Any
+  // thread.
+  static Loop* current();
 
   // Keeps the loop alive without a watcher, and back. An active watcher whose owner calls unref()
   // once does not keep run() from returning; ref() before stopping it.
@@ -135,12 +142,27 @@ class SPATE_EXPORT Loop : public NodeLoop {
   // async-signal-safe.
   void wake() noexcept;
 
-  // ---- helpers
+  // ---- calls that the loop owns until it makes them
+  //
+  // What cannot be taken back needs no watcher. A callable that was not called when the loop dies
+  // is destroyed.
 
-  // Calls `callback` once: with what became ready on `fd`, or with Events::timer after `timeout`,
-  // whichever is first. `fd` -1: only the timeout. `timeout` kForever: only the fd. Keeps the loop
-  // alive until then; cannot be cancelled except by destroying the loop. Errors: ENOMEM; EINVAL for
-  // a call that could never end or asks for no event.
+  // Calls `task` once, `delay` from now(), and keeps the loop alive until then; for what may have
+  // to be called off there is Timer. Negative counts as zero. Errors: ENOMEM; EINVAL for kForever
+  // and more.
+  std::error_code after(Nanos delay, Job task);
+  // Calls `task` when the callback that is running, and what is queued already, has been called: in
+  // this turn, or, when LoopOptions::budget is spent or outside of run(), in the next. Never from
+  // inside defer(). From other threads: post(). False, and the task destroyed, when memory runs
+  // out.
+  bool defer(Job task);
+  // Calls `callback` each time that the process has received the signal, as Signal does, as long as
+  // the loop lives. Does not keep it alive. Errors: as Signal::start().
+  std::error_code on_signal(int signum, Job callback);
+  // Calls `callback` once: with what became ready on `fd`, or with Events::timer after `timeout`
+  // (kForever: never), whichever is first. Keeps the loop alive until then. A descriptor that the
+  // kernel refuses comes with Events::error. Errors: ENOMEM; EINVAL without a descriptor or without
+  // an event to wait for.
   std::error_code once(int fd, Events events, Nanos timeout, OnceCallback callback);
 
   // ---- embedding in another loop

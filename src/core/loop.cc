@@ -32,11 +32,13 @@ void Loop::operator delete(Loop* loop, std::destroying_delete_t) {
 }
 
 std::error_code Loop::run(Run mode) { return own(*this).run(mode); }
+std::error_code Loop::run_for(Nanos span) { return own(*this).run_for(span); }
 bool Loop::has_work() const { return own(*this).has_work(); }
 void Loop::stop() { own(*this).leave(false); }
 void Loop::stop_all() { own(*this).leave(true); }
 void Loop::ref() { own(*this).ref(); }
 void Loop::unref() { own(*this).unref(); }
+Loop* Loop::current() { return LoopCore::current(); }
 
 bool Loop::is_mine() const { return core_of(*this).may_touch(); }
 void Loop::update_now() { own(*this).update_now(); }
@@ -57,7 +59,23 @@ void Loop::end_post(PostPlace place) {
 void Loop::wake() noexcept { core_of(*this).wakeup_.wake(); }
 
 std::error_code Loop::once(int fd, Events events, Nanos timeout, OnceCallback callback) {
-  return own(*this).onces_.add(fd, events, timeout, std::move(callback));
+  SPATE_ASSERT(callback != nullptr);
+  return own(*this).errands_.once(fd, events, timeout, std::move(callback));
+}
+
+std::error_code Loop::after(Nanos delay, Job task) {
+  SPATE_ASSERT(task != nullptr);
+  return own(*this).errands_.after(delay, std::move(task));
+}
+
+bool Loop::defer(Job task) {
+  SPATE_ASSERT(task != nullptr);
+  return own(*this).errands_.defer(std::move(task));
+}
+
+std::error_code Loop::on_signal(int signum, Job callback) {
+  SPATE_ASSERT(callback != nullptr);
+  return own(*this).errands_.on_signal(signum, std::move(callback));
 }
 
 Result<int> Loop::poll_fd() {

@@ -8,6 +8,14 @@
 
 namespace spate {
 
+namespace {
+
+constinit thread_local Loop* current_loop = nullptr;  // Whose run() is the innermost.
+
+}  // namespace
+
+Loop* LoopCore::current() { return current_loop; }
+
 LoopCore::LoopCore(OpenedBackend backend, const LayerOptions& options)
     : clock_(options.loop.clock != nullptr ? *options.loop.clock : system_clock()),
       dispatcher_(options.dispatcher),
@@ -51,7 +59,7 @@ void LoopCore::end() {
 // Whoever outlives the loop finds itself stopped, and will not ask it for anything.
 void LoopCore::stop_everything() {
   if (orphans_) return signals_.stop_all();  // The process knows of these.
-  onces_.clear();
+  errands_.clear();
   children_.stop_all();
   paths_.stop_all();
   periodics_.stop_all();
@@ -70,6 +78,7 @@ std::error_code LoopCore::run(Run mode) {
   if (!guarded_) runner_ = sys::thread_identity();
   wakeup_.announce_awake();
   const bool is_outermost = depth_++ == 0;
+  Loop* const outer = std::exchange(current_loop, this);
   if (!is_outermost) locals_.on_nested_run();
   // A layer with a lock calls its callbacks between turns: nothing to measure, two clocks less.
   const bool measures = is_outermost && mode != Run::no_wait && !guarded_;
@@ -80,13 +89,34 @@ std::error_code LoopCore::run(Run mode) {
   } while (!error && mode == Run::until_done && !is_leaving() && has_work());
   if (leave_from_ == depth_) leave_from_ = INT_MAX;
   --depth_;
+  current_loop = outer;
   if (measures) metrics_.busy += loop_time() - woke_up_;
   return error;
 }
 
 void LoopCore::leave(bool all) {
-  const int from = all ? 1 : depth_;
-  if (depth_ > 0 && from < leave_from_) leave_from_ = from;
+  if (depth_ > 0) leave_from(all ? 1 : depth_);
+}
+
+// The end of the time is a timer that does not count as something left.
+std::error_code LoopCore::run_for(Nanos span) {
+  if (span >= kForever) return run(Run::until_done);
+  struct Limit {
+    LoopCore& loop;
+    int depth;
+  } limit{*this, depth_ + 1};
+  TimerNode end{};
+  end.head.priority = kDirect;
+  end.head.context = &limit;
+  end.head.callback = [](void* context, Node&, Events) {
+    const Limit& reached = *static_cast<Limit*>(context);
+    reached.loop.leave_from(reached.depth);
+  };
+  end.deadline = deadline_after(loop_time(), span).count();
+  if (!start_timer(end)) return sys::error_code(-ENOMEM);
+  const std::error_code error = run(Run::until_done);
+  stop_timer(end);
+  return error;
 }
 
 std::error_code LoopCore::turn(bool may_block) noexcept {

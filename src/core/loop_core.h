@@ -9,11 +9,11 @@
 
 #include "backend/registry.h"
 #include "core/children.h"
+#include "core/errands.h"
 #include "core/fd_table.h"
 #include "core/hook_list.h"
 #include "core/internal.h"
 #include "core/loop_local.h"
-#include "core/once.h"
 #include "core/path_watch.h"
 #include "core/pending_queue.h"
 #include "core/periodics.h"
@@ -40,8 +40,10 @@ class LoopCore final : public Loop {
   void end();
 
   // What Loop's functions of the same name do.
+  static Loop* current();
   std::error_code run(Run mode);
   bool has_work() const { return is_kept_alive() || has_something_queued(); }
+  std::error_code run_for(Nanos span);
   void leave(bool all);
   Nanos prepare_to_wait();
   std::error_code after_fork();
@@ -197,6 +199,7 @@ class LoopCore final : public Loop {
   static Events refusal_of(const FdNode& node) {
     return Events::error | (static_cast<Events>(node.events) & kIoEvents);
   }
+  void leave_from(int depth) { leave_from_ = std::min(leave_from_, depth); }
   bool is_leaving() const { return leave_from_ <= depth_; }
   Nanos wait_time() noexcept;
   std::error_code wait(bool may_block) noexcept;
@@ -247,7 +250,7 @@ class LoopCore final : public Loop {
   Children children_{*this};
   PathWatch paths_{*this};
   Periodics periodics_{*this};
-  OnceList onces_{*this};
+  Errands errands_{*this};
 
   LoopLocals locals_;
 

@@ -62,10 +62,10 @@ TEST(Loop, SaysThatItsTableCannotGrow) {
   ::close(fd);
 }
 
-TEST(Loop, RefusesAOnceThatCouldNeverEndOrAsksForNothing) {
+TEST(Loop, RefusesAOnceWithoutADescriptorOrAnEvent) {
   ScriptedLoop scripted;
   const auto never = [](Events) { ADD_FAILURE(); };
-  EXPECT_EQ(scripted.loop->once(-1, Events::none, kForever, never), system_error(EINVAL));
+  EXPECT_EQ(scripted.loop->once(-1, Events::read, kForever, never), system_error(EINVAL));
   EXPECT_EQ(scripted.loop->once(0, Events::none, Nanos{1}, never), system_error(EINVAL));
   EXPECT_EQ(scripted.loop->once(0, Events::timer, Nanos{1}, never), system_error(EINVAL));
   EXPECT_EQ(scripted.loop->active_count(), 0);

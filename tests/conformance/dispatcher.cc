@@ -74,10 +74,11 @@ TEST_P(DispatcherTest, NeverSeesWhatIsTheLoopsOwn) {
   Pipe pipe;
   int calls = 0;
   EXPECT_FALSE(loop_->once(pipe.out(), Events::write, 1h, [&](Events) { ++calls; }));
-  EXPECT_FALSE(loop_->once(-1, Events::none, 0ns, [&](Events) { ++calls; }));
+  EXPECT_FALSE(loop_->after(0ns, [&] { ++calls; }));
   EXPECT_TRUE(loop_->post([&] { ++calls; }));
+  EXPECT_TRUE(loop_->defer([&] { ++calls; }));
   turn(*loop_, 2);
-  EXPECT_EQ(calls, 3);
+  EXPECT_EQ(calls, 4);
   EXPECT_EQ(recorder_.log, "[][]");
 }
 

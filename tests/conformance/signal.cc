@@ -253,5 +253,68 @@ TEST_P(SignalTest, AnInterruptedSystemCallOfTheUsersIsRestarted) {
   EXPECT_EQ(wait_for(pid), 1);
 }
 
+// ---- on_signal()
+
+TEST_P(SignalTest, OnSignalCallsEachTimeAndKeepsNoLoopAlive) {
+  int calls = 0;
+  EXPECT_FALSE(loop_->on_signal(SIGUSR1, [&] { ++calls; }));
+  EXPECT_EQ(loop_->active_count(), 0);
+  EXPECT_TRUE(runs_out(*loop_));
+  for (int i = 1; i <= 3; ++i) {
+    ::raise(SIGUSR1);
+    turn();
+    EXPECT_EQ(calls, i);
+  }
+}
+
+TEST_P(SignalTest, OnSignalStopsALoopThatSleeps) {
+  loop_->ref();
+  EXPECT_FALSE(loop_->on_signal(SIGUSR1, [&] { loop_->stop(); }));
+  const int parent = ::getpid();
+  const int pid = fork_child([&] {
+    await_sleep(parent);
+    return ::kill(parent, SIGUSR1);
+  });
+  EXPECT_FALSE(loop_->run());
+  EXPECT_EQ(wait_for(pid), 0);
+}
+
+TEST_P(SignalTest, OnSignalMayBeCalledWithinItself) {
+  EXPECT_FALSE(loop_->on_signal(SIGUSR1, [&] {
+    log_ += loop_->depth() == 1 ? "(" : "i";
+    if (loop_->depth() > 1) return;
+    ::raise(SIGUSR1);
+    turn();
+    log_ += ")";
+  }));
+  ::raise(SIGUSR1);
+  turn();
+  EXPECT_EQ(log_, "(i)");
+}
+
+TEST_P(SignalTest, OnSignalSharesASignalWithAllWhoWatchIt) {
+  Probe<Signal> signal{*loop_};
+  signal.note(log_, 's');
+  EXPECT_FALSE(loop_->on_signal(SIGUSR1, [&] { log_ += 'a'; }));
+  EXPECT_FALSE(signal->start(SIGUSR1));
+  EXPECT_FALSE(loop_->on_signal(SIGUSR1, [&] { log_ += 'b'; }));
+  ::raise(SIGUSR1);
+  turn();
+  EXPECT_EQ(log_, "asb");
+}
+
+TEST_P(SignalTest, OnSignalRefusesWhatCannotBeCaught) {
+  for (const int signum : {-1, 0, 65, SIGKILL, SIGSTOP}) {
+    EXPECT_EQ(loop_->on_signal(signum, [] { FAIL(); }).value(), EINVAL) << signum;
+  }
+}
+
+TEST_P(SignalTest, OnSignalGivesTheSignalBackWhenTheLoopGoes) {
+  EXPECT_FALSE(loop_->on_signal(SIGUSR1, [] { FAIL(); }));
+  EXPECT_NE(disposition(SIGUSR1).sa_handler, SIG_DFL);
+  loop_.reset();
+  EXPECT_EQ(disposition(SIGUSR1).sa_handler, SIG_DFL);
+}
+
 }  // namespace
 }  // namespace spate::testing

@@ -113,7 +113,23 @@ void post(Loop& loop) {
 }
 
 void once(Loop& loop) {
-  (void)loop.once(-1, Events::none, Nanos{1}, [](Events) { fail(); });
+  (void)loop.once(STDERR_FILENO, Events::read, Nanos{1}, [](Events) { fail(); });
+  run(loop);
+}
+
+void after(Loop& loop) {
+  (void)loop.after(Nanos{1}, [] { fail(); });
+  run(loop);
+}
+
+void deferred(Loop& loop) {
+  loop.defer([] { fail(); });
+  run(loop);
+}
+
+void on_signal(Loop& loop) {
+  (void)loop.on_signal(SIGUSR1, [] { fail(); });
+  ::raise(SIGUSR1);
   run(loop);
 }
 
@@ -185,6 +201,9 @@ constexpr Case kCases[] = {
     {"feed()", fed},
     {"post()", post},
     {"once()", once},
+    {"after()", after},
+    {"defer()", deferred},
+    {"on_signal()", on_signal},
     {"StreamHandler", stream<ThrowingData>},
     {"StreamHandler", stream<ThrowingEnd>},
     {"DatagramHandler", datagram},

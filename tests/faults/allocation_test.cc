@@ -205,13 +205,38 @@ TEST_F(MemoryRunsOut, AndAChangedPathIsReportedAllTheSame) {
 TEST_F(MemoryRunsOut, AndOnceCallsAllTheSame) {
   expect_delivery([this](ScriptedLoop& scripted) {
     insist([&] {
-      return !scripted.loop->once(-1, Events::none, Nanos{1000}, [this](Events events) {
+      return !scripted.loop->once(1, Events::read, Nanos{1000}, [this](Events events) {
         EXPECT_EQ(events, Events::timer);
         delivered_ = true;
       });
     });
+    EXPECT_EQ(scripted.loop->active_count(), 2);
+    scripted.clock.advance(std::chrono::milliseconds{1});
+    turn_until(scripted, delivered_);
+  });
+}
+
+TEST_F(MemoryRunsOut, AndAfterCallsAllTheSame) {
+  expect_delivery([this](ScriptedLoop& scripted) {
+    insist([&] { return !scripted.loop->after(Nanos{1000}, deliver()); });
     EXPECT_EQ(scripted.loop->active_count(), 1);
     scripted.clock.advance(std::chrono::milliseconds{1});
+    turn_until(scripted, delivered_);
+  });
+}
+
+TEST_F(MemoryRunsOut, AndWhatWasDeferredIsCalled) {
+  expect_delivery([this](ScriptedLoop& scripted) {
+    insist([&] { return scripted.loop->defer(deliver()); });
+    EXPECT_EQ(scripted.loop->pending_count(), 1u);
+    turn_until(scripted, delivered_);
+  });
+}
+
+TEST_F(MemoryRunsOut, AndOnSignalCallsAllTheSame) {
+  expect_delivery([this](ScriptedLoop& scripted) {
+    insist([&] { return !scripted.loop->on_signal(SIGUSR1, deliver()); });
+    ::raise(SIGUSR1);
     turn_until(scripted, delivered_);
   });
 }

@@ -238,7 +238,7 @@ TEST_F(BigLayerTest, IsToldOfEachWaitBeforeAndAfter) {
 TEST_F(BigLayerTest, NeverSeesWhatIsTheLoopsOwn) {
   int called = 0;
   loop().post([&called] { ++called; });
-  ASSERT_FALSE(loop().once(-1, Events::none, Nanos{0}, [&called](Events) { ++called; }));
+  ASSERT_FALSE(loop().after(Nanos{0}, [&called] { ++called; }));
   turn();
   EXPECT_EQ(called, 2);
   EXPECT_TRUE(calls_.empty());
