@@ -37,7 +37,7 @@ Connection::Connection(Transport& transport, int fd) : transport_(&transport) {
 }
 
 Connection::~Connection() {
-  if (!has(kClosed)) transport_->close(*this, has_queue());
+  if (state_ < State::closed) transport_->close(*this, has_queue());
   drop_queue();
   hub().forget_deadline(*this);  // One that is closed may have noted when to tell so.
   if (hub().has_loop()) hub().loop().clear_pending(node_.head);
@@ -51,27 +51,20 @@ void Connection::destroy() {
   hub.leave();
 }
 
-Connection::Extra* Connection::extra() {
-  if (extra_ == nullptr) extra_.reset(new (std::nothrow) Extra);
-  return extra_.get();
+Connection::BusyState* Connection::make_busy() {
+  if (busy_ == nullptr) busy_.reset(new (std::nothrow) BusyState);
+  return busy_.get();
 }
 
-// An idle connection owns no memory but itself, unless it was told something out of the ordinary.
-void Connection::drop_extra() {
-  if (extra_ != nullptr && !has(kFull) && extra_->queue.empty() && extra_->unread.empty() &&
-      !extra_->limits_are_set && extra_->read_timeout == Nanos{0} &&
-      extra_->write_timeout == Nanos{0} && extra_->deadline == kNever &&
-      extra_->throttle == nullptr) {
-    extra_.reset();
-  }
+void Connection::drop_busy_state() {
+  if (busy_ != nullptr && !has(kFull) && !busy_->is_needed()) busy_.reset();
 }
 
 // ---- the owner's calls
 
 void Connection::start(StreamHandler& handler) {
+  if (this->handler() == nullptr) read_again();
   set_handler(&handler);
-  if (!has(kStarted)) read_again();
-  set(kStarted);
   if (is_open()) {
     offer_again();
     note_deadline();
@@ -83,16 +76,16 @@ void Connection::start(StreamHandler& handler) {
 
 std::size_t Connection::queued() const {
   const WriteGather& gather = hub().gather();
-  return (extra_ == nullptr ? 0 : extra_->queue.size()) +
+  return (busy_ == nullptr ? 0 : busy_->queue.size()) +
          (gather.owner() == this ? gather.size() : 0);
 }
 
 bool Connection::set_limits(const QueueLimits& limits) {
-  Extra* extra = this->extra();
-  if (extra == nullptr) return false;
+  BusyState* busy = make_busy();
+  if (busy == nullptr) return false;
   const bool was_reading = is_reading();
-  extra->limits = limits;
-  extra->limits_are_set = true;
+  busy->limits = limits;
+  busy->limits_are_set = true;
   mark_full();
   if (!was_reading && is_reading()) read_again();
   update_wish();
@@ -103,7 +96,7 @@ bool Connection::set_limits(const QueueLimits& limits) {
 // Somebody else is to see what was left, or the same one once more. Inside a callback it is not
 // known yet what is left.
 void Connection::offer_again() {
-  if (has(kInCallback) || (extra_ != nullptr && !extra_->unread.empty())) set(kOffer);
+  if (has(kInCallback) || has_unread()) set(kOffer);
   if (may_offer()) settle_later();
 }
 
@@ -114,35 +107,29 @@ void Connection::pause() {
 
 void Connection::resume() {
   if (!has(kPaused)) return;
-  set(kPaused, false);
+  clear(kPaused);
   offer_again();
   read_again();
   update_wish();
 }
 
 void Connection::end() {
-  if (!is_open() || has(kEnding)) return;
-  set(kEnding);
-  if (!has_queue() && !has(kInCallback)) shut_down();
-}
-
-// What the peer sends, and what it has sent, is of no interest any more.
-void Connection::discard() {
-  set(kDiscarding);
-  if (extra_ != nullptr) extra_->unread = Unread();
+  if (!is_open() || !take(Turn::end)) return;
+  if (!has_queue() && !has(kInCallback)) end_our_side();
 }
 
 void Connection::close() {
   if (!is_open()) return;
   discard();
   linger();
-  if (has_nothing_to_lose()) settle_later();
+  if (is_finished()) settle_later();
 }
 
 void Connection::abort() {
   if (!is_open()) return;
-  set(kReported);
-  shut(true);
+  take(Turn::give_up);
+  shut();
+  take(Turn::told);
 }
 
 void Connection::abandon() {
@@ -150,52 +137,54 @@ void Connection::abandon() {
   discard();
   set_handler(nullptr);
   if (has(kInCallback)) return;
-  if (!is_open()) {
-    destroy();
-  } else if (hub().is_foreign() || has_nothing_to_lose()) {
-    shut(false);
-    destroy();
-  } else {
+  if (is_open() && !hub().is_foreign() && !has_nothing_to_lose()) {
     linger();
-    if (deadline_place_ != 0) return;
-    shut(false);  // Without memory for a deadline nobody would ever look at it again.
-    destroy();
+    if (deadline_place_ != 0) return;  // Else nobody would ever look at it again.
   }
+  if (is_open()) shut();
+  destroy();
+}
+
+// What the peer sends, and what it has sent, is of no interest any more.
+void Connection::discard() {
+  take(Turn::close);
+  clear(kEndDue);
+  if (busy_ != nullptr) busy_->unread = Unread();
 }
 
 void Connection::set_idle_timeout(Nanos timeout) {
   const auto span = static_cast<std::uint64_t>(timeout < Nanos{0} ? 1 : timeout.count());
   const std::uint64_t rounded_up = (span + kNanosPerTick - 1) / kNanosPerTick;
   idle_ticks_ = static_cast<std::uint32_t>(std::min<std::uint64_t>(rounded_up, INT32_MAX));
-  if (!is_open() || has(kDiscarding)) return;
+  if (!is_open() || is_discarding()) return;
   touch();
   note_deadline();
 }
 
 bool Connection::set_deadline(Nanos timeout) {
-  Extra* extra = this->extra();
-  if (extra == nullptr) return false;
+  BusyState* busy = make_busy();
+  if (busy == nullptr) return false;
   if (!is_open()) return true;
-  extra->deadline =
+  busy->deadline =
       timeout == Nanos{0} ? kNever : deadline_after(hub().loop().now(), timeout).count();
   note_deadline();
   return true;
 }
 
 bool Connection::set_read_timeout(Nanos timeout) {
-  Extra* extra = this->extra();
-  if (extra == nullptr) return false;
-  extra->read_timeout = timeout;
+  BusyState* busy = make_busy();
+  if (busy == nullptr) return false;
+  busy->read_timeout = timeout;
   read_again();
   return true;
 }
 
 bool Connection::set_write_timeout(Nanos timeout) {
-  Extra* extra = this->extra();
-  if (extra == nullptr) return false;
-  extra->write_timeout = timeout;
+  BusyState* busy = make_busy();
+  if (busy == nullptr) return false;
+  busy->write_timeout = timeout;
   if (!is_open()) return true;
-  extra->last_sent = hub().loop().now().count();
+  busy->last_sent = hub().loop().now().count();
   note_deadline();
   return true;
 }
@@ -218,41 +207,43 @@ bool Connection::join(RateGroup* group) {
 
 Result<int> Connection::release() {
   send_gathered();
-  if (has(kBroken)) return std::unexpected(error());
-  if (queued() != 0 || has(kEnding) || (extra_ != nullptr && !extra_->unread.empty()))
+  if (is_cut_short()) return std::unexpected(error());
+  if (queued() != 0 || state_ != State::open || has_unread())
     return std::unexpected(sys::error_code(-EBUSY));
   hub().forget_deadline(*this);
   hold_loop(false);
-  extra_.reset();
-  set(kClosed);
-  set(kReported);
+  busy_.reset();
+  take(Turn::shut);
+  take(Turn::told);
   return transport_->release(*this);
 }
 
 // ---- ending
 
-// Not after a failure: what was cut short must not look whole.
-void Connection::shut_down() {
-  if (has(kBroken)) return;
+void Connection::end_our_side() {
   transport_->shut_down(*this);
-  set(kEnded);
-  if (is_done()) settle_later();
+  take(Turn::sent);
+  if (has_ended()) settle_later();
 }
 
-// Not before all that is to be told has been told.
-bool Connection::is_done() const {
-  return has(kPeerEnded) && has(kEnded) && (!has(kEndDue) || has(kDiscarding));
+// Both sides, and all that is to be told has been told.
+bool Connection::has_ended() const {
+  return has(kPeerEnded) && !has(kEndDue) && (state_ == State::ended || state_ == State::lingering);
 }
 
 // A reset, which closing a socket with unread input is, destroys what the peer has not read yet.
 bool Connection::has_nothing_to_lose() const {
-  return queued() == 0 && (has(kPeerEnded | kBroken) || !has(kWrote));
+  return queued() == 0 && (has(kPeerEnded) || is_cut_short() || !has(kWrote));
+}
+
+// Whether nothing is left but to close it.
+bool Connection::is_finished() const {
+  return has_ended() || state_ == State::failed || (is_discarding() && has_nothing_to_lose());
 }
 
 // Sends what is queued, ends our side, and throws away what still comes until the peer ends, too.
 void Connection::linger() {
-  end();
-  set(kStarted);
+  if (is_ending() && !has_queue() && !has(kInCallback)) end_our_side();
   touch();
   update_wish();
   note_deadline();
@@ -267,61 +258,60 @@ void Connection::settle_later() {
 }
 
 void Connection::drop_queue() {
-  if (extra_ == nullptr || extra_->queue.empty()) return;
+  if (busy_ == nullptr || busy_->queue.empty()) return;
   Buffer spent;
-  extra_->queue.clear(spent);
+  busy_->queue.clear(spent);
   if (!spent.empty()) hub().release_later(std::move(spent));
 }
 
 // The end, in the loop's own time. The connection may be gone afterwards.
-void Connection::finish(std::error_code error, bool reset) {
-  shut(reset);
+bool Connection::finish(std::error_code error) {
+  shut();
   set_error(error);
-  report();
+  tell_closed();
+  return false;
 }
 
 // What was written and not sent dies with the connection; then the peer must not take what it has
 // for the whole.
-void Connection::shut(bool reset) {
-  const bool is_cut_short = has_queue() || has(kBroken);
+void Connection::shut() {
+  const bool reset = has_queue() || is_cut_short();
   if (hub().gather().owner() == this) hub().gather().drop();
   hub().forget_deadline(*this);
   hold_loop(false);
-  transport_->close(*this, reset || is_cut_short);
-  set(kClosed);
-  set(kReadRests, false);
-  set(kSendRests, false);
+  transport_->close(*this, reset);
+  take(Turn::shut);
+  clear(kReadRests | kSendRests);
   drop_queue();
-  if (extra_ != nullptr) extra_->throttle.reset();
+  if (busy_ != nullptr) busy_->throttle.reset();
 }
 
-void Connection::report() {
+// Once somebody is there to be told.
+void Connection::tell_closed() {
   if (has(kAbandoned)) {
     destroy();
-  } else if (!has(kReported) && handler() != nullptr) {
-    set(kReported);
+  } else if (handler() != nullptr && take(Turn::told)) {
     call({}, [&](StreamHandler& handler) { handler.on_closed(error()); });
   }
 }
 
+// What a callback has made possible, or put off by running the loop.
 bool Connection::after_call() {
-  if (has(kNested)) look_again();
-  if (is_open() && has(kEnding) && !has(kEnded) && !has_queue()) shut_down();
-  if (has(kAbandoned)) return abandon(), false;
+  const bool was_nested = has(kNested);
+  clear(kNested);
+  if (has(kAbandoned)) {
+    abandon();
+    return false;
+  }
   if (!is_open()) return false;
-  if (has(kOffer) && (extra_ == nullptr || extra_->unread.empty())) set(kOffer, false);
-  if (may_offer() || has(kBroken) || is_done() || (has(kDiscarding) && has_nothing_to_lose()))
-    settle_later();
+  if (is_ending() && !has_queue()) end_our_side();
+  if (!has_unread()) clear(kOffer);
+  if (was_nested) {
+    update_wish();
+    note_deadline();
+  }
+  if (was_nested || may_offer() || is_cut_short() || is_finished()) settle_later();
   return true;
-}
-
-// After a callback that has run the loop.
-void Connection::look_again() {
-  set(kNested, false);
-  if (!is_open()) return;
-  update_wish();
-  note_deadline();
-  settle_later();
 }
 
 // ---- the loop's calls
@@ -346,30 +336,33 @@ void Connection::defer_past_callback(Events events) {
 
 // What is owed, and could not be done inside a call to the Stream or inside its callback.
 bool Connection::settle() {
-  if (has(kClosed)) return report(), false;
-  if (has(kBroken)) return bury(), false;
+  if (state_ >= State::closed) {
+    tell_closed();
+    return false;
+  }
+  if (state_ == State::broken) return drain_then_fail();
   if (!on_flushed()) return false;
-  if (is_done() || (has(kDiscarding) && has_nothing_to_lose())) return finish({}), false;
-  return true;
+  return !is_finished() || finish(error());
 }
 
 // Sending has failed. Whatever the peer sent before that is read, a piece a turn, then it is over.
-void Connection::bury() {
-  const bool was_dropped = has(kOwnError);  // The peer knows of nothing.
-  if (was_dropped || !wants_to_read()) return finish(error());
-  if (offer_unread() && receive() && !has(kPeerEnded)) settle_later();
+bool Connection::drain_then_fail() {
+  if (!wants_to_read()) return finish(error());
+  if (offer_unread() && receive()) settle_later();
+  return false;
 }
 
 void Connection::on_deadline() {
   if (has(kInCallback)) return defer_past_callback(Events::none);
   if (!settle()) return;
   const std::int64_t now = hub().loop().now().count();
-  if (!wake_up(now) || (is_overdue(now) && !catch_up())) return;
-  if (has(kBroken)) return;  // It is settled in its turn.
-  if (const std::error_code error = expired(now)) return finish(error);
-  if (has(kDiscarding) && now >= linger_deadline())
-    return finish(has_queue() ? Error::write_timeout : std::error_code());
-  note_deadline();
+  if (!wake_up(now) || (next_deadline().when <= now && !catch_up())) return;
+  if (is_cut_short()) return;  // It is settled in its turn.
+  if (const Deadline next = next_deadline(); next.when <= now) {
+    finish(next.error);
+  } else {
+    note_deadline();
+  }
 }
 
 // A loop that was held up has not seen yet what it is waiting for: nobody is judged before a look.
@@ -383,38 +376,37 @@ void Connection::on_loop_end() {
   if (has(kAbandoned)) destroy();
 }
 
-std::error_code Connection::expired(std::int64_t now) const {
-  if (extra_ != nullptr && extra_->deadline <= now) return Error::deadline;
-  if (write_deadline() <= now) return Error::write_timeout;
-  if (read_deadline() <= now) return Error::read_timeout;
-  if (idle_deadline() <= now) return Error::idle_timeout;
-  return {};
-}
-
-// Whether nothing has moved for too long, as far as has been looked.
-bool Connection::is_overdue(std::int64_t now) const {
-  return std::min({idle_deadline(), linger_deadline(), read_deadline(), write_deadline()}) <= now;
+// Of all that may end it, as far as has been looked.
+Connection::Deadline Connection::next_deadline() const {
+  const Deadline all[] = {
+      {busy_ == nullptr ? kNever : busy_->deadline, Error::deadline},
+      {write_deadline(), Error::write_timeout},
+      {read_deadline(), Error::read_timeout},
+      {idle_deadline(), Error::idle_timeout},
+      {linger_deadline(), has_queue() ? Error::write_timeout : std::error_code()},
+  };
+  return *std::ranges::min_element(all, {}, &Deadline::when);
 }
 
 // Who is not let through is not idle.
 std::int64_t Connection::idle_deadline() const {
-  if (idle_ticks_ == 0 || has(kDiscarding | kReadRests | kSendRests)) return kNever;
+  if (idle_ticks_ == 0 || is_discarding() || has(kReadRests | kSendRests)) return kNever;
   return last_active() + idle_ticks_ * kNanosPerTick;
 }
 
 std::int64_t Connection::linger_deadline() const {
-  return has(kDiscarding) && !is_resting() ? last_active() + kLinger.count() : kNever;
+  return is_discarding() && !is_resting() ? last_active() + kLinger.count() : kNever;
 }
 
 std::int64_t Connection::read_deadline() const {
-  if (extra_ == nullptr || extra_->read_timeout == Nanos{0} || !wants_to_read() || has(kDiscarding))
+  if (busy_ == nullptr || busy_->read_timeout == Nanos{0} || !wants_to_read() || is_discarding())
     return kNever;
-  return deadline_after(Nanos{extra_->last_arrival}, extra_->read_timeout).count();
+  return deadline_after(Nanos{busy_->last_arrival}, busy_->read_timeout).count();
 }
 
 std::int64_t Connection::write_deadline() const {
-  if (!has_queue() || extra_->write_timeout == Nanos{0} || has(kSendRests)) return kNever;
-  return deadline_after(Nanos{extra_->last_sent}, extra_->write_timeout).count();
+  if (!has_queue() || busy_->write_timeout == Nanos{0} || has(kSendRests)) return kNever;
+  return deadline_after(Nanos{busy_->last_sent}, busy_->write_timeout).count();
 }
 
 std::int64_t Connection::throttle_deadline() const {
@@ -426,9 +418,7 @@ std::int64_t Connection::throttle_deadline() const {
 
 // Without memory to note it, it is looked at when something happens.
 void Connection::note_deadline() {
-  std::int64_t when = std::min(
-      {throttle_deadline(), linger_deadline(), idle_deadline(), read_deadline(), write_deadline()});
-  if (extra_ != nullptr) when = std::min(when, extra_->deadline);
+  const std::int64_t when = std::min(throttle_deadline(), next_deadline().when);
   if (when != kNever) hub().note_deadline(*this, when);
 }
 
@@ -456,10 +446,10 @@ std::size_t Connection::allowance(Throttle::Direction direction) {
 bool Connection::wake_up(std::int64_t now) {
   const bool read = has(kReadRests) && throttle()->opens_at(Throttle::kRead) <= now;
   const bool send = has(kSendRests) && throttle()->opens_at(Throttle::kWrite) <= now;
-  if (read) set(kReadRests, false);
+  if (read) clear(kReadRests);
   if (send) {
-    set(kSendRests, false);
-    extra_->last_sent = now;
+    clear(kSendRests);
+    busy_->last_sent = now;
   }
   if (!read && !send) return true;
   touch();
@@ -483,39 +473,38 @@ void Connection::hold_loop(bool on) {
 
 Throttle* Connection::make_throttle() {
   if (!is_open()) return nullptr;
-  if (Extra* extra = this->extra(); extra != nullptr && extra->throttle == nullptr)
-    extra->throttle.reset(new (std::nothrow) Throttle(this));
+  if (BusyState* busy = make_busy(); busy != nullptr && busy->throttle == nullptr)
+    busy->throttle.reset(new (std::nothrow) Throttle(this));
   return throttle();
 }
 
 // Under the new limits, both directions are tried at once.
 void Connection::on_throttle_changed() {
   if (has(kReadRests)) read_again();
-  set(kReadRests, false);
-  set(kSendRests, false);
-  if (!throttle()->has_limits()) extra_->throttle.reset();
-  drop_extra();
+  clear(kReadRests | kSendRests);
+  if (!throttle()->has_limits()) busy_->throttle.reset();
+  drop_busy_state();
   update_wish();
 }
 
 // The time for which nothing has come begins anew: we have not been listening.
 void Connection::read_again() {
-  if (!is_open() || extra_ == nullptr || extra_->read_timeout == Nanos{0}) return;
-  extra_->last_arrival = hub().loop().now().count();
+  if (!is_open() || busy_ == nullptr || busy_->read_timeout == Nanos{0}) return;
+  busy_->last_arrival = hub().loop().now().count();
   note_deadline();
 }
 
 // But for the rate.
 bool Connection::is_reading() const {
-  if (!has(kStarted) || has(kPeerEnded | kClosed)) return false;
-  if (has(kDiscarding)) return true;
-  return !has(kPaused) && !(has(kFull) && extra_->limits.pause_reading);
+  if (has(kPeerEnded)) return false;
+  if (is_discarding()) return true;
+  return state_ <= State::broken && handler() != nullptr && may_show();
 }
 
 bool Connection::wants_to_read() const {
-  constexpr std::uint32_t kReasonsNotTo = kPeerEnded | kClosed | kPaused | kReadRests | kFull;
-  if ((flags_ & (kStarted | kReasonsNotTo)) == kStarted) return true;
-  return is_reading() && (!has(kReadRests) || has(kDiscarding));
+  constexpr unsigned kReasonsNotTo = kPeerEnded | kPaused | kReadRests | kFull;
+  if (state_ == State::open && handler() != nullptr && !has(kReasonsNotTo)) return true;
+  return is_reading() && (!has(kReadRests) || is_discarding());
 }
 
 void Connection::update_wish() {

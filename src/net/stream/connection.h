@@ -11,9 +11,11 @@
 #include <memory>
 #include <span>
 #include <system_error>
+#include <utility>
 
 #include "base/array.h"
 #include "core/user_code.h"
+#include "net/stream/connection_state.h"
 #include "net/stream/deadlines.h"
 #include "net/stream/send_queue.h"
 #include "net/stream/throttle.h"
@@ -41,14 +43,14 @@ class Connection {
 
   void start(StreamHandler& handler);
   bool is_open() const;
-  bool is_writable() const { return is_open() && !has(kEnding | kBroken); }
+  bool is_writable() const { return state_ == State::open && is_open(); }
   bool write(Bytes bytes);
   bool write(Buffer&& buffer);
   std::error_code send_file(int file, std::uint64_t offset, std::uint64_t size);
   std::error_code send_descriptors(Bytes bytes, std::span<const int> descriptors);
   std::size_t queued() const;
   bool is_full() const { return has(kFull); }
-  bool is_drained() const { return has(kFull) && extra_->queue.size() <= extra_->limits.low; }
+  bool is_drained() const { return has(kFull) && busy_->queue.size() <= busy_->limits.low; }
   bool set_limits(const QueueLimits& limits);
   void pause();
   void resume();
@@ -88,38 +90,37 @@ class Connection {
   void set_deadline_place(Deadlines::Place place) { deadline_place_ = place; }
 
  private:
-  enum Flag : std::uint32_t {
-    kStarted = 1 << 0,     // There is a handler, or there was one.
-    kPaused = 1 << 1,      // By the owner.
-    kFull = 1 << 2,        // More than `high` is queued.
-    kPeerEnded = 1 << 3,   // The peer sends no more.
-    kEnding = 1 << 4,      // We end once the queue is empty.
-    kEnded = 1 << 5,       // We have ended our side.
-    kHalfOpen = 1 << 6,    //
-    kDiscarding = 1 << 7,  // What the peer sends is thrown away.
-    kAbandoned = 1 << 8,   // No Stream belongs to it any more.
-    kInCallback = 1 << 9,  // User code is running; not to be deleted.
-    kBroken = 1 << 10,     // Sending has failed with error_; reading may still bring something.
-    kClosed = 1 << 11,     //
-    kReported = 1 << 12,   // on_closed() has been called.
-    kOffer = 1 << 13,      // What is unread is to be offered again as soon as may be.
-    kWrote = 1 << 14,      // Something has been sent that a reset could still destroy.
-    kNested = 1 << 15,     // Something came up while user code was running the loop.
-    kReadRests = 1 << 16,  // Until the throttle opens.
-    kSendRests = 1 << 17,  //
-    kTakesDescriptors = 1 << 18,
-    kOwnError = 1 << 19,
-    kLeftWhileFull = 1 << 20,  // What is unread is to be offered again once the queue has drained.
-    kEndDue = 1 << 21,         // The peer's end is to be told, after what is unread and offered.
-    kHoldsLoop = 1 << 22,      // It rests, and keeps the loop alive meanwhile.
+  // Conditions that come and go whatever the state is.
+  enum Flag : std::uint16_t {
+    kPaused = 1 << 0,            // By the owner.
+    kHalfOpen = 1 << 1,          // The peer's end does not end our side.
+    kTakesDescriptors = 1 << 2,  //
+    kAbandoned = 1 << 3,         // No Stream belongs to it any more.
+    kInCallback = 1 << 4,        // User code is running; not to be deleted.
+    kNested = 1 << 5,            // Something came up while user code was running the loop.
+    kFull = 1 << 6,              // More than `high` is queued.
+    kOffer = 1 << 7,             // What is unread is to be offered again as soon as may be.
+    kLeftWhileFull = 1 << 8,     // The same, once the queue has drained.
+    kPeerEnded = 1 << 9,         // The peer sends no more.
+    kEndDue = 1 << 10,           // That is to be told, after what is unread and offered.
+    kWrote = 1 << 11,            // Something has been sent that a reset could still destroy.
+    kReadRests = 1 << 12,        // Until the throttle opens.
+    kSendRests = 1 << 13,        //
+    kHoldsLoop = 1 << 14,        // It rests, and keeps the loop alive meanwhile.
+    kOwnError = 1 << 15,         // error_ is an Error.
   };
 
-  static constexpr std::uint32_t kAllFlags = (1 << 24) - 1;
   static constexpr int kTickBits = 20;
   static constexpr std::int64_t kNanosPerTick = 1 << kTickBits;
 
-  // What only a busy connection needs.
-  struct Extra {
+  // What only a busy connection needs. An idle one owns no memory but itself, unless it was told
+  // something out of the ordinary.
+  struct BusyState {
+    bool is_needed() const {
+      return !queue.empty() || !unread.empty() || limits_are_set || read_timeout != Nanos{0} ||
+             write_timeout != Nanos{0} || deadline != INT64_MAX || throttle != nullptr;
+    }
+
     SendQueue queue;
     Unread unread;
     QueueLimits limits;
@@ -132,24 +133,44 @@ class Connection {
     std::unique_ptr<Throttle> throttle;
   };
 
+  // When it is closed, and with what, unless something moves before.
+  struct Deadline {
+    std::int64_t when;
+    std::error_code error;
+  };
+
   Connection(Transport& transport, int fd);
   ~Connection();
   void destroy();
 
-  bool has(std::uint32_t flags) const { return (flags_ & flags) != 0; }
-  void set(Flag flag, bool on = true) {
-    flags_ = (on ? flags_ | flag : flags_ & ~std::uint32_t{flag}) & kAllFlags;
-  }
+  bool has(unsigned flags) const { return (flags_ & flags) != 0; }
+  void set(Flag flag) { flags_ = static_cast<std::uint16_t>(flags_ | flag); }
+  void clear(unsigned flags) { flags_ = static_cast<std::uint16_t>(flags_ & ~flags); }
+  void set(Flag flag, bool on) { on ? set(flag) : clear(flag); }
   StreamHandler* handler() const { return static_cast<StreamHandler*>(node_.head.context); }
   void set_handler(StreamHandler* handler) { node_.head.context = handler; }
-  bool has_queue() const { return extra_ != nullptr && !extra_->queue.empty(); }
-  Extra* extra();
-  void drop_extra();
-  Throttle* throttle() const { return extra_ == nullptr ? nullptr : extra_->throttle.get(); }
+  bool has_queue() const { return busy_ != nullptr && !busy_->queue.empty(); }
+  bool has_unread() const { return busy_ != nullptr && !busy_->unread.empty(); }
+  BusyState* make_busy();
+  void drop_busy_state();
+  Throttle* throttle() const { return busy_ == nullptr ? nullptr : busy_->throttle.get(); }
   Throttle* make_throttle();
 
-  // Calls user code; `arrived` is what it is shown. False if there is nothing left to go on with:
-  // the connection is closed, or gone.
+  // ---- its state
+
+  // False if nothing has changed.
+  bool take(Turn turn) { return std::exchange(state_, after(state_, turn)) != state_; }
+  // Our side ends once the queue has been sent.
+  bool is_ending() const { return state_ == State::ending || state_ == State::closing; }
+  // What comes is thrown away.
+  bool is_discarding() const { return state_ == State::closing || state_ == State::lingering; }
+  // Its handler may be told of more than that it is closed.
+  bool is_heard() const { return state_ <= State::broken && is_open(); }
+  // What was sent does not arrive whole.
+  bool is_cut_short() const { return state_ == State::broken || state_ == State::failed; }
+
+  // Calls user code; `arrived` is what it is shown. False, as of all that may end it: there is
+  // nothing left to go on with, the connection is closed or gone.
   template <class Function>
   bool call(Bytes arrived, Function function) {
     if (handler() == nullptr) return is_open();
@@ -161,12 +182,12 @@ class Connection {
   bool end_call();
   bool after_call();
   void defer_past_callback(Events events);
-  void look_again();
 
   bool send_now(std::span<const Bytes> pieces);
   bool enqueue(Bytes bytes);
   bool on_sent_in_part(long sent, std::span<const Bytes> pieces);
   bool send_slowly(std::span<const Bytes> pieces);
+  bool lose_rest();
   void on_appended(bool was_empty);
   bool has_room_for(std::size_t size);
   void mark_full();
@@ -174,6 +195,7 @@ class Connection {
   bool send_queued();
   bool on_flushed();
   void on_broken(std::error_code error);
+  void give_up(std::error_code error);
   void drop_queue();
   void go_on_reading();
 
@@ -192,22 +214,24 @@ class Connection {
   bool keep(Bytes left);
   bool keep(Unread&& shown, std::size_t used);
   bool may_offer() const;
+  bool may_show() const;
   bool offer_unread();
   void offer_again();
   bool on_peer_end();
   bool tell_end();
   void end_with_peer();
 
-  void shut_down();
-  bool is_done() const;
+  void end_our_side();
+  bool has_ended() const;
   bool has_nothing_to_lose() const;
+  bool is_finished() const;
   void linger();
   void settle_later();
   bool settle();
-  void bury();
-  void finish(std::error_code error, bool reset = false);
-  void shut(bool reset);
-  void report();
+  bool drain_then_fail();
+  bool finish(std::error_code error);
+  void shut();
+  void tell_closed();
   void set_error(std::error_code error);
   std::error_code error() const;
 
@@ -225,18 +249,18 @@ class Connection {
   std::int64_t read_deadline() const;
   std::int64_t write_deadline() const;
   std::int64_t throttle_deadline() const;
-  bool is_overdue(std::int64_t now) const;
-  std::error_code expired(std::int64_t now) const;
+  Deadline next_deadline() const;
 
   FdNode node_{};  // Its context is the handler.
   Transport* transport_;
-  std::unique_ptr<Extra> extra_;
+  std::unique_ptr<BusyState> busy_;
   // In ticks of about a millisecond, so that many idle connections take little room.
   std::uint32_t last_active_ticks_ = 0;  // Loop time; it wraps around after 52 days.
   std::uint32_t idle_ticks_ = 0;
   Deadlines::Place deadline_place_ = 0;
-  std::uint32_t flags_ : 24 = 0;
-  std::uint32_t error_ : 8 = 0;  // An errno; with kOwnError an Error.
+  std::uint16_t flags_ = 0;
+  State state_ = State::open;
+  std::uint8_t error_ = 0;  // An errno; with kOwnError an Error.
 };
 static_assert(sizeof(Connection) == 80);
 

@@ -24,16 +24,16 @@ constexpr std::size_t kArrival = 16 * 1024;
 // False, as of all that follow: the connection is closed, or gone.
 bool Connection::receive() {
   const Loans<Arrivals>::Loan arrivals = hub().lend_arrivals();
-  if (!arrivals) return finish(sys::error_code(-ENOMEM)), false;
+  if (!arrivals) return finish(sys::error_code(-ENOMEM));
   const std::span<std::byte> room = arrivals->room();
   for (int reads = 1;; ++reads) {
     bool is_full = false;
     // Most have nothing out of the ordinary about them.
-    if (extra_ != nullptr || has(kTakesDescriptors)) {
+    if (busy_ != nullptr || has(kTakesDescriptors)) {
       if (!receive_with_care(room, is_full)) return false;
     } else {
       const long count = transport_->receive(*this, room);
-      if (count <= 0 || has(kDiscarding)) return on_received_nothing(count);
+      if (count <= 0 || is_discarding()) return on_received_nothing(count);
       touch();
       const auto size = static_cast<std::size_t>(count);
       is_full = size == room.size();
@@ -45,24 +45,26 @@ bool Connection::receive() {
 }
 
 bool Connection::receive_with_care(std::span<std::byte> arrivals, bool& is_full) {
-  const bool is_behind = extra_ != nullptr && !extra_->unread.empty();
-  if (is_behind && extra_->unread.size() > extra_->limits.max_unread)
-    return finish(Error::unread_full, true), false;
+  const bool is_behind = has_unread();
+  if (is_behind && busy_->unread.size() > busy_->limits.max_unread) {
+    take(Turn::give_up);
+    return finish(Error::unread_full);
+  }
   // Behind what the handler has left, so that it sees all of it in one piece.
-  const std::span<std::byte> room = is_behind ? extra_->unread.reserve(kArrival) : arrivals;
-  if (room.empty()) return finish(sys::error_code(-ENOMEM)), false;
-  const std::size_t max = has(kDiscarding) ? SIZE_MAX : allowance(Throttle::kRead);
+  const std::span<std::byte> room = is_behind ? busy_->unread.reserve(kArrival) : arrivals;
+  if (room.empty()) return finish(sys::error_code(-ENOMEM));
+  const std::size_t max = is_discarding() ? SIZE_MAX : allowance(Throttle::kRead);
   if (max == 0) return true;
   const std::span<std::byte> part = room.first(std::min(room.size(), max));
   ArrivedDescriptors arrived;
   const long count = has(kTakesDescriptors) ? transport_->receive_descriptors(*this, part, arrived)
                                             : transport_->receive(*this, part);
   is_full = count == static_cast<long>(part.size());
-  if (count <= 0 || has(kDiscarding)) return on_received_nothing(count);
+  if (count <= 0 || is_discarding()) return on_received_nothing(count);
   touch();
   const Bytes bytes = part.first(static_cast<std::size_t>(count));
-  if (extra_ != nullptr) note_arrival(bytes.size());
-  if (is_behind) extra_->unread.commit(bytes.size());
+  if (busy_ != nullptr) note_arrival(bytes.size());
+  if (is_behind) busy_->unread.commit(bytes.size());
   if (!arrived.is_empty()) return hand_over(arrived, is_behind ? Bytes() : bytes);
   if (!is_behind) return hand_over(bytes);
   set(kOffer);
@@ -71,13 +73,15 @@ bool Connection::receive_with_care(std::span<std::byte> arrivals, bool& is_full)
 
 // Nothing for the handler: no byte, the peer's end, an error, or what is thrown away.
 bool Connection::on_received_nothing(long count) {
-  if (count == -EAGAIN || count == -EINTR) return !has(kBroken) || (finish(error()), false);
-  if (count < 0) return finish(has(kBroken) ? error() : sys::error_code(count)), false;
-  return count > 0 || on_peer_end();
+  if (count > 0) return true;
+  if (state_ == State::broken) return finish(error());
+  if (count == 0) return on_peer_end();
+  if (count == -EAGAIN || count == -EINTR) return true;
+  return finish(sys::error_code(count));
 }
 
 void Connection::note_arrival(std::size_t size) {
-  extra_->last_arrival = hub().loop().now().count();
+  busy_->last_arrival = hub().loop().now().count();
   Throttle* throttle = this->throttle();
   if (throttle == nullptr) return;
   throttle->used(Throttle::kRead, size);
@@ -94,13 +98,13 @@ bool Connection::hand_over(Bytes bytes) {
     if (used < bytes.size() && keeps_what_is_left()) is_lost = !keep(bytes.subspan(used));
   });
   spoil(bytes);
-  if (goes_on && is_lost) return finish(sys::error_code(-ENOMEM)), false;
+  if (goes_on && is_lost) return finish(sys::error_code(-ENOMEM));
   return goes_on;
 }
 
 // Descriptors come before the bytes that came with them, and may make the handler pause.
 bool Connection::hand_over(ArrivedDescriptors& arrived, Bytes bytes) {
-  if (!bytes.empty() && !keep(bytes)) return finish(sys::error_code(-ENOMEM)), false;
+  if (!bytes.empty() && !keep(bytes)) return finish(sys::error_code(-ENOMEM));
   set(kOffer);
   const bool goes_on = call({}, [&](StreamHandler& handler) {
     const std::size_t descriptors = std::exchange(arrived.count, 0);
@@ -112,10 +116,8 @@ bool Connection::hand_over(ArrivedDescriptors& arrived, Bytes bytes) {
 // The bytes belong to this call while they are shown, so that it does not matter what becomes of
 // the connection meanwhile.
 bool Connection::show_unread() {
-  set(kOffer, false);
-  set(kLeftWhileFull, false);
-  if (extra_ == nullptr || extra_->unread.empty()) return true;
-  Unread shown = std::exchange(extra_->unread, Unread());
+  clear(kOffer | kLeftWhileFull);
+  Unread shown = std::exchange(busy_->unread, Unread());
   const Bytes bytes = shown.bytes();
   bool is_lost = false;
   const bool goes_on = call(bytes, [&](StreamHandler& handler) {
@@ -123,36 +125,40 @@ bool Connection::show_unread() {
     SPATE_ASSERT(used <= bytes.size());
     if (used < bytes.size() && keeps_what_is_left()) is_lost = !keep(std::move(shown), used);
   });
-  if (goes_on && is_lost) return finish(sys::error_code(-ENOMEM)), false;
-  if (goes_on) drop_extra();
+  if (goes_on && is_lost) return finish(sys::error_code(-ENOMEM));
+  if (goes_on) drop_busy_state();
   return goes_on;
 }
 
 // Who stops because the queue is full goes on when it has drained.
 bool Connection::keeps_what_is_left() {
-  if (!is_open() || has(kDiscarding)) return false;
+  if (!is_heard()) return false;
   if (has(kFull)) set(kLeftWhileFull);
   return true;
 }
 
 // False when memory runs out, as the next.
 bool Connection::keep(Bytes left) {
-  Extra* extra = this->extra();
-  return extra != nullptr && extra->unread.append(left);
+  BusyState* busy = make_busy();
+  return busy != nullptr && busy->unread.append(left);
 }
 
 bool Connection::keep(Unread&& shown, std::size_t used) {
-  Extra* extra = this->extra();
-  if (extra == nullptr) return false;
-  extra->unread = std::move(shown);
-  extra->unread.consume(used);
+  BusyState* busy = make_busy();
+  if (busy == nullptr) return false;
+  busy->unread = std::move(shown);
+  busy->unread.consume(used);
   return true;
 }
 
 // Whether something that has come, and has not been told, may be told now.
 bool Connection::may_offer() const {
   if (!has(kOffer) && (!has(kEndDue) || has(kLeftWhileFull))) return false;
-  return is_open() && !has(kPaused | kDiscarding) && !(has(kFull) && extra_->limits.pause_reading);
+  return is_heard() && may_show();
+}
+
+bool Connection::may_show() const {
+  return !has(kPaused) && !(has(kFull) && busy_->limits.pause_reading);
 }
 
 bool Connection::offer_unread() {
@@ -166,8 +172,7 @@ bool Connection::offer_unread() {
 bool Connection::on_peer_end() {
   set(kPeerEnded);
   update_wish();
-  if (has(kBroken)) return finish(error()), false;
-  if (has(kDiscarding)) return !is_done() || (finish({}), false);
+  if (is_discarding()) return !has_ended() || finish({});
   set(kEndDue);
   return offer_unread();
 }
@@ -175,19 +180,18 @@ bool Connection::on_peer_end() {
 // Not before what was left at a full queue has been offered once more.
 bool Connection::tell_end() {
   if (!has(kEndDue) || !may_offer() || has(kOffer)) return true;
-  set(kEndDue, false);
-  if (extra_ != nullptr) extra_->unread = Unread();
+  clear(kEndDue);
+  if (busy_ != nullptr) busy_->unread = Unread();
   if (!call({}, [](StreamHandler& handler) { handler.on_end(); })) return false;
   if (!has(kHalfOpen)) end_with_peer();
-  if (!is_done() || has(kBroken)) return true;
-  return finish({}), false;
+  return !has_ended() || finish({});
 }
 
 // With nothing left to send, closing is all that the peer has to be told.
 void Connection::end_with_peer() {
-  if (has(kEnding) || has_queue()) return end();
-  set(kEnding);
-  set(kEnded);
+  if (has_queue()) return end();
+  take(Turn::end);
+  take(Turn::sent);
 }
 
 }  // namespace spate

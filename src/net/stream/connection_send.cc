@@ -21,8 +21,7 @@ constexpr std::size_t kAlwaysFits = QueueLimits{}.max - WriteGather::kCapacity;
 bool Connection::write(Bytes bytes) {
   if (!is_writable()) return false;
   if (bytes.empty()) return true;
-  if ((extra_ != nullptr || bytes.size() > kAlwaysFits) && !has_room_for(bytes.size()))
-    return false;
+  if ((busy_ != nullptr || bytes.size() > kAlwaysFits) && !has_room_for(bytes.size())) return false;
   if (has_queue()) return enqueue(bytes);
   WriteGather& gather = hub().gather();
   if (gather.owner() != this) return send_now({&bytes, 1});
@@ -37,9 +36,9 @@ bool Connection::write(Buffer&& buffer) {
   if (!is_writable()) return false;
   if (buffer.empty()) return true;
   send_gathered();
-  if (!is_writable() || !has_room_for(buffer.size()) || extra() == nullptr) return false;
+  if (!is_writable() || !has_room_for(buffer.size()) || make_busy() == nullptr) return false;
   const bool was_empty = !has_queue();
-  extra_->queue.append(std::move(buffer));
+  busy_->queue.append(std::move(buffer));
   on_appended(was_empty);
   return true;
 }
@@ -54,8 +53,8 @@ std::error_code Connection::send_file(int file, std::uint64_t offset, std::uint6
     return {};
   }
   const bool was_empty = !has_queue();
-  if (extra() == nullptr ||
-      !extra_->queue.append_file(file, static_cast<std::int64_t>(offset), size)) {
+  if (make_busy() == nullptr ||
+      !busy_->queue.append_file(file, static_cast<std::int64_t>(offset), size)) {
     return sys::error_code(-ENOMEM);
   }
   on_appended(was_empty);
@@ -70,8 +69,8 @@ std::error_code Connection::send_descriptors(Bytes bytes, std::span<const int> d
   if (!is_writable()) return sys::error_code(-EPIPE);
   if (!has_room_for(bytes.size())) return Error::queue_full;
   const bool was_empty = !has_queue();
-  if (extra() == nullptr) return sys::error_code(-ENOMEM);
-  if (const long result = extra_->queue.append_with(bytes, descriptors); result < 0)
+  if (make_busy() == nullptr) return sys::error_code(-ENOMEM);
+  if (const long result = busy_->queue.append_with(bytes, descriptors); result < 0)
     return sys::error_code(result);
   on_appended(was_empty);
   return {};
@@ -80,7 +79,7 @@ std::error_code Connection::send_descriptors(Bytes bytes, std::span<const int> d
 // What has just been queued without having been tried.
 void Connection::on_appended(bool was_empty) {
   if (was_empty) {
-    extra_->last_sent = hub().loop().now().count();
+    busy_->last_sent = hub().loop().now().count();
     flush();
     note_deadline();
   }
@@ -101,15 +100,17 @@ bool Connection::send_now(std::span<const Bytes> pieces) {
 
 bool Connection::on_sent_in_part(long sent, std::span<const Bytes> pieces) {
   if (sent == -EAGAIN || sent == -EINTR) sent = 0;
-  if (sent < 0) return on_broken(sys::error_code(sent)), true;
+  if (sent < 0) {
+    on_broken(sys::error_code(sent));
+    return true;
+  }
   touch();
   auto left = static_cast<std::size_t>(sent);
   for (const Bytes piece : pieces) {
     const std::size_t done = std::min(left, piece.size());
     left -= done;
     if (done == piece.size()) continue;
-    // Half a message cannot be taken back: without memory for the rest, this is the end.
-    if (!enqueue(piece.subspan(done))) return on_broken(sys::error_code(-ENOMEM)), false;
+    if (!enqueue(piece.subspan(done))) return lose_rest();
   }
   return true;
 }
@@ -117,10 +118,16 @@ bool Connection::on_sent_in_part(long sent, std::span<const Bytes> pieces) {
 // By way of the queue, which is sent as the throttle allows.
 bool Connection::send_slowly(std::span<const Bytes> pieces) {
   for (const Bytes piece : pieces) {
-    if (!extra_->queue.append(piece)) return on_broken(sys::error_code(-ENOMEM)), false;
+    if (!busy_->queue.append(piece)) return lose_rest();
   }
   on_appended(true);
   return true;
+}
+
+// Half a message cannot be taken back: without memory for the rest, this is the end.
+bool Connection::lose_rest() {
+  on_broken(sys::error_code(-ENOMEM));
+  return false;
 }
 
 void Connection::send_gathered() {
@@ -132,12 +139,15 @@ void Connection::send_gathered() {
 }
 
 bool Connection::enqueue(Bytes bytes) {
-  Extra* extra = this->extra();
-  if (extra == nullptr) return false;
-  const bool was_empty = extra->queue.empty();
-  if (!extra->queue.append(bytes)) return drop_extra(), false;
+  BusyState* busy = make_busy();
+  if (busy == nullptr) return false;
+  const bool was_empty = busy->queue.empty();
+  if (!busy->queue.append(bytes)) {
+    drop_busy_state();
+    return false;
+  }
   if (was_empty) {
-    extra->last_sent = hub().loop().now().count();
+    busy->last_sent = hub().loop().now().count();
     update_wish();
     note_deadline();
   }
@@ -146,19 +156,17 @@ bool Connection::enqueue(Bytes bytes) {
 }
 
 bool Connection::has_room_for(std::size_t size) {
-  const QueueLimits limits = extra_ == nullptr ? QueueLimits{} : extra_->limits;
+  const QueueLimits limits = busy_ == nullptr ? QueueLimits{} : busy_->limits;
   const WriteGather& gather = hub().gather();
   const std::size_t gathered = gather.owner() == this ? gather.size() : 0;
-  const std::size_t queued = gathered + (extra_ == nullptr ? 0 : extra_->queue.in_memory());
+  const std::size_t queued = gathered + (busy_ == nullptr ? 0 : busy_->queue.in_memory());
   if (queued <= limits.max && size <= limits.max - queued) return true;
-  if (limits.when_full == WhenFull::close) {
-    on_broken(Error::queue_full);
-  }
+  if (limits.when_full == WhenFull::close) give_up(Error::queue_full);
   return false;
 }
 
 void Connection::mark_full() {
-  if (has(kFull) || extra_ == nullptr || extra_->queue.size() <= extra_->limits.high) return;
+  if (has(kFull) || busy_ == nullptr || busy_->queue.size() <= busy_->limits.high) return;
   set(kFull);
   update_wish();
 }
@@ -167,17 +175,17 @@ void Connection::flush() {
   for (int i = 0; i < kSendsPerTurn && has_queue(); ++i) {
     const std::size_t max = allowance(Throttle::kWrite);
     if (max == 0) break;
-    const auto [sent, was_all] = extra_->queue.send(*this, max);
+    const auto [sent, was_all] = busy_->queue.send(*this, max);
     if (sent == -EAGAIN || sent == -EINTR) break;
     if (sent < 0) return on_broken(sys::error_code(sent));
     set(kWrote);
     touch();
-    extra_->last_sent = hub().loop().now().count();
+    busy_->last_sent = hub().loop().now().count();
     if (Throttle* throttle = this->throttle())
       throttle->used(Throttle::kWrite, static_cast<std::size_t>(sent));
     if (!was_all) break;
   }
-  if (!has_queue() && has(kEnding) && !has(kEnded)) shut_down();
+  if (is_ending() && !has_queue()) end_our_side();
   update_wish();
 }
 
@@ -192,30 +200,35 @@ bool Connection::send_queued() {
 bool Connection::on_flushed() {
   if (is_drained()) {
     go_on_reading();
-    if (!has(kDiscarding) && !call({}, [](StreamHandler& handler) { handler.on_drained(); }))
-      return false;
+    if (is_heard() && !call({}, [](StreamHandler& handler) { handler.on_drained(); })) return false;
   }
   if (!offer_unread()) return false;
-  drop_extra();
+  drop_busy_state();
   return true;
 }
 
 // The queue is full no more: who stopped for its sake sees what he left once more.
 void Connection::go_on_reading() {
-  set(kFull, false);
   if (has(kLeftWhileFull)) set(kOffer);
-  set(kLeftWhileFull, false);
+  clear(kFull | kLeftWhileFull);
   read_again();
   update_wish();
 }
 
 // Nothing more can be sent. What the peer has sent before may still be there: it is read first.
 void Connection::on_broken(std::error_code error) {
-  if (has(kBroken)) return;
+  if (!take(Turn::refused)) return;
   set_error(error);
-  set(kBroken);
   drop_queue();
   if (has(kFull)) go_on_reading();
+  settle_later();
+}
+
+// By our own will, of which the peer knows nothing yet: what it sends has nothing to do with it.
+void Connection::give_up(std::error_code error) {
+  if (!take(Turn::give_up)) return;
+  set_error(error);
+  drop_queue();
   settle_later();
 }
 

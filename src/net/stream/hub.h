@@ -77,7 +77,7 @@ class Hub final : public LoopLocal {
 
 inline Hub& Connection::hub() const { return transport_->hub(); }
 
-inline bool Connection::is_open() const { return !has(kClosed) && hub().is_alive(); }
+inline bool Connection::is_open() const { return state_ < State::closed && hub().is_alive(); }
 
 inline void Connection::touch() {
   last_active_ticks_ = static_cast<std::uint32_t>(hub().loop().now().count() >> kTickBits);
@@ -92,10 +92,10 @@ inline bool Connection::end_call() {
   WriteGather& gather = hub().gather();
   if (!gather.empty()) send_gathered();
   gather.end();
-  set(kInCallback, false);
-  constexpr std::uint32_t kOutOfTheOrdinary =
-      kNested | kAbandoned | kClosed | kEnding | kBroken | kPeerEnded | kDiscarding | kOffer;
-  return has(kOutOfTheOrdinary) || !hub().is_alive() ? after_call() : true;
+  clear(kInCallback);
+  const bool is_ordinary =
+      state_ == State::open && hub().is_alive() && !has(kNested | kAbandoned | kPeerEnded | kOffer);
+  return is_ordinary || after_call();
 }
 
 }  // namespace spate

@@ -1,0 +1,44 @@
+#include "net/stream/connection_state.h"
+
+#include <gtest/gtest.h>
+
+namespace spate {
+namespace {
+
+constexpr State kStates[] = {State::open,   State::ending,  State::ended,
+                             State::broken, State::closing, State::lingering,
+                             State::failed, State::closed,  State::over};
+constexpr Turn kTurns[] = {Turn::end,     Turn::close, Turn::sent, Turn::refused,
+                           Turn::give_up, Turn::shut,  Turn::told};
+
+TEST(ConnectionState, ChangesOnceByWhatIsDoneTwice) {
+  for (const State state : kStates) {
+    for (const Turn turn : kTurns) {
+      EXPECT_EQ(after(after(state, turn), turn), after(state, turn));
+    }
+  }
+}
+
+TEST(ConnectionState, IsNeverOpenAgain) {
+  for (const State state : kStates) {
+    for (const Turn turn : kTurns) {
+      EXPECT_TRUE(state == State::open || after(state, turn) != State::open);
+    }
+  }
+}
+
+TEST(ConnectionState, CanAlwaysBeShutAndTold) {
+  for (const State state : kStates) {
+    EXPECT_EQ(after(after(state, Turn::shut), Turn::told), State::over);
+  }
+}
+
+TEST(ConnectionState, HearsNothingOnceItIsClosedOrGivenUp) {
+  for (const State state : kStates) {
+    EXPECT_GT(after(state, Turn::close), State::broken);
+    EXPECT_GT(after(state, Turn::give_up), State::broken);
+  }
+}
+
+}  // namespace
+}  // namespace spate
