@@ -13,14 +13,15 @@ from source_tree import blank, files, finish, is_test, read, root_from
 
 # What each layer may include beside itself and the vocabulary, from the ground up: only what stands
 # above it here, so that there is no circle. A layer is a directory of src/, or a room of src/net,
-# with the public headers that go with it: include/spate/*.h are core's, include/spate/net/*.h
-# those of the rooms of net.
+# with the public headers that go with it: include/spate/*.h are core's, but for BESIDE_CORE, and
+# include/spate/net/*.h those of the rooms of net.
 GROUND = {"base", "sys", "core", "net"}
 LAYERS = {
     "base": set(),
     "sys": {"base"},
     "backend": {"base", "sys"},
     "core": {"base", "sys", "backend"},
+    "pool": {"base", "sys", "core"},
     "net": {"base", "sys", "core"},
     "net/stream": GROUND,
     "net/listen": GROUND | {"net/stream"},
@@ -32,6 +33,9 @@ LAYERS = {
     "coro": {"core", "net", "net/stream"},
     "sim": GROUND | {"backend", "net/stream"},
 }
+
+# The layer of a public header of include/spate that is not core's.
+BESIDE_CORE = {"offload": "pool"}
 
 # The room of a public header of net; those that are not here belong to net itself.
 ROOMS = {
@@ -86,7 +90,7 @@ def public_layer(path):
     parts = path.split("/")
     if parts[1] == "net":
         return ROOMS.get(parts[2].removesuffix(".h"), "net")
-    return parts[1] if len(parts) > 2 else "core"
+    return parts[1] if len(parts) > 2 else BESIDE_CORE.get(parts[1].removesuffix(".h"), "core")
 
 
 def source_layer(parts):

@@ -21,9 +21,9 @@ enum class Error {
   read_timeout = 6,  // Nothing has come for as long as was allowed.
   write_timeout = 7,    // The peer has taken nothing for as long as was allowed.
   connect_timeout = 8,  // The connection did not come about in time.
-  queue_full = 9,       // More was written to a Stream than may wait to be sent.
-  unread_full = 10,     // More has come to a Stream than its handler may leave unused.
-  deadline = 11,        // What had to be done by a certain time was not.
+  queue_full = 9,    // More was written to a Stream, or given to a ThreadPool, than may wait there.
+  unread_full = 10,  // More has come to a Stream than its handler may leave unused.
+  deadline = 11,     // What had to be done by a certain time was not.
 };
 
 SPATE_EXPORT const std::error_category& error_category();

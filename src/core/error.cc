@@ -31,7 +31,7 @@ class Category final : public std::error_category {
       case Error::connect_timeout:
         return "the connection did not come about in time";
       case Error::queue_full:
-        return "more was written than may wait to be sent";
+        return "the queue holds as much as it may";
       case Error::unread_full:
         return "more has come than may be left unread";
       case Error::deadline:

@@ -1,0 +1,211 @@
+// offload() and ThreadPool, over a Team and the loop's OffloadDesk.
+#include "spate/offload.h"
+
+#include <new>
+
+#include "core/loop_local.h"
+#include "core/ownership.h"
+#include "core/user_code.h"
+#include "pool/team.h"
+#include "spate/assert.h"
+#include "spate/hooks.h"
+#include "sys/descriptor.h"
+
+namespace spate {
+
+namespace {
+
+class OffloadDesk;
+
+}  // namespace
+
+// What an Offloading stands for. Its destructor cancels.
+class OffloadJob {
+ public:
+  OffloadJob(OffloadDesk& desk, Team& team, Tasks::iterator task, Job done);
+  OffloadJob(const OffloadJob&) = delete;
+  OffloadJob& operator=(const OffloadJob&) = delete;
+  ~OffloadJob();
+
+  // Calls `done`, which may destroy us.
+  void finish();
+  // The loop is going, or this is a fork: nobody will be called.
+  void forget();
+
+  OffloadJob* next = nullptr;  // The desk's list.
+  OffloadJob* previous = nullptr;
+
+ private:
+  OffloadDesk* desk_;  // nullptr when nothing is under way any more.
+  Team& team_;
+  Tasks::iterator task_;  // While there is a desk.
+  Job done_;
+};
+
+namespace {
+
+// What one loop has given away, and where it comes back.
+class OffloadDesk final : public LoopLocal {
+ public:
+  // The loop's; made when it is first asked for. nullptr when memory runs out.
+  static OffloadDesk* of(Loop& loop) { return local_of<OffloadDesk>(loop); }
+  explicit OffloadDesk(Loop& loop) : LoopLocal(loop) {}  // For local_of().
+
+  // In the child of a fork, another one.
+  const std::shared_ptr<Mailbox>& mailbox() {
+    if (!mailbox_->is_ours()) start_anew();
+    return mailbox_;
+  }
+  void add(OffloadJob& job);
+  void remove(OffloadJob& job);
+
+ private:
+  bool open() override;
+  void on_loop_end() override;
+  // Who waits inside a callback waits for what comes after it, too.
+  void on_nested_run() override {
+    if (!finished_.empty()) bell_.feed();
+  }
+
+  void deliver();
+  void start_anew();
+  void forget_all() {
+    while (first_ != nullptr) first_->forget();
+  }
+
+  Async bell_{loop(), bind<&OffloadDesk::deliver>(this)};
+  Fork forked_{loop(), [this] { mailbox(); }};
+  std::shared_ptr<Mailbox> mailbox_ = std::make_shared<Mailbox>(bell_);
+  Tasks finished_;  // Taken from the mailbox, and not told yet.
+  OffloadJob* first_ = nullptr;
+};
+
+// It is the jobs that keep the loop alive.
+bool OffloadDesk::open() {
+  if (!forked_.start() || !bell_.start()) return false;
+  loop().unref();
+  return true;
+}
+
+void OffloadDesk::add(OffloadJob& job) {
+  job.next = first_;
+  if (first_ != nullptr) first_->previous = &job;
+  first_ = &job;
+  loop().ref();
+}
+
+void OffloadDesk::remove(OffloadJob& job) {
+  (job.previous != nullptr ? job.previous->next : first_) = job.next;
+  if (job.next != nullptr) job.next->previous = job.previous;
+  loop().unref();
+}
+
+void OffloadDesk::deliver() {
+  finished_.splice(finished_.end(), mailbox()->take());
+  while (mailbox_->is_ours() && !finished_.empty()) {  // One of them may fork.
+    const Tasks one = take_first(finished_);
+    if (OffloadJob* job = one.front().job) job->finish();
+  }
+}
+
+// What was under way is the parent's, and so is the lock of its mailbox.
+void OffloadDesk::start_anew() {
+  mailbox_ = std::make_shared<Mailbox>(bell_);
+  finished_.clear();
+  forget_all();
+}
+
+void OffloadDesk::on_loop_end() {
+  forget_all();
+  if (mailbox_->is_ours()) mailbox_->close();
+  loop().ref();
+  bell_.stop();
+}
+
+}  // namespace
+
+// ---- a job
+
+OffloadJob::OffloadJob(OffloadDesk& desk, Team& team, Tasks::iterator task, Job done)
+    : desk_(&desk), team_(team), task_(task), done_(std::move(done)) {
+  task_->job = this;
+  team_.enter();
+  desk_->add(*this);
+}
+
+OffloadJob::~OffloadJob() {
+  if (desk_ != nullptr) forget();
+  team_.leave();
+}
+
+void OffloadJob::finish() {
+  std::exchange(desk_, nullptr)->remove(*this);
+  Job done = std::move(done_);
+  call_user("offload()", done);
+}
+
+void OffloadJob::forget() {
+  std::exchange(desk_, nullptr)->remove(*this);
+  if (!team_.is_ours()) return;
+  const Tasks taken = team_.take_out(task_);
+  if (taken.empty()) task_->job = nullptr;
+}
+
+void OffloadJobEnd::operator()(OffloadJob* job) const { delete job; }
+
+// ---- the pool
+
+ThreadPool& ThreadPool::shared() {
+  static constinit std::atomic<ThreadPool*> shared{nullptr};
+  ThreadPool* pool = shared.load(std::memory_order_acquire);
+  if (pool != nullptr) return *pool;
+  auto made = std::make_unique<ThreadPool>();
+  if (shared.compare_exchange_strong(pool, made.get())) return *made.release();
+  return *pool;
+}
+
+ThreadPool::ThreadPool(const ThreadPoolOptions& options) : options_(options) {
+  SPATE_ASSERT(options.max_threads > 0);
+}
+
+ThreadPool::~ThreadPool() {
+  Team* team = this->team();
+  if (team == nullptr) return;
+  SPATE_ASSERT(!team->is_calling());
+  team->finish();
+  team->leave();
+}
+
+// nullptr if there is none, or only that of the process that forked.
+Team* ThreadPool::team() const {
+  Team* team = team_.load(std::memory_order_acquire);
+  return team != nullptr && team->is_ours() ? team : nullptr;
+}
+
+// Several threads may come here at once. The team of the process that forked stays where it is.
+Team* ThreadPool::make_team() {
+  Team* before = team_.load(std::memory_order_acquire);
+  if (before != nullptr && before->is_ours()) return before;
+  Team* made = new (std::nothrow) Team(options_);
+  if (made == nullptr || team_.compare_exchange_strong(before, made)) return made;
+  made->leave();
+  return before;
+}
+
+unsigned ThreadPool::threads() const { return team() == nullptr ? 0 : team()->threads(); }
+std::size_t ThreadPool::queued() const { return team() == nullptr ? 0 : team()->queued(); }
+
+Result<Offloading> ThreadPool::start(Loop& loop, Job work, Job done) {
+  SPATE_ASSERT(may_touch(loop));
+  if (is_foreign(loop)) return std::unexpected(make_error_code(Error::loop_forked));
+  OffloadDesk* desk = OffloadDesk::of(loop);
+  Team* team = make_team();
+  if (desk == nullptr || team == nullptr) return std::unexpected(sys::error_code(-ENOMEM));
+  Tasks task;
+  task.push_back({.work = std::move(work), .mailbox = desk->mailbox(), .job = nullptr});
+  const Tasks::iterator place = task.begin();
+  if (const std::error_code error = team->add(task)) return std::unexpected(error);
+  return Offloading(new OffloadJob(*desk, *team, place, std::move(done)));
+}
+
+}  // namespace spate

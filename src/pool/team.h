@@ -1,0 +1,122 @@
+// Team: the threads of a ThreadPool and the tasks that wait for them, and Mailbox: where a task
+// goes when it is done.
+//
+// A task is a node of one list after the other: of the team's while it waits, of its thread's while
+// it runs, then of a mailbox. So nothing on its way can run out of memory.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <system_error>
+#include <utility>
+
+#include "spate/async.h"
+#include "spate/offload.h"
+#include "sys/process.h"
+#include "sys/thread.h"
+
+namespace spate {
+
+class Mailbox;
+
+struct Task {
+  Job work;
+  std::shared_ptr<Mailbox> mailbox;
+  OffloadJob* job;        // Who waits for it. The loop's thread only.
+  bool is_queued = true;  // No thread has begun it. Under the team's lock.
+};
+
+using Tasks = std::list<Task>;
+
+// Takes the first of `tasks` out, in a list of its own.
+inline Tasks take_first(Tasks& tasks) {
+  Tasks first;
+  first.splice(first.begin(), tasks, tasks.begin());
+  return first;
+}
+
+// Shared by a loop and the tasks that it has given away: whichever is the last to go.
+class Mailbox {
+ public:
+  explicit Mailbox(Async& bell) : bell_(&bell) {}
+
+  // False in the child of a fork, where a thread that does not exist may hold the lock.
+  bool is_ours() const { return fork_generation_ == sys::fork_generation(); }
+
+  // Any thread. What comes when the loop has gone stays where it is.
+  void put(Tasks& task) {
+    const std::scoped_lock lock(mutex_);
+    if (bell_ == nullptr) return;
+    tasks_.splice(tasks_.end(), task);
+    bell_->send();
+  }
+  // The loop's thread from here on.
+  Tasks take() {
+    const std::scoped_lock lock(mutex_);
+    return std::move(tasks_);
+  }
+  // The loop is going. Returns what nobody will take any more.
+  Tasks close() {
+    const std::scoped_lock lock(mutex_);
+    bell_ = nullptr;
+    return std::move(tasks_);
+  }
+
+ private:
+  const std::uint32_t fork_generation_ = sys::fork_generation();
+  std::mutex mutex_;
+  Async* bell_;  // nullptr once the loop has gone.
+  Tasks tasks_;
+};
+
+// Shared by a ThreadPool and the jobs that it was given.
+class Team {
+ public:
+  explicit Team(const ThreadPoolOptions& options) : options_(options) {}
+  Team(const Team&) = delete;
+  Team& operator=(const Team&) = delete;
+
+  void enter() { members_.fetch_add(1, std::memory_order_relaxed); }
+  void leave() {
+    if (members_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
+  }
+
+  // False in the child of a fork: none of the threads is there, and the lock may be held for ever.
+  bool is_ours() const { return fork_generation_ == sys::fork_generation(); }
+  // Whether the calling thread is one of these.
+  bool is_calling() const { return current_ == this; }
+
+  // Any thread. Takes the one task over unless it fails.
+  std::error_code add(Tasks& task);
+  // Returns the task if no thread has begun it: it is the caller's then.
+  Tasks take_out(Tasks::iterator task);
+  // Returns when all that was added is done and the threads have ended.
+  void finish();
+
+  unsigned threads() const;
+  std::size_t queued() const;
+
+ private:
+  static inline thread_local const Team* current_ = nullptr;
+
+  ~Team() = default;
+  long start_thread();
+  void run();
+
+  const ThreadPoolOptions options_;
+  const std::uint32_t fork_generation_ = sys::fork_generation();
+  std::atomic<std::size_t> members_{1};  // The pool is one.
+  mutable std::mutex mutex_;             // For what follows.
+  std::condition_variable news_;
+  Tasks tasks_;
+  std::list<sys::Thread> threads_;
+  std::size_t idle_ = 0;  // Threads that will look for a task before they sleep, or when told.
+  bool is_finishing_ = false;
+};
+
+}  // namespace spate
