@@ -19,11 +19,15 @@ struct Rate {
   std::uint64_t bytes_per_second = 0;  // 0 is no limit.
   std::size_t burst = 0;               // Bytes that may move at once after a rest. 0: what the rate
                                        // gives in a tenth of a second.
+
+  bool operator==(const Rate&) const = default;
 };
 
 struct RateLimits {
   Rate read;
   Rate write;
+
+  bool operator==(const RateLimits&) const = default;
 };
 
 // One direction's tokens. Who finds none reserves some, and is told when they will be there: those

@@ -24,6 +24,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -41,6 +42,7 @@ namespace spate {
 
 class Connection;
 class Loop;
+struct ConnectOptions;
 
 // Closes each. Any thread.
 SPATE_EXPORT void close_descriptors(std::span<const int> descriptors);
@@ -65,6 +67,8 @@ class SPATE_EXPORT StreamHandler {
   virtual void on_descriptors(std::span<const int> descriptors, [[maybe_unused]] bool some_lost) {
     close_descriptors(descriptors);
   }
+  // What Stream::connect() has begun has succeeded. If it fails, on_closed() says why.
+  virtual void on_connected() {}
   // What was queued beyond `high` has been sent down to `low`: write on.
   virtual void on_drained() {}
   // The last call, once: with no error when both sides have ended, else with what went wrong:
@@ -97,6 +101,32 @@ struct QueueLimits {
   // on_data() stops at is_full() among many requests. Not for both ends of one connection:
   // each would wait for the other to read first.
   bool pause_reading = false;
+
+  bool operator==(const QueueLimits&) const = default;
+};
+
+// What a Stream may be told at its start, all at once; each is what the function of its name says.
+struct StreamOptions {
+  QueueLimits limits{};
+  Nanos idle_timeout{0};
+  Nanos read_timeout{0};
+  Nanos write_timeout{0};
+  Nanos deadline{0};
+  RateLimits rate_limits{};
+  RateGroup* rate_group = nullptr;
+  bool half_open = false;
+  bool receive_descriptors = false;
+};
+
+// A StreamHandler made of functions, each of which may be left out: without on_data, what comes is
+// thrown away.
+struct StreamCallbacks {
+  std::move_only_function<std::size_t(Bytes bytes)> on_data{};
+  std::move_only_function<void()> on_end{};
+  std::move_only_function<void(std::span<const int> descriptors, bool some_lost)> on_descriptors{};
+  std::move_only_function<void()> on_connected{};
+  std::move_only_function<void()> on_drained{};
+  std::move_only_function<void(std::error_code error)> on_closed{};
 };
 
 class SPATE_EXPORT Stream {
@@ -124,6 +154,27 @@ class SPATE_EXPORT Stream {
 
   // Names who is called, and begins to read. Once more: somebody else is called from now on.
   void start(StreamHandler& handler);
+  // The same with options. Errors: ENOMEM, with which it is not started.
+  std::error_code start(StreamHandler& handler, const StreamOptions& options);
+  // The same with functions, which the connection owns as long as it is there: one allocation.
+  std::error_code start(StreamCallbacks callbacks, const StreamOptions& options = {});
+  // Takes the options that are not at their default. False when memory runs out.
+  bool configure(const StreamOptions& options);
+
+  // Begins to connect, as connect() of connect.h does, and starts it; what it was the handle of is
+  // closed. From here on it is open and may be written to, which is sent after on_connected();
+  // timeouts and deadlines hold, and closing or destroying it ends the attempt if nothing waits to
+  // be sent. It has no socket, and takes no options of one, before on_connected(). What fails is
+  // told by on_closed() with connect()'s errors, from the loop only. Errors: ENOMEM.
+  std::error_code connect(Loop& loop, std::string_view host, std::uint16_t port,
+                          StreamHandler& handler);
+  std::error_code connect(Loop& loop, std::string_view host, std::uint16_t port,
+                          StreamHandler& handler, const ConnectOptions& options);
+  std::error_code connect(Loop& loop, const Address& address, StreamHandler& handler);
+  std::error_code connect(Loop& loop, const Address& address, StreamHandler& handler,
+                          const ConnectOptions& options);
+  // Between connect() and on_connected() or on_closed().
+  bool is_connecting() const;
 
   // Connected, or still sending: until on_closed(), abort(), or the loop's end.
   bool is_open() const;

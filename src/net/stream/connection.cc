@@ -74,6 +74,17 @@ void Connection::start(StreamHandler& handler) {
   }
 }
 
+bool Connection::start(StreamCallbacks callbacks) {
+  BusyState* busy = make_busy();
+  std::unique_ptr<CallbackHandler> made(
+      busy == nullptr ? nullptr : new (std::nothrow) CallbackHandler(std::move(callbacks)));
+  if (made == nullptr) return false;
+  made->keep(std::move(busy->callbacks));
+  busy->callbacks = std::move(made);
+  start(*busy->callbacks);
+  return true;
+}
+
 std::size_t Connection::queued() const {
   const WriteGather& gather = hub().gather();
   return (busy_ == nullptr ? 0 : busy_->queue.size()) +
@@ -212,7 +223,7 @@ Result<int> Connection::release() {
     return std::unexpected(sys::error_code(-EBUSY));
   hub().forget_deadline(*this);
   hold_loop(false);
-  busy_.reset();
+  if (busy_ != nullptr) busy_->throttle.reset();
   take(Turn::shut);
   take(Turn::told);
   return transport_->release(*this);
@@ -324,6 +335,17 @@ void Connection::on_ready(Events events) {
   if (any(events & Events::write) && !send_queued()) return;
   if (any(events & (Events::read | Events::peer_closed | Events::error)) && wants_to_read())
     receive();
+}
+
+void Connection::on_connected(Transport& transport, int fd, bool is_ended) {
+  transport_ = &transport;
+  node_.fd = fd;
+  touch();
+  read_again();
+  if (is_ended) transport_->shut_down(*this);
+  update_wish();
+  if (is_heard() && !call({}, [](StreamHandler& handler) { handler.on_connected(); })) return;
+  send_queued();
 }
 
 // A callback of this connection's is running the loop. What is queued goes on being sent; nothing

@@ -15,6 +15,7 @@
 
 #include "base/array.h"
 #include "core/user_code.h"
+#include "net/stream/callback_handler.h"
 #include "net/stream/connection_state.h"
 #include "net/stream/deadlines.h"
 #include "net/stream/send_queue.h"
@@ -42,6 +43,8 @@ class Connection {
   // ---- what Stream's functions of the same name do
 
   void start(StreamHandler& handler);
+  // One that is ours. False when memory runs out.
+  bool start(StreamCallbacks callbacks);
   bool is_open() const;
   bool is_writable() const { return state_ == State::open && is_open(); }
   bool write(Bytes bytes);
@@ -78,6 +81,12 @@ class Connection {
   void on_ready(Events events);
   void on_deadline();
   void on_loop_end();
+  // There is somebody at the other end now, by way of `transport`; or there will be nobody. Our
+  // side may have ended before. Not while is_calling().
+  void on_connected(Transport& transport, int fd, bool is_ended);
+  void on_refused(std::error_code error) { finish(error); }
+  // Whether a callback of its handler's is running.
+  bool is_calling() const { return has(kInCallback); }
   // What its callback has written so far.
   void send_gathered();
   // Its throttle lets through more than before, or less.
@@ -118,7 +127,8 @@ class Connection {
   struct BusyState {
     bool is_needed() const {
       return !queue.empty() || !unread.empty() || limits_are_set || read_timeout != Nanos{0} ||
-             write_timeout != Nanos{0} || deadline != INT64_MAX || throttle != nullptr;
+             write_timeout != Nanos{0} || deadline != INT64_MAX || throttle != nullptr ||
+             callbacks != nullptr;
     }
 
     SendQueue queue;
@@ -131,6 +141,7 @@ class Connection {
     std::int64_t last_arrival = 0;
     std::int64_t last_sent = 0;  // The last progress of the queue.
     std::unique_ptr<Throttle> throttle;
+    std::unique_ptr<CallbackHandler> callbacks;
   };
 
   // When it is closed, and with what, unless something moves before.

@@ -90,6 +90,36 @@ void Stream::start(StreamHandler& handler) {
   SPATE_ASSERT(connection_ != nullptr);
   connection()->start(handler);
 }
+std::error_code Stream::start(StreamHandler& handler, const StreamOptions& options) {
+  if (!configure(options)) return sys::error_code(-ENOMEM);
+  start(handler);
+  return {};
+}
+
+std::error_code Stream::start(StreamCallbacks callbacks, const StreamOptions& options) {
+  SPATE_ASSERT(connection_ != nullptr);
+  if (!configure(options) || !connection()->start(std::move(callbacks)))
+    return sys::error_code(-ENOMEM);
+  return {};
+}
+
+bool Stream::configure(const StreamOptions& options) {
+  const StreamOptions none;
+  if (options.idle_timeout != Nanos{0}) set_idle_timeout(options.idle_timeout);
+  if (options.half_open) set_half_open(true);
+  if (options.receive_descriptors) set_receive_descriptors(true);
+  return (options.limits == none.limits || set_limits(options.limits)) &&
+         (options.read_timeout == Nanos{0} || set_read_timeout(options.read_timeout)) &&
+         (options.write_timeout == Nanos{0} || set_write_timeout(options.write_timeout)) &&
+         (options.deadline == Nanos{0} || set_deadline(options.deadline)) &&
+         (options.rate_limits == none.rate_limits || set_rate_limits(options.rate_limits)) &&
+         (options.rate_group == nullptr || join(options.rate_group));
+}
+
+bool Stream::is_connecting() const {
+  return is_open() && !connection()->transport().is_connected();
+}
+
 bool Stream::is_open() const { return connection() != nullptr && connection()->is_open(); }
 bool Stream::is_writable() const { return connection() != nullptr && connection()->is_writable(); }
 

@@ -34,6 +34,8 @@ class Transport {
   virtual ~Transport() = default;
 
   Hub& hub() const { return hub_; }
+  // False as long as there is nobody at the other end yet.
+  virtual bool is_connected() const { return true; }
 
   // Up to room.size() bytes; 0 is the peer's end.
   virtual long receive(Connection& connection, std::span<std::byte> room) = 0;

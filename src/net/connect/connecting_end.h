@@ -1,0 +1,41 @@
+// ConnectingEnd: the transport of a Stream that is being connected. It takes nothing and brings
+// nothing; when there is a socket, it hands the connection over to the loop's sockets, and goes.
+#pragma once
+
+#include "net/connect/connect_socket.h"
+#include "net/stream/transport.h"
+#include "spate/timer.h"
+
+namespace spate {
+
+class ConnectingEnd final : public Transport {
+ public:
+  // nullptr when memory runs out.
+  static ConnectingEnd* make(Hub& hub);
+
+  Connection& connection() { return *connection_; }
+  // For connect_socket().
+  OnSocket on_socket();
+  void keep(Connecting attempt) { attempt_ = std::move(attempt); }
+
+  bool is_connected() const override { return false; }
+  long receive(Connection& connection, std::span<std::byte> room) override;
+  long send(Connection& connection, std::span<const Bytes> pieces) override;
+  bool want(Connection&, Events) override { return true; }
+  void shut_down(Connection&) override { is_ended_ = true; }
+  void close(Connection& connection, bool reset) override;
+  void leave(Connection&) override { delete this; }
+
+ private:
+  explicit ConnectingEnd(Hub& hub);
+  ~ConnectingEnd() override = default;
+  void settle();
+
+  Connection* connection_ = nullptr;
+  Connecting attempt_;
+  Result<sys::Descriptor> socket_;
+  Timer later_;
+  bool is_ended_ = false;  // Our side, before there was anybody to be told.
+};
+
+}  // namespace spate
