@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "spate/delegate.h"
 #include "spate/loop.h"
 #include "spate/net/connect.h"
 #include "spate/net/framing.h"

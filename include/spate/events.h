@@ -6,6 +6,8 @@
 
 #include <cstdint>
 
+#include "spate/export.h"
+
 namespace spate {
 
 enum class Events : std::uint32_t {

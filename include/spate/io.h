@@ -32,7 +32,8 @@ class Io : public Watcher<Io, FdNode> {
 
   // Aims at a descriptor, or at the same number that now stands for another file. Not while active.
   void set(int fd, Events events) {
-    SPATE_ASSERT(!is_active() && !any(events & ~kIoEvents));
+    SPATE_ASSERT(!is_active(), "stop() the Io before it is aimed anew, or modify() its events");
+    SPATE_ASSERT(!any(events & ~kIoEvents), kNotForAnIo);
     node_.fd = fd;
     node_.events = static_cast<std::uint32_t>(events) | kFdIsNew;
   }
@@ -40,7 +41,7 @@ class Io : public Watcher<Io, FdNode> {
   // What was queued of events no longer asked for is forgotten. False when memory runs out; it is
   // then stopped.
   bool modify(Events events) {
-    SPATE_ASSERT(!any(events & ~kIoEvents));
+    SPATE_ASSERT(!any(events & ~kIoEvents), kNotForAnIo);
     const bool was_active = is_active();
     const Events queued = clear_pending() & ~(kIoEvents & ~events);
     if (was_active) loop_->stop(node_);
@@ -52,14 +53,14 @@ class Io : public Watcher<Io, FdNode> {
   // Needs a descriptor and at least one event. False when memory runs out (never after
   // Loop::reserve()).
   bool start() {
-    SPATE_ASSERT(node_.fd >= 0 && any(events()));
+    SPATE_ASSERT(node_.fd >= 0 && any(events()), "set() a descriptor and an event first");
     return loop_->start(node_);
   }
   // Starts and tells the kernel at once, so that its refusal is this call's result instead of a
   // later callback. Errors: EBADF, EPERM (no readiness: a regular file), ENOMEM, ENOSPC,
   // Error::fd_out_of_range, Error::loop_forked.
   std::error_code start_now() {
-    SPATE_ASSERT(node_.fd >= 0 && any(events()));
+    SPATE_ASSERT(node_.fd >= 0 && any(events()), "set() a descriptor and an event first");
     return loop_->start_now(node_);
   }
   void stop() {
@@ -81,6 +82,10 @@ class Io : public Watcher<Io, FdNode> {
   std::error_code error() const {
     return {static_cast<int>(node_.head.extra), std::system_category()};
   }
+
+ private:
+  static constexpr const char* kNotForAnIo =
+      "an Io watches for read, write, urgent and peer_closed, and reports the rest unasked";
 };
 
 static_assert(sizeof(Io) <= 56);

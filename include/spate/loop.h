@@ -73,6 +73,7 @@ struct BackendInfo {
 class SPATE_EXPORT Loop : public NodeLoop {
  public:
   // Errors: Error::unknown_backend; EMFILE, ENFILE, ENOMEM from the kernel. Any thread.
+  [[nodiscard("a Loop that nobody keeps is destroyed at once")]]
   static Result<std::unique_ptr<Loop>> create(const LoopOptions& options = {});
   // The names that LoopOptions::backend takes, best first. Any thread.
   static std::vector<std::string_view> backends();
@@ -112,7 +113,7 @@ class SPATE_EXPORT Loop : public NodeLoop {
 
   // The monotonic time as read at the start of this turn; what timers count from. Free.
   Nanos now() const {
-    SPATE_ASSERT(is_mine());
+    SPATE_ASSERT(is_mine(), kWrongThread);
     return now_;
   }
   // Reads the clock again: before starting timers after a long computation inside one callback.

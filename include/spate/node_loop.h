@@ -30,8 +30,10 @@ struct StatNode;
 class SPATE_EXPORT NodeLoop {
  public:
   // As Loop::create(), with what layers ask for besides. Any thread.
+  [[nodiscard("a Loop that nobody keeps is destroyed at once")]]
   static Result<std::unique_ptr<Loop>> create(const LayerOptions& options);
   // With a backend of the caller's; for tests. options.loop.backend is not read.
+  [[nodiscard("a Loop that nobody keeps is destroyed at once")]]
   static Result<std::unique_ptr<Loop>> create(std::unique_ptr<Backend> backend,
                                               const LayerOptions& options);
 

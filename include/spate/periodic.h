@@ -36,14 +36,14 @@ class Periodic : public Watcher<Periodic, PeriodicNode> {
   }
   // Whenever (time - offset) is a multiple of `interval`, which must be positive.
   bool start_every(Nanos interval, Nanos offset = Nanos{0}) {
-    SPATE_ASSERT(interval > Nanos{0});
+    SPATE_ASSERT(interval > Nanos{0}, "an interval is longer than nothing");
     return start_with(offset.count(), interval.count(), nullptr, nullptr);
   }
   // `next(context, now)` returns the next time, later than `now`; one that is not later is called
   // back for at once and is the last. It is asked at the start, when a time has come, and after a
   // clock jump; it must not start, stop or destroy watchers.
   bool reschedule_with(PeriodicNode::Reschedule next, void* context = nullptr) {
-    SPATE_ASSERT(next != nullptr);
+    SPATE_ASSERT(next != nullptr, "there is no function to ask for the next time");
     return start_with(0, 0, next, context);
   }
   void stop() {

@@ -35,7 +35,7 @@ class Watcher {
   int priority() const { return head().priority; }
   // Beyond the range is clamped. Not while pending.
   void set_priority(int priority) {
-    SPATE_ASSERT(!is_pending());
+    SPATE_ASSERT(!is_pending(), "clear_pending() first: what is queued stands in another line");
     head().priority = priority < kPriorityMin   ? kPriorityMin
                       : priority > kPriorityMax ? kPriorityMax
                                                 : priority;

@@ -59,22 +59,22 @@ void Loop::end_post(PostPlace place) {
 void Loop::wake() noexcept { core_of(*this).wakeup_.wake(); }
 
 std::error_code Loop::once(int fd, Events events, Nanos timeout, OnceCallback callback) {
-  SPATE_ASSERT(callback != nullptr);
+  SPATE_ASSERT(callback != nullptr, "there is nothing to call");
   return own(*this).errands_.once(fd, events, timeout, std::move(callback));
 }
 
 std::error_code Loop::after(Nanos delay, Job task) {
-  SPATE_ASSERT(task != nullptr);
+  SPATE_ASSERT(task != nullptr, "there is nothing to call");
   return own(*this).errands_.after(delay, std::move(task));
 }
 
 bool Loop::defer(Job task) {
-  SPATE_ASSERT(task != nullptr);
+  SPATE_ASSERT(task != nullptr, "there is nothing to call");
   return own(*this).errands_.defer(std::move(task));
 }
 
 std::error_code Loop::on_signal(int signum, Job callback) {
-  SPATE_ASSERT(callback != nullptr);
+  SPATE_ASSERT(callback != nullptr, "there is nothing to call");
   return own(*this).errands_.on_signal(signum, std::move(callback));
 }
 

@@ -49,7 +49,8 @@ std::error_code LoopCore::open() {
 LoopCore::~LoopCore() { end(); }
 
 void LoopCore::end() {
-  SPATE_ASSERT(depth_ == 0);
+  SPATE_ASSERT(depth_ == 0,
+               "a Loop was destroyed inside its run(): stop() it, and destroy it after run()");
   pending_.clear();
   call_hooks(Hook::cleanup, Events::cleanup);
   locals_.end();

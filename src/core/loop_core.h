@@ -4,6 +4,7 @@
 
 #include <climits>
 #include <memory>
+#include <source_location>
 #include <string>
 #include <vector>
 
@@ -275,12 +276,14 @@ inline LoopCore& core_of(NodeLoop& loop) { return static_cast<LoopCore&>(loop); 
 inline const LoopCore& core_of(const NodeLoop& loop) { return static_cast<const LoopCore&>(loop); }
 
 // For all that is not for any thread: breaking the rule is found at the door.
-inline LoopCore& own(NodeLoop& loop) {
-  SPATE_ASSERT(core_of(loop).may_touch());
+inline LoopCore& own(
+    NodeLoop& loop, [[maybe_unused]] std::source_location where = std::source_location::current()) {
+  SPATE_ASSERT_IN(where, core_of(loop).may_touch(), kWrongThread);
   return core_of(loop);
 }
-inline const LoopCore& own(const NodeLoop& loop) {
-  SPATE_ASSERT(core_of(loop).may_touch());
+inline const LoopCore& own(const NodeLoop& loop, [[maybe_unused]] std::source_location where =
+                                                     std::source_location::current()) {
+  SPATE_ASSERT_IN(where, core_of(loop).may_touch(), kWrongThread);
   return core_of(loop);
 }
 

@@ -85,7 +85,7 @@ void NodeLoop::stop(ChildNode& node) { stop_with(own(*this), own(*this).children
 void NodeLoop::stop(StatNode& node) { stop_with(own(*this), own(*this).paths_, node); }
 
 void NodeLoop::refresh(StatNode& node) {
-  SPATE_ASSERT(core_of(*this).may_touch());
+  SPATE_ASSERT(core_of(*this).may_touch(), kWrongThread);
   PathWatch::refresh(node);
 }
 

@@ -7,7 +7,7 @@
 namespace spate {
 
 // Whether the calling thread may use the loop: what every function that is not for any thread
-// asserts first, SPATE_ASSERT(may_touch(loop)), at no cost where assertions are off.
+// asserts first, SPATE_ASSERT(may_touch(loop), kWrongThread), at no cost where assertions are off.
 bool may_touch(const Loop& loop);
 
 // Whether this process is a fork of the one that the loop belongs to, and has not told it so with

@@ -173,7 +173,7 @@ std::span<std::byte> Buffer::reserve(std::size_t at_least) {
 void Buffer::commit(std::size_t count) {
   if (count == 0) return;
   if (spare_ != nullptr) link(std::exchange(spare_, nullptr));
-  SPATE_ASSERT(last_ != nullptr && count <= last_->room());
+  SPATE_ASSERT(last_ != nullptr && count <= last_->room(), "commit() at most what prepare() gave");
   last_->end += count;
   size_ += count;
 }
@@ -203,7 +203,7 @@ Bytes Buffer::flat(std::size_t count) {
 }
 
 std::byte Buffer::at(std::size_t offset) const {
-  SPATE_ASSERT(offset < size_);
+  SPATE_ASSERT(offset < size_, "look at size() first");
   const Chunk* chunk = first_;
   for (; offset >= chunk->size(); chunk = chunk->next) offset -= chunk->size();
   return chunk->begin[offset];
@@ -267,7 +267,7 @@ void Buffer::drop_first(Buffer* spent) {
 }
 
 void Buffer::consume(std::size_t count, Buffer* spent) {
-  SPATE_ASSERT(count <= size_);
+  SPATE_ASSERT(count <= size_, "look at size() first");
   size_ -= count;
   while (count > 0 && count >= first_->size()) {
     count -= first_->size();

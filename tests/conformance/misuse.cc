@@ -1,4 +1,4 @@
-// The caller's mistakes end in a trap, in builds that look for them.
+// The caller's mistakes end in a sentence and a trap, in builds that look for them.
 #include <tuple>
 
 #include "tests/conformance/harness.h"
@@ -19,32 +19,40 @@ class MisuseDeathTest : public ::testing::Test {
 TEST_F(MisuseDeathTest, SetWhileActive) {
   Io io{loop_, 0, Events::read, [] {}};
   EXPECT_TRUE(io.start());
-  EXPECT_DEATH(io.set(1, Events::read), "");
+  EXPECT_DEATH(io.set(1, Events::read), "Io::set.*stop.. the Io.*is_active.*io.h:[0-9]+");
 }
 
 TEST_F(MisuseDeathTest, StartWithoutADescriptorOrAnEvent) {
   Io io{loop_, [] {}};
-  EXPECT_DEATH(io.start(), "");
+  EXPECT_DEATH(io.start(), "Io::start.*set.. a descriptor and an event");
   EXPECT_DEATH(std::ignore = io.start_now(), "");
   io.set(0, Events::none);
-  EXPECT_DEATH(io.start(), "");
+  EXPECT_DEATH(io.start(), "Io::start.*set.. a descriptor and an event");
 }
 
 TEST_F(MisuseDeathTest, AskingAnIoForWhatItCannotWatch) {
   Io io{loop_, 0, Events::read, [] {}};
-  EXPECT_DEATH(io.set(0, Events::timer), "");
-  EXPECT_DEATH(io.modify(Events::error), "");
+  EXPECT_DEATH(io.set(0, Events::timer), "an Io watches for");
+  EXPECT_DEATH(io.modify(Events::error), "an Io watches for");
 }
 
 TEST_F(MisuseDeathTest, SetPriorityWhilePending) {
   Timer timer{loop_, [] {}};
   EXPECT_TRUE(timer.feed());
-  EXPECT_DEATH(timer.set_priority(1), "");
+  EXPECT_DEATH(timer.set_priority(1), "clear_pending.. first");
 }
 
 TEST_F(MisuseDeathTest, DestroyingTheLoopInsideItsCallback) {
-  EXPECT_TRUE(loop_.post([this] { EXPECT_DEATH(scripted_.loop.reset(), ""); }));
+  EXPECT_TRUE(
+      loop_.post([this] { EXPECT_DEATH(scripted_.loop.reset(), "destroyed inside its run"); }));
   turn(loop_);
+}
+
+TEST_F(MisuseDeathTest, GivingTheLoopNothingToCall) {
+  EXPECT_DEATH(std::ignore = loop_.after(1s, nullptr), "Loop::after.*nothing to call");
+  EXPECT_DEATH(std::ignore = loop_.defer(Job()), "Loop::defer.*nothing to call");
+  EXPECT_DEATH(std::ignore = loop_.on_signal(SIGUSR1, nullptr), "nothing to call");
+  EXPECT_DEATH(std::ignore = loop_.once(0, Events::read, 1s, nullptr), "nothing to call");
 }
 
 TEST_F(MisuseDeathTest, AnIntervalThatIsNotPositive) {

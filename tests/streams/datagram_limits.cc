@@ -61,7 +61,7 @@ TEST_F(DatagramLimitsTest, AnEmptyOneIsSafe) {
 
 #if defined(SPATE_HARDENED) || !defined(NDEBUG)
 TEST_F(DatagramLimitsTest, StartingAnEmptyOneIsTheCallersMistake) {
-  EXPECT_DEATH(Datagram().start(log_), "");
+  EXPECT_DEATH(Datagram().start(log_), "an empty Datagram");
 }
 #endif
 

@@ -72,7 +72,7 @@ INSTANTIATE_TEST_SUITE_P(, DatagramThreadDeathTest, ::testing::ValuesIn(kMisuses
                          [](const auto& misuse) { return std::string(misuse.param.name); });
 
 TEST_P(DatagramThreadDeathTest, IsNoticed) {
-  EXPECT_DEATH(misuse_while_it_runs(GetParam().does), "");
+  EXPECT_DEATH(misuse_while_it_runs(GetParam().does), "another thread is running this loop");
 }
 
 TEST(DatagramThread, MayBeAnotherOneBetweenTwoRuns) {

@@ -48,7 +48,7 @@ class WrongThreadHandlesDeathTest : public ::testing::TestWithParam<Misuse> {};
 
 TEST_P(WrongThreadHandlesDeathTest, Traps) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
-  EXPECT_DEATH(misuse_while_it_runs(GetParam()), "");
+  EXPECT_DEATH(misuse_while_it_runs(GetParam()), "another thread is running this loop");
 }
 
 INSTANTIATE_TEST_SUITE_P(

@@ -94,7 +94,9 @@ class StreamThreadDeathTest : public ::testing::TestWithParam<Misuse> {
 INSTANTIATE_TEST_SUITE_P(, StreamThreadDeathTest, ::testing::ValuesIn(kMisuses),
                          [](const auto& misuse) { return std::string(misuse.param.name); });
 
-TEST_P(StreamThreadDeathTest, IsNoticed) { EXPECT_DEATH(misuse_while_it_runs(GetParam()), ""); }
+TEST_P(StreamThreadDeathTest, IsNoticed) {
+  EXPECT_DEATH(misuse_while_it_runs(GetParam()), "another thread is running this loop");
+}
 
 TEST(StreamThread, MayBeAnotherOneBetweenTwoRuns) {
   const auto loop = std::move(*Loop::create());

@@ -104,7 +104,7 @@ INSTANTIATE_TEST_SUITE_P(Each, WrongThreadTableDeathTest, ::testing::ValuesIn(kM
                          [](const auto& of) { return of.param.name; });
 
 TEST_P(WrongThreadTableDeathTest, Traps) {
-  EXPECT_DEATH(misuse_while_it_runs(GetParam().does), "");
+  EXPECT_DEATH(misuse_while_it_runs(GetParam().does), "another thread is running this loop");
 }
 
 TEST_F(WrongThreadDeathTest, DestroyingTheLoopInsideItsCallbackTraps) {
@@ -115,7 +115,7 @@ TEST_F(WrongThreadDeathTest, DestroyingTheLoopInsideItsCallbackTraps) {
         timer.start(Nanos{0});
         loop->run();
       },
-      "");
+      "a Loop was destroyed inside its run");
 }
 
 TEST_F(WrongThreadDeathTest, ReaimingAnActiveIoTraps) {
@@ -126,7 +126,7 @@ TEST_F(WrongThreadDeathTest, ReaimingAnActiveIoTraps) {
         io.start();
         io.set(1, Events::read);
       },
-      "");
+      "stop.. the Io before it is aimed anew");
 }
 
 TEST_F(WrongThreadDeathTest, ChangingThePriorityOfAPendingWatcherTraps) {
@@ -137,7 +137,7 @@ TEST_F(WrongThreadDeathTest, ChangingThePriorityOfAPendingWatcherTraps) {
         timer.feed();
         timer.set_priority(1);
       },
-      "");
+      "clear_pending.. first");
 }
 
 TEST(WrongThread, MayPostAndSendAndWake) {

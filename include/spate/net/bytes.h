@@ -5,6 +5,8 @@
 #include <span>
 #include <string_view>
 
+#include "spate/export.h"
+
 namespace spate {
 
 using Bytes = std::span<const std::byte>;

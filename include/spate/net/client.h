@@ -64,8 +64,10 @@ class SPATE_EXPORT Client {
 
   // Idle until connect(). A name is resolved anew for each attempt. Errors: EINVAL for an address
   // of no family or an empty name; ENOMEM.
+  [[nodiscard("a Client that nobody keeps is closed at once")]]
   static Result<Client> create(Loop& loop, const Address& address, OnConnected callback,
                                const ClientOptions& options = {});
+  [[nodiscard("a Client that nobody keeps is closed at once")]]
   static Result<Client> create(Loop& loop, std::string_view host, std::uint16_t port,
                                OnConnected callback, const ClientOptions& options = {});
 

@@ -48,7 +48,7 @@ struct SPATE_EXPORT ConnectAttemptEnd {
   void operator()(ConnectAttempt* attempt) const;
 };
 
-class [[nodiscard]] Connecting {
+class [[nodiscard("a Connecting that nobody keeps gives the attempt up at once")]] Connecting {
  public:
   Connecting() = default;
   explicit Connecting(ConnectAttempt* attempt) : attempt_(attempt) {}

@@ -89,11 +89,13 @@ class SPATE_EXPORT Datagram {
   // Bound to `local`: Address::any_ipv4(0) for one that only sends. Errors: EADDRINUSE,
   // EADDRNOTAVAIL, EACCES, EINVAL for an address of no family and a packet_size out of bounds,
   // EMFILE, ENFILE, ENOMEM.
+  [[nodiscard("a Datagram that nobody keeps is closed at once")]]
   static Result<Datagram> create(Loop& loop, const Address& local,
                                  const DatagramOptions& options = {});
   // Takes over a bound socket; if it joins packets already, it goes on. Errors: ENOTSOCK, EBADF,
   // EINVAL for one that is not for packets and a packet_size out of bounds, ENOMEM; `fd` is still
   // the caller's then.
+  [[nodiscard("a Datagram that nobody keeps is closed at once")]]
   static Result<Datagram> adopt(Loop& loop, int fd, const DatagramOptions& options = {});
 
   // Names who is called, and begins to receive. Once more: somebody else is called from now on.

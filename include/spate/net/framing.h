@@ -46,7 +46,7 @@ struct FixedSize {
   std::size_t size;  // At least 1.
 
   Frame next(Bytes bytes) const {
-    SPATE_ASSERT(size > 0);
+    SPATE_ASSERT(size > 0, "set FixedSize::size");
     if (bytes.size() < size) return Frame::unfinished(size);
     return Frame::whole(bytes.first(size), size);
   }
@@ -65,7 +65,7 @@ struct LengthField {
   bool keep_header = false;            // The message shows the header, too.
 
   Frame next(Bytes bytes) const {
-    SPATE_ASSERT(width >= 1 && width <= 8);
+    SPATE_ASSERT(width >= 1 && width <= 8, "LengthField::width is 1 ... 8");
     const std::size_t header = offset + width + behind;
     if (bytes.size() < offset + width) return Frame::unfinished(header);
     const std::optional<std::size_t> length = adjusted(read(bytes.subspan(offset, width)));
@@ -78,7 +78,7 @@ struct LengthField {
   // The length field for `size` bytes that follow the header, into `width` bytes at `target`. False
   // if it does not fit, or is more than allowed.
   bool write(std::size_t size, std::span<std::byte> target) const {
-    SPATE_ASSERT(target.size() >= width);
+    SPATE_ASSERT(target.size() >= width, "give it room for LengthField::width bytes");
     if (size > max || size > INT64_MAX) return false;
     const auto value = static_cast<std::uint64_t>(size) - static_cast<std::uint64_t>(adjustment);
     if (value > INT64_MAX || (width < 8 && value >> (8 * width) != 0)) return false;
@@ -113,7 +113,7 @@ struct Delimiter {
   bool keep_delimiter = false;
 
   Frame next(Bytes bytes) const {
-    SPATE_ASSERT(!delimiter.empty());
+    SPATE_ASSERT(!delimiter.empty(), "set Delimiter::delimiter");
     const std::string_view text = text_of(bytes);
     const std::size_t within =
         max < SIZE_MAX - delimiter.size() ? max + delimiter.size() : SIZE_MAX;

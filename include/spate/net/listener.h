@@ -59,10 +59,12 @@ class SPATE_EXPORT Listener {
 
   // Port 0 has the kernel choose one: address() tells. Errors: EADDRINUSE, EADDRNOTAVAIL, EACCES,
   // EINVAL for an address of no family, EMFILE, ENFILE, ENOMEM, ENOENT for a path in no directory.
+  [[nodiscard("a Listener that nobody keeps is closed at once")]]
   static Result<Listener> create(Loop& loop, const Address& address, OnAccept on_accept,
                                  const ListenOptions& options = {});
   // Takes over a socket that listens already, and leaves its options as they are. Errors: ENOTSOCK,
   // EBADF, EINVAL if it does not listen, ENOMEM; `fd` is still the caller's then.
+  [[nodiscard("a Listener that nobody keeps is closed at once")]]
   static Result<Listener> adopt(Loop& loop, int fd, OnAccept on_accept,
                                 const ListenOptions& options = {});
   // The listening sockets that a service manager has passed to this process (systemd's socket
@@ -80,6 +82,7 @@ class SPATE_EXPORT Listener {
   void close();
   // Gives the listening socket away, with all who wait, to another loop or process that adopts it:
   // close-on-exec and non-blocking. The Listener is empty then. Errors: EBADF if it is not open.
+  [[nodiscard("the descriptor is yours now, and yours to close")]]
   Result<int> release();
 
   // Until close() is done.

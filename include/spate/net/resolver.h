@@ -68,7 +68,7 @@ struct SPATE_EXPORT ResolveAttemptEnd {
   void operator()(ResolveAttempt* attempt) const;
 };
 
-class [[nodiscard]] Resolving {
+class [[nodiscard("a Resolving that nobody keeps gives the question up at once")]] Resolving {
  public:
   Resolving() = default;
   explicit Resolving(ResolveAttempt* attempt) : attempt_(attempt) {}

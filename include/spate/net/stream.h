@@ -146,10 +146,13 @@ class SPATE_EXPORT Stream {
 
   // Takes over a connected socket, a pipe's end, or whatever else reads and writes like one, and
   // makes it non-blocking. Errors: EBADF, ENOMEM; `fd` is still the caller's then.
+  [[nodiscard("a Stream that nobody keeps is closed at once")]]
   static Result<Stream> adopt(Loop& loop, int fd);
   // Two unix sockets connected to each other. Errors: EMFILE, ENFILE, ENOMEM.
+  [[nodiscard("a Stream that nobody keeps is closed at once")]]
   static Result<std::pair<Stream, Stream>> socket_pair(Loop& loop);
   // Two ends in memory that behave alike: for tests. Errors: ENOMEM.
+  [[nodiscard("a Stream that nobody keeps is closed at once")]]
   static Result<std::pair<Stream, Stream>> memory_pair(Loop& loop);
 
   // Names who is called, and begins to read. Once more: somebody else is called from now on.
@@ -280,6 +283,7 @@ class SPATE_EXPORT Stream {
   // Gives the descriptor away, to another loop for instance. Only while nothing is queued and
   // nothing is left unread; what this callback has written is sent first. Errors: EBUSY otherwise,
   // EBADF if closed, EOPNOTSUPP in memory, and what on_closed() will be told if sending has failed.
+  [[nodiscard("the descriptor is yours now, and yours to close")]]
   Result<int> release();
 
  private:

@@ -64,6 +64,7 @@ class SPATE_EXPORT Workers {
   using MakeService = std::move_only_function<std::unique_ptr<WorkerService>(Loop& loop) const>;
 
   // Errors: those of Loop::create(); EAGAIN when the system gives no more threads.
+  [[nodiscard("Workers that nobody keeps are stopped at once")]]
   static Result<std::unique_ptr<Workers>> create(const WorkersOptions& options = {});
   Workers(const Workers&) = delete;
   Workers& operator=(const Workers&) = delete;

@@ -36,7 +36,7 @@ Result<Client> Client::create(Loop& loop, std::string_view host, std::uint16_t p
 
 // For all that is done with one: from another thread, it is found here.
 Reconnector* Client::own() const {
-  SPATE_ASSERT(reconnector_ == nullptr || reconnector_->may_be_touched());
+  SPATE_ASSERT(reconnector_ == nullptr || reconnector_->may_be_touched(), kWrongThread);
   return reconnector_;
 }
 

@@ -16,7 +16,7 @@ namespace spate {
 
 Result<Reconnector*> Reconnector::make(Loop& loop, Target target, OnConnected callback,
                                        const ClientOptions& options) {
-  SPATE_ASSERT(options.jitter >= 0 && options.jitter <= 1);
+  SPATE_ASSERT(options.jitter >= 0 && options.jitter <= 1, "the jitter is a share, 0 ... 1");
   const auto no_memory = std::unexpected(sys::error_code(-ENOMEM));
   Hub* hub = Hub::of(loop);
   if (hub == nullptr) return no_memory;

@@ -136,7 +136,7 @@ Result<Datagram> Datagram::adopt(Loop& loop, int fd, const DatagramOptions& opti
 }
 
 void Datagram::start(DatagramHandler& handler) {
-  SPATE_ASSERT(socket_ != nullptr);
+  SPATE_ASSERT(socket_ != nullptr, "an empty Datagram has nothing to start: create() one");
   socket_->start(handler);
 }
 

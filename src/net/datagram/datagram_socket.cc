@@ -74,12 +74,12 @@ DatagramSocket::~DatagramSocket() { room_.leave(); }
 bool DatagramSocket::may_be_used() const { return !room_.is_alive() || may_touch(room_.loop()); }
 
 int DatagramSocket::fd() const {
-  SPATE_ASSERT(may_be_used());
+  SPATE_ASSERT(may_be_used(), kWrongThread);
   return socket_.get();
 }
 
 void DatagramSocket::abandon() {
-  SPATE_ASSERT(may_be_used());
+  SPATE_ASSERT(may_be_used(), kWrongThread);
   io_.stop_before_close();
   resting_.stop();
   retry_.stop();
@@ -99,7 +99,7 @@ void DatagramSocket::resume() { watch(io_.events() | Events::read); }
 // ---- watching
 
 void DatagramSocket::watch(Events events) {
-  SPATE_ASSERT(may_be_used());
+  SPATE_ASSERT(may_be_used(), kWrongThread);
   if (!room_.is_alive()) return;
   if (!any(events)) io_.stop();
   io_.modify(events);
@@ -191,7 +191,7 @@ bool DatagramSocket::tell_of_room() {
 }
 
 std::error_code DatagramSocket::send(Bytes bytes, const Address* peer) {
-  SPATE_ASSERT(may_be_used());
+  SPATE_ASSERT(may_be_used(), kWrongThread);
   if (peer != nullptr) {
     if (const std::error_code error = wrong_with(*peer)) return error;
   }
@@ -203,7 +203,7 @@ std::error_code DatagramSocket::send(Bytes bytes, const Address* peer) {
 }
 
 std::size_t DatagramSocket::send(std::span<const Outgoing> packets, std::error_code& error) {
-  SPATE_ASSERT(may_be_used());
+  SPATE_ASSERT(may_be_used(), kWrongThread);
   error.clear();
   std::size_t sent = 0;
   while (sent < packets.size() && !error) sent += send_some(packets.subspan(sent), error);
@@ -231,7 +231,7 @@ std::size_t DatagramSocket::send_some(std::span<const Outgoing> packets, std::er
 
 Result<std::size_t> DatagramSocket::send_segments(Bytes bytes, std::size_t segment,
                                                   const Address& peer) {
-  SPATE_ASSERT(may_be_used());
+  SPATE_ASSERT(may_be_used(), kWrongThread);
   constexpr std::size_t kLongest = 65507;   // Of a packet.
   constexpr std::size_t kMaxBytes = 65000;  // Of packets that are joined; no more than kBatch.
   if (segment == 0 || segment > kLongest) return std::unexpected(sys::error_code(-EINVAL));

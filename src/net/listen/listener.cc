@@ -46,7 +46,7 @@ std::vector<int> Listener::inherited() {
 
 // For all that is done with one: from another thread, it is found here.
 Acceptor* Listener::own() const {
-  SPATE_ASSERT(acceptor_ == nullptr || acceptor_->may_be_touched());
+  SPATE_ASSERT(acceptor_ == nullptr || acceptor_->may_be_touched(), kWrongThread);
   return acceptor_;
 }
 

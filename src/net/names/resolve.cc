@@ -52,7 +52,7 @@ void ResolveAttemptEnd::operator()(ResolveAttempt* attempt) const { delete attem
 
 Resolving resolve(Loop& loop, std::string_view host, std::uint16_t port, OnResolved callback,
                   const ResolveOptions& options) {
-  SPATE_ASSERT(options.ipv4 || options.ipv6);
+  SPATE_ASSERT(options.ipv4 || options.ipv6, "ask for one family at least");
   auto lookup = std::make_unique<NameLookup>(loop, host, port, std::move(callback));
   lookup->start(options);
   return Resolving(lookup.release());

@@ -94,7 +94,7 @@ bool Connection::hand_over(Bytes bytes) {
   bool is_lost = false;
   const bool goes_on = call(bytes, [&](StreamHandler& handler) {
     const std::size_t used = handler.on_data(bytes);
-    SPATE_ASSERT(used <= bytes.size());
+    SPATE_ASSERT(used <= bytes.size(), "on_data() returns how many bytes it has used");
     if (used < bytes.size() && keeps_what_is_left()) is_lost = !keep(bytes.subspan(used));
   });
   spoil(bytes);
@@ -122,7 +122,7 @@ bool Connection::show_unread() {
   bool is_lost = false;
   const bool goes_on = call(bytes, [&](StreamHandler& handler) {
     const std::size_t used = handler.on_data(bytes);
-    SPATE_ASSERT(used <= bytes.size());
+    SPATE_ASSERT(used <= bytes.size(), "on_data() returns how many bytes it has used");
     if (used < bytes.size() && keeps_what_is_left()) is_lost = !keep(std::move(shown), used);
   });
   if (goes_on && is_lost) return finish(sys::error_code(-ENOMEM));

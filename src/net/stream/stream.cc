@@ -75,19 +75,19 @@ Result<std::pair<Stream, Stream>> Stream::memory_pair(Loop& loop) {
 
 // Every call of the owner's comes by here. An empty Stream behaves as a closed one.
 Connection* Stream::connection() const {
-  SPATE_ASSERT(connection_ == nullptr || may_use(*connection_));
+  SPATE_ASSERT(connection_ == nullptr || may_use(*connection_), kWrongThread);
   return connection_;
 }
 
 void Stream::reset() {
   if (Connection* connection = std::exchange(connection_, nullptr)) {
-    SPATE_ASSERT(may_use(*connection));
+    SPATE_ASSERT(may_use(*connection), kWrongThread);
     connection->abandon();
   }
 }
 
 void Stream::start(StreamHandler& handler) {
-  SPATE_ASSERT(connection_ != nullptr);
+  SPATE_ASSERT(connection_ != nullptr, "this Stream is empty, or was moved away");
   connection()->start(handler);
 }
 std::error_code Stream::start(StreamHandler& handler, const StreamOptions& options) {
@@ -142,7 +142,8 @@ std::size_t Stream::queued() const { return connection() == nullptr ? 0 : connec
 bool Stream::is_full() const { return connection() != nullptr && connection()->is_full(); }
 
 bool Stream::set_limits(const QueueLimits& limits) {
-  SPATE_ASSERT(limits.low <= limits.high && limits.high <= limits.max);
+  SPATE_ASSERT(limits.low <= limits.high && limits.high <= limits.max,
+               "the marks are low <= high <= max");
   return connection() != nullptr && connection()->set_limits(limits);
 }
 
@@ -186,7 +187,7 @@ bool Stream::set_rate_limits(const RateLimits& limits) {
 bool Stream::join(RateGroup* group) { return connection() != nullptr && connection()->join(group); }
 
 Loop& Stream::loop() const {
-  SPATE_ASSERT(connection_ != nullptr);
+  SPATE_ASSERT(connection_ != nullptr, "this Stream is empty, or was moved away");
   return connection()->hub().loop();
 }
 int Stream::fd() const { return connection() == nullptr ? -1 : connection()->fd(); }

@@ -479,12 +479,19 @@ void Workers::Team::hand_over(Worker& worker, Service& service, sys::Descriptor 
   if (!posted) worker.lose_one(service);
 }
 
+namespace {
+
+[[maybe_unused]] constexpr const char* kOnAWorker =
+    "a worker cannot wait for all workers: call it on the thread that made them";
+
+}  // namespace
+
 Workers::Workers(std::unique_ptr<Team> team) : team_(std::move(team)) {}
 
 Workers::~Workers() { stop(Nanos{0}); }
 
 bool Workers::stop(Nanos grace, const OnLoop& on_drain) {
-  SPATE_ASSERT(!team_->is_calling());
+  SPATE_ASSERT(!team_->is_calling(), kOnAWorker);
   return team_->stop(grace, on_drain);
 }
 
@@ -538,7 +545,7 @@ Result<Address> Workers::listen(const Address& address, OnAccept on_accept, Bala
 
 Result<Address> Workers::listen(const Address& address, MakeService make, Balance balance,
                                 const ListenOptions& options) {
-  SPATE_ASSERT(!team_->is_calling());
+  SPATE_ASSERT(!team_->is_calling(), kOnAWorker);
   if (team_->has_stopped()) return std::unexpected(sys::error_code(-ECANCELED));
   if (balance != Balance::reuse_port || !address.is_ip())
     return team_->listen_and_share(address, std::move(make), balance, options);
@@ -549,7 +556,7 @@ Result<Address> Workers::listen(const Address& address, MakeService make, Balanc
 
 Result<Address> Workers::adopt(int fd, OnAccept on_accept, Balance balance,
                                const ListenOptions& options) {
-  SPATE_ASSERT(!team_->is_calling());
+  SPATE_ASSERT(!team_->is_calling(), kOnAWorker);
   if (team_->has_stopped()) return std::unexpected(sys::error_code(-ECANCELED));
   if (const auto error = prepare_listening_socket(fd)) return std::unexpected(error);
   sys::Descriptor socket(fd);
