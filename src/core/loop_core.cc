@@ -80,7 +80,7 @@ std::error_code LoopCore::run(Run mode) {
   wakeup_.announce_awake();
   const bool is_outermost = depth_++ == 0;
   Loop* const outer = std::exchange(current_loop, this);
-  if (!is_outermost) locals_.on_nested_run();
+  if (!is_outermost) locals_.on_handover();
   // A layer with a lock calls its callbacks between turns: nothing to measure, two clocks less.
   const bool measures = is_outermost && mode != Run::no_wait && !guarded_;
   if (is_outermost) woke_up_ = measures ? loop_time() : kForever;
@@ -89,6 +89,7 @@ std::error_code LoopCore::run(Run mode) {
     error = turn(mode != Run::no_wait);
   } while (!error && mode == Run::until_done && !is_leaving() && has_work());
   if (leave_from_ == depth_) leave_from_ = INT_MAX;
+  if (!pending_.empty()) locals_.on_handover();
   --depth_;
   current_loop = outer;
   if (measures) metrics_.busy += loop_time() - woke_up_;
@@ -536,7 +537,7 @@ void LoopCore::resend_asyncs() {
 
 Nanos LoopCore::prepare_to_wait() {
   if (is_foreign()) return Nanos{0};  // run() says what is the matter.
-  if (depth_ > 0) locals_.on_nested_run();
+  if (depth_ > 0) locals_.on_handover();
   reconcile();
   update_now();
   const Nanos timeout = wait_time();

@@ -40,8 +40,9 @@ class LoopLocal {
   virtual bool open() { return true; }
   // The loop is going, and still works.
   virtual void on_loop_end() {}
-  // A callback is about to run the loop: what waits for that callback to return has to go first.
-  virtual void on_nested_run() {}
+  // A callback is about to run the loop, or the loop returns with something queued: what waits for
+  // that callback to return, or for its turn, has to go first.
+  virtual void on_handover() {}
   // From here on the loop counts as gone.
   void forsake_loop() { is_alive_ = false; }
 
@@ -70,8 +71,8 @@ class LoopLocals {
   }
   // Takes over what was made, if it can be opened; nullptr otherwise.
   LoopLocal* add(const void* kind, LoopLocal* made);
-  void on_nested_run() {
-    for (LoopLocal* local = first_; local != nullptr; local = local->next_) local->on_nested_run();
+  void on_handover() {
+    for (LoopLocal* local = first_; local != nullptr; local = local->next_) local->on_handover();
   }
   void end();
 

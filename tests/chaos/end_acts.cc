@@ -517,8 +517,8 @@ void End::release(bool to_raw) {
         "release_gives", "end %u: %s with nothing queued or unread", number,
         released ? "" : released.error().message().c_str());
   if (!released) return;
-  // In its own callback, what was gathered is sent first.
-  check((waiting == 0 || in_callback_) && left == 0, "release_loses_nothing",
+  // In a callback, what was gathered is sent first.
+  check((waiting == 0 || world.loop().depth() > 0) && left == 0, "release_loses_nothing",
         "end %u: %zu queued, %zu unread", number, waiting, left);
   check(!overflowed_, "release_of_the_broken", "end %u: released, and it is broken", number);
   is_gone_ = true;

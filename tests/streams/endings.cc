@@ -370,6 +370,7 @@ TEST_P(EndingsOfSending, WhatWaitedForACallbackAndAFullQueueIsReadFirst) {
     if (right_log_.data_calls > 1) return bytes.size();
     EXPECT_TRUE(right_.write(pattern(kMoreThanAKernelTakes)));
     EXPECT_TRUE(right_.is_full() && left_.write("last words"));
+    run_turns(loop_, 1);
     fail_to_send();
     left_.resume();
     run_until(loop_, [&] { return !right_.is_writable(); });

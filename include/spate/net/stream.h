@@ -12,13 +12,16 @@
 // Reading: bytes arrive in memory of the loop's, lent to the callback until it returns, whatever it
 // does meanwhile; the handler says how many of them it has used, and what it leaves comes again
 // with what follows. An idle Stream owns no buffer.
-// Writing: at once if nothing is queued; what the kernel does not take is queued. What is written
-// inside the Stream's own callback is gathered and sent when the callback returns.
+// Writing: outside of run() at once if nothing is queued; what the kernel does not take is queued.
+// What is written inside the Stream's own callback is gathered and sent when the callback returns.
+// Small writes to it in others' callbacks, up to 16 KiB together, are gathered until all that is
+// due has been called, and sent before the loop waits: messages to many cost one call to the kernel
+// a receiver and turn, however many they are.
 // Back-pressure: is_full() and on_drained() tell who produces; a server that answers what it reads
 // lets the Stream pause its own reading while its queue is full (QueueLimits::pause_reading), and
 // stops answering at is_full(): what it leaves comes again when the queue has drained.
-// Running the loop inside a callback: what was written so far is sent first, and what is queued
-// goes on being sent; this Stream calls nothing more until the callback has returned.
+// Running the loop inside a callback: what was written so far is sent first, to whomever, and what
+// is queued goes on being sent; this Stream calls nothing more until the callback has returned.
 // Endings: docs/special-problems.md has the table.
 #pragma once
 
@@ -206,7 +209,7 @@ class SPATE_EXPORT Stream {
   // if not writable, EOPNOTSUPP for what is no unix socket, EINVAL, EBADF, EMFILE, ENOMEM,
   // Error::queue_full.
   std::error_code send_descriptors(Bytes bytes, std::span<const int> descriptors);
-  // How many bytes wait to be sent.
+  // How many bytes wait to be sent; those that are gathered do.
   std::size_t queued() const;
   // More than `high` has been queued, and `low` is not reached again: better wait for on_drained().
   bool is_full() const;
@@ -281,7 +284,7 @@ class SPATE_EXPORT Stream {
   // Bytes; 0 leaves one as it is. The kernel doubles and bounds them.
   std::error_code set_kernel_buffers(std::size_t send, std::size_t receive);
   // Gives the descriptor away, to another loop for instance. Only while nothing is queued and
-  // nothing is left unread; what this callback has written is sent first. Errors: EBUSY otherwise,
+  // nothing is left unread; what was gathered is sent first. Errors: EBUSY otherwise,
   // EBADF if closed, EOPNOTSUPP in memory, and what on_closed() will be told if sending has failed.
   [[nodiscard("the descriptor is yours now, and yours to close")]]
   Result<int> release();

@@ -218,6 +218,7 @@ bool Connection::join(RateGroup* group) {
 
 Result<int> Connection::release() {
   send_gathered();
+  if (is_held()) flush();
   if (is_cut_short()) return std::unexpected(error());
   if (queued() != 0 || state_ != State::open || has_unread())
     return std::unexpected(sys::error_code(-EBUSY));
@@ -269,6 +270,7 @@ void Connection::settle_later() {
 }
 
 void Connection::drop_queue() {
+  if (is_held()) hub().forget_held(*this);
   if (busy_ == nullptr || busy_->queue.empty()) return;
   Buffer spent;
   busy_->queue.clear(spent);
@@ -532,7 +534,7 @@ bool Connection::wants_to_read() const {
 void Connection::update_wish() {
   if (!is_open()) return;
   Events wish = wants_to_read() && !has(kNested) ? Events::read : Events::none;
-  if (has_queue() && !has(kSendRests)) wish |= Events::write;
+  if (has_queue() && !is_held() && !has(kSendRests)) wish |= Events::write;
   if (!transport_->want(*this, wish)) on_broken(sys::error_code(-ENOMEM));
   if (has(kReadRests | kSendRests | kHoldsLoop)) hold_loop(is_resting());
 }

@@ -89,6 +89,8 @@ class Connection {
   bool is_calling() const { return has(kInCallback); }
   // What its callback has written so far.
   void send_gathered();
+  // What others' callbacks have written to it. Calls no user code.
+  void send_held();
   // Its throttle lets through more than before, or less.
   void on_throttle_changed();
   // Nothing can ever come from the peer: our end is the whole end.
@@ -97,6 +99,9 @@ class Connection {
   static Connection& from(FdNode& node) { return reinterpret_cast<Connection&>(node); }
   Deadlines::Place deadline_place() const { return deadline_place_; }
   void set_deadline_place(Deadlines::Place place) { deadline_place_ = place; }
+  // 1 + its index among those that the hub holds back, 0 for none. Has a BusyState, if not 0.
+  std::uint32_t held_place() const { return busy_ == nullptr ? 0 : busy_->held_place; }
+  void set_held_place(std::uint32_t place) { busy_->held_place = place; }
 
  private:
   // Conditions that come and go whatever the state is.
@@ -126,12 +131,13 @@ class Connection {
   // something out of the ordinary.
   struct BusyState {
     bool is_needed() const {
-      return !queue.empty() || !unread.empty() || limits_are_set || read_timeout != Nanos{0} ||
-             write_timeout != Nanos{0} || deadline != INT64_MAX || throttle != nullptr ||
-             callbacks != nullptr;
+      return !queue.empty() || held_place != 0 || !unread.empty() || limits_are_set ||
+             read_timeout != Nanos{0} || write_timeout != Nanos{0} || deadline != INT64_MAX ||
+             throttle != nullptr || callbacks != nullptr;
     }
 
     SendQueue queue;
+    std::uint32_t held_place = 0;
     Unread unread;
     QueueLimits limits;
     bool limits_are_set = false;
@@ -161,6 +167,8 @@ class Connection {
   StreamHandler* handler() const { return static_cast<StreamHandler*>(node_.head.context); }
   void set_handler(StreamHandler* handler) { node_.head.context = handler; }
   bool has_queue() const { return busy_ != nullptr && !busy_->queue.empty(); }
+  // What is queued has not been tried yet: it goes before the loop waits.
+  bool is_held() const { return held_place() != 0; }
   bool has_unread() const { return busy_ != nullptr && !busy_->unread.empty(); }
   BusyState* make_busy();
   void drop_busy_state();
@@ -195,11 +203,14 @@ class Connection {
   void defer_past_callback(Events events);
 
   bool send_now(std::span<const Bytes> pieces);
+  bool may_hold(std::size_t size) const;
+  bool hold(Bytes bytes);
   bool enqueue(Bytes bytes);
   bool on_sent_in_part(long sent, std::span<const Bytes> pieces);
   bool send_slowly(std::span<const Bytes> pieces);
   bool lose_rest();
   void on_appended(bool was_empty);
+  bool fits(std::size_t size) const;
   bool has_room_for(std::size_t size);
   void mark_full();
   void flush();

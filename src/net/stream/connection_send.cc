@@ -15,6 +15,8 @@ namespace {
 constexpr int kSendsPerTurn = 8;
 // What there is room for whatever waits to be gathered, unless limits were set.
 constexpr std::size_t kAlwaysFits = QueueLimits{}.max - WriteGather::kCapacity;
+// What is held back, at most.
+constexpr std::size_t kMaxHeld = WriteGather::kCapacity;
 
 }  // namespace
 
@@ -24,7 +26,7 @@ bool Connection::write(Bytes bytes) {
   if ((busy_ != nullptr || bytes.size() > kAlwaysFits) && !has_room_for(bytes.size())) return false;
   if (has_queue()) return enqueue(bytes);
   WriteGather& gather = hub().gather();
-  if (gather.owner() != this) return send_now({&bytes, 1});
+  if (gather.owner() != this) return may_hold(bytes.size()) ? hold(bytes) : send_now({&bytes, 1});
   if (gather.add(bytes)) return true;
   Bytes pieces[3];
   const std::size_t gathered = gather.take(std::span(pieces).first<2>());
@@ -76,11 +78,26 @@ std::error_code Connection::send_descriptors(Bytes bytes, std::span<const int> d
   return {};
 }
 
+// Written inside a callback: more may follow.
+bool Connection::may_hold(std::size_t size) const {
+  return size <= WriteGather::kLargestCopied && hub().loop().depth() > 0;
+}
+
+bool Connection::hold(Bytes bytes) {
+  if (make_busy() == nullptr || !hub().hold_back(*this)) return send_now({&bytes, 1});
+  return enqueue(bytes);
+}
+
+void Connection::send_held() {
+  flush();
+  drop_busy_state();
+}
+
 // What has just been queued without having been tried.
 void Connection::on_appended(bool was_empty) {
   if (was_empty) {
     busy_->last_sent = hub().loop().now().count();
-    flush();
+    if (!may_hold(busy_->queue.size()) || !hub().hold_back(*this)) flush();
     note_deadline();
   }
   mark_full();
@@ -155,23 +172,35 @@ bool Connection::enqueue(Bytes bytes) {
   return true;
 }
 
-bool Connection::has_room_for(std::size_t size) {
-  const QueueLimits limits = busy_ == nullptr ? QueueLimits{} : busy_->limits;
+bool Connection::fits(std::size_t size) const {
+  const std::size_t max = busy_ == nullptr ? QueueLimits{}.max : busy_->limits.max;
   const WriteGather& gather = hub().gather();
   const std::size_t gathered = gather.owner() == this ? gather.size() : 0;
   const std::size_t queued = gathered + (busy_ == nullptr ? 0 : busy_->queue.in_memory());
-  if (queued <= limits.max && size <= limits.max - queued) return true;
-  if (limits.when_full == WhenFull::close) give_up(Error::queue_full);
+  return queued <= max && size <= max - queued;
+}
+
+bool Connection::has_room_for(std::size_t size) {
+  if (!fits(size) && is_held()) flush();
+  if (!is_writable()) return false;
+  if (fits(size)) return true;
+  const WhenFull when_full = busy_ == nullptr ? QueueLimits{}.when_full : busy_->limits.when_full;
+  if (when_full == WhenFull::close) give_up(Error::queue_full);
   return false;
 }
 
+// Full is what the kernel has been asked to take, and has not.
 void Connection::mark_full() {
-  if (has(kFull) || busy_ == nullptr || busy_->queue.size() <= busy_->limits.high) return;
+  if (busy_ == nullptr) return;
+  const std::size_t high = busy_->limits.high;
+  if (is_held() && busy_->queue.size() > std::min(kMaxHeld, high)) flush();
+  if (has(kFull) || busy_->queue.size() <= high) return;
   set(kFull);
   update_wish();
 }
 
 void Connection::flush() {
+  if (is_held()) hub().forget_held(*this);
   for (int i = 0; i < kSendsPerTurn && has_queue(); ++i) {
     const std::size_t max = allowance(Throttle::kWrite);
     if (max == 0) break;

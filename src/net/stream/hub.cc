@@ -15,6 +15,9 @@ Hub::Hub(Loop& loop) : LoopLocal(loop) {
   };
   due_.context = this;
   due_.callback = [](void* context, Node&, Events) { static_cast<Hub*>(context)->look_at_due(); };
+  sending_.context = this;
+  sending_.priority = kPriorityMin;
+  sending_.callback = [](void* context, Node&, Events) { static_cast<Hub*>(context)->send_held(); };
   releasing_.context = this;
   releasing_.callback = [](void* context, Node&, Events) {
     static_cast<Hub*>(context)->release_spent();
@@ -43,6 +46,26 @@ void Hub::look_at_due() {
   arm();
 }
 
+bool Hub::hold_back(Connection& connection) {
+  if (!held_.reserve(held_.size() + 1) || !loop().feed(sending_, Events::custom)) return false;
+  held_.push_reserved(&connection);
+  connection.set_held_place(static_cast<std::uint32_t>(held_.size()));
+  return true;
+}
+
+void Hub::forget_held(Connection& connection) {
+  held_[connection.held_place() - 1] = nullptr;
+  connection.set_held_place(0);
+}
+
+// Calls no user code, so nobody comes to them meanwhile.
+void Hub::send_held() {
+  for (Connection* connection : held_) {
+    if (connection != nullptr) connection->send_held();
+  }
+  held_.shrink_to(0);
+}
+
 void Hub::release_later(Buffer&& spent) {
   spent_.append(std::move(spent));
   if (is_alive()) {
@@ -55,12 +78,15 @@ void Hub::release_later(Buffer&& spent) {
 // Not in place: who is told may write, and have more released.
 void Hub::release_spent() { const Buffer released = std::move(spent_); }
 
-// A callback may run the loop in order to wait for the answer to what it has just written.
-void Hub::on_nested_run() {
-  Connection* writer = gather_.owner();
-  if (writer == nullptr) return;
-  writer->send_gathered();
-  gather_.end();
+// A callback may run the loop in order to wait for the answer to what it has just written. What was
+// written before a fork is the parent's to send.
+void Hub::on_handover() {
+  if (is_foreign()) return;
+  if (Connection* writer = gather_.owner()) {
+    writer->send_gathered();
+    gather_.end();
+  }
+  send_held();
 }
 
 // Whoever still holds a Stream finds it closed. Those that nobody holds have been waiting for
@@ -69,6 +95,7 @@ void Hub::on_nested_run() {
 void Hub::on_loop_end() {
   loop().stop(timer_);
   loop().clear_pending(due_);
+  loop().clear_pending(sending_);
   loop().clear_pending(releasing_);
   while (Connection* connection = deadlines_.take_due(INT64_MAX)) connection->on_loop_end();
   forsake_loop();

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <span>
 
+#include "base/array.h"
 #include "base/loans.h"
 #include "base/slab.h"
 #include "core/loop_local.h"
@@ -38,6 +39,10 @@ class Hub final : public LoopLocal {
   // Where bytes arrive, lent for as long as they are looked at.
   Loans<Arrivals>::Loan lend_arrivals() { return arrivals_.borrow(); }
   WriteGather& gather() { return gather_; }
+  // Has its queue sent before the loop waits: when all that is due now has been called, since it
+  // may write more. False when memory runs out.
+  bool hold_back(Connection& connection);
+  void forget_held(Connection& connection);
   // Bytes that have been sent and are somebody else's: he is told so in the loop's own time, never
   // inside a call to a Stream.
   void release_later(Buffer&& spent);
@@ -55,7 +60,8 @@ class Hub final : public LoopLocal {
   ~Hub() override;
   bool open() override;
   void on_loop_end() override;
-  void on_nested_run() override;
+  void on_handover() override;
+  void send_held();
   bool arm();
   void look_at_due();
   void release_spent();
@@ -65,6 +71,8 @@ class Hub final : public LoopLocal {
   FileTransport files_{*this};
   Loans<Arrivals> arrivals_;
   WriteGather gather_;
+  Array<Connection*> held_;  // Those that have been sent since are nullptr.
+  Node sending_{};
   Buffer spent_;
   Node releasing_{};
   Deadlines deadlines_;
@@ -91,6 +99,7 @@ inline void Connection::begin_call(Bytes arrived) {
 inline bool Connection::end_call() {
   WriteGather& gather = hub().gather();
   if (!gather.empty()) send_gathered();
+  if (is_held()) send_held();
   gather.end();
   clear(kInCallback);
   const bool is_ordinary =

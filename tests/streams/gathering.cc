@@ -1,0 +1,203 @@
+// What is written to a Stream in others' callbacks: gathered, and sent before the loop waits.
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "spate/error.h"
+#include "streams/harness.h"
+
+namespace spate::testing {
+namespace {
+
+// A Stream on a socket whose other end sees each call to the kernel as a packet.
+class Gathering : public ::testing::Test {
+ protected:
+  explicit Gathering(const LoopOptions& options = {}) : loop_(Loop::create(options).value()) {
+    int fds[2];
+    EXPECT_EQ(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, fds), 0);
+    stream_ = Stream::adopt(*loop_, fds[0]).value();
+    stream_.start(log_);
+    peer_ = fds[1];
+  }
+  ~Gathering() override { ::close(peer_); }
+
+  // In somebody else's callback.
+  void in_a_callback(const std::function<void()>& call) {
+    Timer timer(*loop_, [&call] { call(); });
+    timer.start(Nanos{0});
+    run_turns(*loop_, 1);
+  }
+  // In this turn, after what is running now.
+  void soon(std::function<void()> call) {
+    soon_ = std::move(call);
+    node_.context = &soon_;
+    node_.callback = [](void* context, Node&, Events) {
+      (*static_cast<std::function<void()>*>(context))();
+    };
+    loop_->feed(node_, Events::custom);
+  }
+  std::vector<std::string> packets() const {
+    std::vector<std::string> packets;
+    char bytes[64 * 1024];
+    for (ssize_t size = 1; size > 0;) {
+      size = ::recv(peer_, bytes, sizeof(bytes), 0);
+      if (size > 0) packets.emplace_back(bytes, static_cast<std::size_t>(size));
+    }
+    return packets;
+  }
+  using Packets = std::vector<std::string>;
+
+  std::unique_ptr<Loop> loop_;
+  Stream stream_;
+  Recorder log_;
+  int peer_ = -1;
+
+ private:
+  std::function<void()> soon_;
+  Node node_{};
+};
+
+TEST_F(Gathering, SendsWhatOthersWriteInOnePiece) {
+  in_a_callback([this] {
+    EXPECT_TRUE(stream_.write("one, "));
+    EXPECT_TRUE(stream_.write("two, "));
+    EXPECT_EQ(stream_.queued(), 10u);
+    EXPECT_EQ(packets(), Packets{});
+    soon([this] { EXPECT_TRUE(stream_.write("three")); });
+  });
+  EXPECT_EQ(packets(), Packets{"one, two, three"});
+  EXPECT_EQ(stream_.queued(), 0u);
+}
+
+TEST_F(Gathering, SendsAtOnceOutsideOfRun) {
+  EXPECT_TRUE(stream_.write("one"));
+  EXPECT_TRUE(stream_.write("two"));
+  EXPECT_EQ(packets(), (Packets{"one", "two"}));
+}
+
+TEST_F(Gathering, SendsAtOnceWhatIsLarge) {
+  const std::string large = pattern(5000);
+  in_a_callback([&] {
+    EXPECT_TRUE(stream_.write(large));
+    EXPECT_EQ(packets(), Packets{large});
+  });
+}
+
+TEST_F(Gathering, HoldsNoMoreThanSoMuch) {
+  const std::string part = pattern(4000);
+  in_a_callback([&] {
+    for (int i = 0; i < 5; ++i) EXPECT_TRUE(stream_.write(part));
+    EXPECT_EQ(stream_.queued(), 0u);
+    EXPECT_EQ(packets().size(), 1u);
+  });
+}
+
+TEST_F(Gathering, IsNotFullOfWhatHasNotBeenTried) {
+  EXPECT_TRUE(stream_.set_limits({.low = 0, .high = 10, .max = 20, .when_full = WhenFull::drop}));
+  in_a_callback([&] {
+    for (int i = 0; i < 10; ++i) EXPECT_TRUE(stream_.write("eight by"));
+    EXPECT_FALSE(stream_.is_full());
+  });
+  EXPECT_EQ(packets().size(), 5u);
+  EXPECT_EQ(log_.log, "");
+}
+
+TEST_F(Gathering, HasRoomOnceItIsSent) {
+  EXPECT_TRUE(stream_.set_limits({.low = 0, .high = 20, .max = 20, .when_full = WhenFull::drop}));
+  in_a_callback([&] {
+    EXPECT_TRUE(stream_.write(pattern(15)));
+    EXPECT_TRUE(stream_.write(pattern(15)));
+    EXPECT_FALSE(stream_.write(pattern(21)));
+  });
+  EXPECT_EQ(packets(), (Packets{pattern(15), pattern(15)}));
+}
+
+TEST_F(Gathering, SendsBeforeANestedRun) {
+  in_a_callback([this] {
+    EXPECT_TRUE(stream_.write("question"));
+    run_turns(*loop_, 1);
+    EXPECT_EQ(packets(), Packets{"question"});
+  });
+}
+
+TEST_F(Gathering, SendsWhatItWritesItselfWhenItsCallbackReturns) {
+  Buffer buffer;
+  ASSERT_TRUE(buffer.append("one, "));
+  log_.use = [&](Bytes bytes) {
+    EXPECT_TRUE(stream_.write(std::move(buffer)));
+    EXPECT_TRUE(stream_.write("two"));
+    EXPECT_EQ(packets(), Packets{});
+    soon([this] { EXPECT_EQ(packets(), Packets{"one, two"}); });
+    return bytes.size();
+  };
+  ASSERT_EQ(::send(peer_, "go", 2, 0), 2);
+  run_turns(*loop_, 1);
+  EXPECT_EQ(log_.received, "go");
+}
+
+TEST_F(Gathering, EndsBehindWhatIsHeld) {
+  in_a_callback([this] {
+    EXPECT_TRUE(stream_.write("last"));
+    stream_.end();
+  });
+  EXPECT_EQ(packets(), Packets{"last"});
+  char byte;
+  EXPECT_EQ(::recv(peer_, &byte, 1, 0), 0);
+}
+
+TEST_F(Gathering, SendsWhatIsHeldThoughTheStreamIsDestroyed) {
+  in_a_callback([this] {
+    EXPECT_TRUE(stream_.write("last"));
+    stream_ = Stream();
+  });
+  EXPECT_EQ(packets(), Packets{"last"});
+}
+
+TEST_F(Gathering, LosesWhatIsHeldWhenItIsAborted) {
+  in_a_callback([this] {
+    EXPECT_TRUE(stream_.write("lost"));
+    stream_.abort();
+  });
+  EXPECT_EQ(packets(), Packets{});
+}
+
+TEST_F(Gathering, SendsWhatIsHeldBeforeItIsReleased) {
+  in_a_callback([this] {
+    EXPECT_TRUE(stream_.write("before"));
+    const Result<int> fd = stream_.release();
+    ASSERT_TRUE(fd);
+    ::close(*fd);
+  });
+  EXPECT_EQ(packets(), Packets{"before"});
+}
+
+TEST_F(Gathering, TellsOfAPeerThatHasGone) {
+  ::close(std::exchange(peer_, -1));
+  stream_.pause();
+  in_a_callback([this] { EXPECT_TRUE(stream_.write("to nobody")); });
+  run_turns(*loop_, 2);
+  EXPECT_EQ(log_.log, "closed ");
+  EXPECT_EQ(log_.error, std::errc::broken_pipe);
+}
+
+class GatheringOnABudget : public Gathering {
+ protected:
+  GatheringOnABudget() : Gathering({.budget = 1}) {}
+};
+
+TEST_F(GatheringOnABudget, SendsBeforeRunReturns) {
+  in_a_callback([this] {
+    soon([] {});
+    EXPECT_TRUE(stream_.write("late"));
+  });
+  EXPECT_EQ(packets(), Packets{"late"});
+}
+
+}  // namespace
+}  // namespace spate::testing
