@@ -7,6 +7,7 @@
 #include "spate/loop.h"
 #include "spate/net/connect.h"
 #include "spate/net/listener.h"
+#include "spate/net/relay.h"
 #include "spate/net/stream.h"
 
 using spate::Address;
@@ -14,47 +15,21 @@ using spate::Stream;
 
 namespace {
 
-class Relay {
+// A client, and the way to the server for him.
+class Passage {
  public:
-  Relay(Stream client, const Address& server) : client_(*this, std::move(client)) {
-    connecting_ = connect(client_.stream.loop(), server, [this](spate::Result<Stream> stream) {
+  Passage(Stream client, const Address& server) : client_(std::move(client)) {
+    connecting_ = connect(client_.loop(), server, [this](spate::Result<Stream> stream) {
       if (!stream) return delete this;
-      server_.stream = std::move(*stream);
-      client_.join(server_);
-      server_.join(client_);
+      relaying_ = relay(std::move(client_), std::move(*stream),
+                        [this](const spate::RelayResult&) { delete this; });
     });
   }
 
  private:
-  struct Side final : spate::StreamHandler {
-    explicit Side(Relay& the_relay, Stream the_stream = {})
-        : relay(the_relay), stream(std::move(the_stream)) {}
-
-    void join(Side& the_other) {
-      other = &the_other;
-      stream.set_half_open(true);
-      stream.start(*this);
-    }
-    std::size_t on_data(spate::Bytes bytes) override {
-      other->stream.write(bytes);
-      if (other->stream.is_full()) stream.pause();
-      return bytes.size();
-    }
-    void on_drained() override { other->stream.resume(); }
-    void on_end() override { other->stream.end(); }
-    void on_closed(std::error_code error) override {
-      if (error) other->stream.abort();
-      if (!other->stream.is_open()) delete &relay;
-    }
-
-    Relay& relay;
-    Side* other = nullptr;
-    Stream stream;
-  };
-
+  Stream client_;
   spate::Connecting connecting_;
-  Side client_;
-  Side server_{*this};
+  spate::Relaying relaying_;
 };
 
 // Counts what it is sent, and answers once the client has ended.
@@ -112,7 +87,7 @@ int main() {
       }).value();
   spate::Listener proxy =
       spate::Listener::create(*loop, anywhere, [&](Stream stream, const Address&) {
-        new Relay(std::move(stream), server.address());
+        new Passage(std::move(stream), server.address());
       }).value();
 
   std::unique_ptr<Client> client;

@@ -13,6 +13,7 @@
 #include "spate/net/connect.h"
 #include "spate/net/framing.h"
 #include "spate/net/listener.h"
+#include "spate/net/relay.h"
 #include "spate/net/resolver.h"
 #include "spate/net/stream.h"
 
@@ -63,49 +64,10 @@ std::string wire_format(const Address& address) {
   return wire;
 }
 
-// The two connections of a client that is through, and what flows between them.
-class Relay {
+// A client: one that has not yet said where it wants to go, or is on its way there, or through.
+class Client final : public spate::StreamHandler {
  public:
-  Relay(Stream client, Stream server)
-      : client_(*this, std::move(client), server_), server_(*this, std::move(server), client_) {}
-
- private:
-  class Side final : public spate::StreamHandler {
-   public:
-    Side(Relay& relay, Stream stream, Side& other)
-        : relay_(relay), other_(other), stream_(std::move(stream)) {
-      stream_.set_half_open(true);
-      stream_.set_idle_timeout(kIdleLimit);
-      stream_.start(*this);
-      stream_.resume();
-    }
-
-   private:
-    std::size_t on_data(Bytes bytes) override {
-      other_.stream_.write(bytes);
-      if (other_.stream_.is_full()) stream_.pause();
-      return bytes.size();
-    }
-    void on_drained() override { other_.stream_.resume(); }
-    void on_end() override { other_.stream_.end(); }
-    void on_closed(std::error_code error) override {
-      if (error) other_.stream_.abort();
-      if (!other_.stream_.is_open()) delete &relay_;
-    }
-
-    Relay& relay_;
-    Side& other_;
-    Stream stream_;
-  };
-
-  Side client_;
-  Side server_;
-};
-
-// A client that has not yet said where it wants to go, or is on its way there.
-class Handshake final : public spate::StreamHandler {
- public:
-  explicit Handshake(Stream client) : client_(std::move(client)) {
+  explicit Client(Stream client) : client_(std::move(client)) {
     client_.set_deadline(kHandshakeLimit);
     client_.start(*this);
   }
@@ -166,13 +128,14 @@ class Handshake final : public spate::StreamHandler {
     const std::string name =
         is_name ? std::string(text_of(host.subspan(1))) : Address::ip(host, 0).value().host();
     connecting_ = connect(client_.loop(), name, port_of(request),
-                          spate::bind<&Handshake::on_connected>(this), {.timeout = kConnectLimit});
+                          spate::bind<&Client::on_connected>(this), {.timeout = kConnectLimit});
   }
   void on_connected(spate::Result<Stream> server) {
     if (!server) return refuse(reply_for(server.error()));
     answer(Reply::succeeded, server->local_address());
-    new Relay(std::move(client_), std::move(*server));
-    delete this;
+    relaying_ =
+        relay(std::move(client_), std::move(*server),
+              [this](const spate::RelayResult&) { delete this; }, {.idle_timeout = kIdleLimit});
   }
 
   void answer(Reply reply, const Address& bound) {
@@ -189,6 +152,7 @@ class Handshake final : public spate::StreamHandler {
 
   Stream client_;
   spate::Connecting connecting_;
+  spate::Relaying relaying_;
   bool is_greeted_ = false;
 };
 
@@ -255,7 +219,7 @@ int main(int argc, char** argv) {
   const Address address = argc > 1 ? Address::parse(argv[1]).value() : Address::loopback_ipv4(0);
   const spate::Listener proxy =
       spate::Listener::create(*loop, address, [](Stream client, const Address&) {
-        new Handshake(std::move(client));
+        new Client(std::move(client));
       }).value();
   if (argc == 1) return demonstrate(*loop, proxy.address());
 

@@ -40,7 +40,8 @@ BESIDE_CORE = {"offload": "pool"}
 # The room of a public header of net; those that are not here belong to net itself.
 ROOMS = {
     "stream": "net/stream", "rate_limit": "net/stream", "session": "net/stream",
-    "listener": "net/listen", "workers": "net/workers", "server": "net/workers",
+    "relay": "net/stream", "listener": "net/listen", "workers": "net/workers",
+    "server": "net/workers",
     "resolver": "net/names", "connect": "net/connect", "client": "net/connect",
     "datagram": "net/datagram",
 }

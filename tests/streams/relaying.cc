@@ -1,0 +1,324 @@
+// relay() and copy(): between a client and a server that know nothing of it.
+#include "spate/net/relay.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <optional>
+
+#include "streams/harness.h"
+
+namespace spate::testing {
+namespace {
+
+using namespace std::chrono_literals;
+
+class RelayTest : public ::testing::TestWithParam<Kind> {
+ protected:
+  explicit RelayTest(const LoopOptions& options = {})
+      : owned_(*Loop::create(options)), loop_(*owned_) {
+    auto [client, first] = std::move(*make_pair(loop_, GetParam()));
+    auto [second, server] = std::move(*make_pair(loop_, GetParam()));
+    client_ = std::move(client);
+    first_ = std::move(first);
+    second_ = std::move(second);
+    server_ = std::move(server);
+    for (Stream* end : {&client_, &server_}) end->set_half_open(true);
+    client_.start(client_log_);
+    server_.start(server_log_);
+  }
+
+  OnRelayed note() {
+    return [this](const RelayResult& result) {
+      EXPECT_FALSE(result_.has_value());
+      result_ = result;
+    };
+  }
+  void start(const RelayOptions& options = {}) {
+    relaying_ = relay(std::move(first_), std::move(second_), note(), options);
+  }
+  void keep_kernel_buffers_small() {
+    for (Stream* end : {&client_, &first_, &second_, &server_})
+      (void)end->set_kernel_buffers(50'000, 50'000);
+  }
+  // A reset of a unix socket may be no more than an end.
+  void run_until_server_is_closed() {
+    server_.resume();
+    server_.set_half_open(false);
+    if (server_log_.log == "end ") server_.end();
+    run_until(loop_, [this] { return server_log_.closed_calls == 1; });
+  }
+  void run_until_told() {
+    run_until(loop_, [this] { return result_.has_value(); });
+  }
+
+  std::unique_ptr<Loop> owned_;
+  Loop& loop_;
+  Stream client_, first_, second_, server_;
+  Recorder client_log_;
+  Recorder server_log_;
+  std::optional<RelayResult> result_;
+  Relaying relaying_;
+};
+
+INSTANTIATE_TEST_SUITE_P(Kinds, RelayTest, ::testing::Values(Kind::memory, Kind::local, Kind::tcp),
+                         name_of);
+
+TEST_P(RelayTest, BytesGoBothWaysAndAreCounted) {
+  start();
+  const std::string question = pattern(300'000);
+  const std::string answer = pattern(200'000);
+  client_.write(question);
+  server_.write(answer);
+  client_.end();
+  server_.end();
+  run_until_told();
+  EXPECT_TRUE(server_log_.received == question);
+  EXPECT_TRUE(client_log_.received == answer);
+  EXPECT_FALSE(result_->error);
+  EXPECT_EQ(result_->forth, question.size());
+  EXPECT_EQ(result_->back, answer.size());
+  EXPECT_EQ(loop_.run(), false);
+}
+
+TEST_P(RelayTest, TheEndOfOneSideIsPassedOnWhileTheOtherFlows) {
+  start();
+  client_.write("question");
+  client_.end();
+  run_until(loop_, [this] { return server_log_.log == "end "; });
+  EXPECT_EQ(server_log_.received, "question");
+  run_turns(loop_, 5);
+  EXPECT_FALSE(result_.has_value());
+  server_.write("answer");
+  server_.end();
+  run_until_told();
+  EXPECT_EQ(client_log_.received, "answer");
+  EXPECT_FALSE(result_->error);
+}
+
+TEST_P(RelayTest, WhatHadComeBeforeIsPassedOnToo) {
+  client_.write("early");
+  Recorder idle;
+  idle.use = [](Bytes) { return 0; };
+  first_.start(idle);
+  run_until(loop_, [&idle] { return idle.data_calls > 0; });
+  first_.pause();
+  start();
+  run_until(loop_, [this] { return server_log_.received == "early"; });
+}
+
+TEST_P(RelayTest, ASideThatDoesNotReadHoldsTheOtherBack) {
+  constexpr std::size_t kHigh = 20'000;
+  keep_kernel_buffers_small();
+  ASSERT_TRUE(second_.set_limits({.low = 1'000, .high = kHigh}));
+  server_.pause();
+  start();
+  const std::string sent = pattern(8'000'000);
+  client_.write(sent);
+  client_.end();
+  std::size_t left = 0;
+  do {
+    left = client_.queued();
+    run_turns(loop_, 10);
+  } while (client_.queued() != left);
+  EXPECT_GT(left, 7'000'000);
+  server_.resume();
+  run_until(loop_, [this] { return server_log_.log == "end "; });
+  EXPECT_TRUE(server_log_.received == sent);
+  server_.end();
+  run_until_told();
+  EXPECT_EQ(result_->forth, sent.size());
+}
+
+TEST_P(RelayTest, AResetIsPassedOn) {
+  start();
+  client_.write("x");
+  run_until(loop_, [this] { return server_log_.received == "x"; });
+  client_.pause();
+  server_.write("unread");  // For which a unix socket, too, says that it was reset.
+  run_turns(loop_, 5);
+  client_.abort();
+  run_until_told();
+  EXPECT_EQ(result_->error, std::errc::connection_reset);
+  EXPECT_EQ(result_->forth, 1);
+  run_until_server_is_closed();
+  if (GetParam() != Kind::local) EXPECT_EQ(server_log_.error, std::errc::connection_reset);
+}
+
+TEST_P(RelayTest, OneThatHasFailedAlreadyEndsTheOther) {
+  client_.abort();
+  do {
+    run_turns(loop_, 5);
+  } while (first_.write("into the void"));
+  EXPECT_FALSE(first_.is_writable());
+  start();
+  run_until_told();
+  EXPECT_TRUE(result_->error);
+  run_until_server_is_closed();
+}
+
+TEST_P(RelayTest, WhatLimitsRefuseIsNoSilentLoss) {
+  ASSERT_TRUE(second_.set_limits({.low = 0, .high = 10, .max = 10, .when_full = WhenFull::drop}));
+  server_.pause();
+  start();
+  client_.write(pattern(2'000'000));
+  run_until_told();
+  EXPECT_EQ(result_->error, Error::queue_full);
+  run_until_server_is_closed();
+}
+
+TEST_P(RelayTest, CancelledItClosesBothAndCallsNobody) {
+  start();
+  client_.write("last");
+  run_until(loop_, [this] { return server_log_.received == "last"; });
+  relaying_.cancel();
+  client_.set_half_open(false);
+  server_.set_half_open(false);
+  run_until(loop_,
+            [this] { return client_log_.closed_calls == 1 && server_log_.closed_calls == 1; });
+  EXPECT_FALSE(server_log_.error);
+  EXPECT_FALSE(result_.has_value());
+  EXPECT_EQ(loop_.run(), false);
+}
+
+TEST_P(RelayTest, TheCallbackMayDestroyIt) {
+  bool told = false;
+  relaying_ = relay(std::move(first_), std::move(second_), [&](const RelayResult&) {
+    told = true;
+    relaying_.cancel();
+  });
+  client_.end();
+  server_.end();
+  run_until(loop_, [&told] { return told; });
+}
+
+TEST_P(RelayTest, TheLoopMayGoFirst) {
+  start();
+  client_.write("x");
+  owned_.reset();
+  relaying_.cancel();
+  EXPECT_FALSE(result_.has_value());
+}
+
+TEST_P(RelayTest, CopyGoesOneWayAndClosesBothWhenAllIsSent) {
+  relaying_ = copy(std::move(first_), std::move(second_), note());
+  const std::string sent = pattern(3'000'000);
+  server_.write("nobody reads this");
+  client_.write(sent);
+  client_.end();
+  run_until(loop_, [this] { return server_log_.log == "end "; });
+  EXPECT_TRUE(server_log_.received == sent);
+  server_.end();
+  run_until_told();
+  EXPECT_FALSE(result_->error);
+  EXPECT_EQ(result_->forth, sent.size());
+  EXPECT_EQ(result_->back, 0);
+  EXPECT_EQ(client_log_.received, "");
+}
+
+TEST_P(RelayTest, CopyDoesNotMindTheEndOfItsTarget) {
+  relaying_ = copy(std::move(first_), std::move(second_), note());
+  server_.end();
+  run_turns(loop_, 10);
+  client_.write("still");
+  run_until(loop_, [this] { return server_log_.received == "still"; });
+  EXPECT_FALSE(result_.has_value());
+}
+
+TEST(RelayPipes, CopyFromOnePipeToAnother) {
+  const std::unique_ptr<Loop> loop = *Loop::create();
+  int from[2];
+  int to[2];
+  ASSERT_EQ(::pipe(from), 0);
+  ASSERT_EQ(::pipe(to), 0);
+  std::optional<RelayResult> result;
+  const Relaying copying = copy(*Stream::adopt(*loop, from[0]), *Stream::adopt(*loop, to[1]),
+                                [&result](const RelayResult& told) { result = told; });
+  ASSERT_EQ(::write(from[1], "through", 7), 7);
+  ::close(from[1]);
+  EXPECT_EQ(loop->run(), false);
+  ASSERT_TRUE(result.has_value());
+  EXPECT_FALSE(result->error);
+  EXPECT_EQ(result->forth, 7);
+  char bytes[16];
+  EXPECT_EQ(::read(to[0], bytes, sizeof(bytes)), 7);
+  EXPECT_EQ(::read(to[0], bytes, sizeof(bytes)), 0);
+  ::close(to[0]);
+}
+
+TEST(RelayPipes, CopyFailsWhenItsTargetHasGone) {
+  const std::unique_ptr<Loop> loop = *Loop::create();
+  int from[2];
+  int to[2];
+  ASSERT_EQ(::pipe(from), 0);
+  ASSERT_EQ(::pipe(to), 0);
+  std::optional<RelayResult> result;
+  const Relaying copying = copy(*Stream::adopt(*loop, from[0]), *Stream::adopt(*loop, to[1]),
+                                [&result](const RelayResult& told) { result = told; });
+  ::close(to[0]);
+  EXPECT_EQ(loop->run(), false);
+  ASSERT_TRUE(result.has_value());
+  EXPECT_EQ(result->error, std::errc::broken_pipe);
+  ::close(from[1]);
+}
+
+// ---- idle ones, on a clock that the test moves
+
+class TimedRelay : protected OwnClock, public RelayTest {
+ protected:
+  TimedRelay() : RelayTest({.clock = &clock_}) {}
+
+  // In small steps: a loop that was kept from running judges nobody.
+  void pass(Nanos time) {
+    for (Nanos passed{0}; passed < time; passed += 1ms) {
+      clock_.advance(1ms);
+      run_turns(loop_, 2);
+    }
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Kinds, TimedRelay, ::testing::Values(Kind::memory, Kind::local, Kind::tcp),
+                         name_of);
+
+TEST_P(TimedRelay, OneInWhichNothingMovesIsGivenUp) {
+  start({.idle_timeout = 1s});
+  for (int i = 0; i < 10; ++i) {
+    pass(900ms);
+    EXPECT_FALSE(result_.has_value());
+    (i % 2 == 0 ? client_ : server_).write("x");
+    turn_until(loop_, [&] {
+      return client_log_.received.size() + server_log_.received.size() == std::size_t(i) + 1;
+    });
+  }
+  pass(999ms);
+  EXPECT_FALSE(result_.has_value());
+  pass(252ms);
+  ASSERT_TRUE(result_.has_value());
+  EXPECT_EQ(result_->error, Error::idle_timeout);
+  EXPECT_EQ(result_->forth, 5);
+  EXPECT_EQ(result_->back, 5);
+  turn_until(loop_, [this] { return !server_log_.log.empty(); });
+}
+
+TEST_P(TimedRelay, ASlowReaderIsNotIdle) {
+  if (GetParam() == Kind::tcp) GTEST_SKIP() << "where the kernel's own time passes, too";
+  keep_kernel_buffers_small();
+  ASSERT_TRUE(second_.set_limits({.low = 0, .high = 300'000}));
+  server_.pause();
+  start({.idle_timeout = 200ms});
+  const std::string sent = pattern(1'000'000);
+  client_.write(sent);
+  server_log_.use = [this](Bytes bytes) {
+    server_.pause();
+    return bytes.size();
+  };
+  while (server_log_.received.size() < sent.size() && !result_.has_value()) {
+    server_.resume();
+    pass(100ms);
+  }
+  EXPECT_FALSE(result_.has_value());
+  EXPECT_TRUE(server_log_.received == sent);
+}
+
+}  // namespace
+}  // namespace spate::testing
