@@ -63,7 +63,7 @@ class OffloadDesk final : public LoopLocal {
   bool open() override;
   void on_loop_end() override;
   // Who waits inside a callback waits for what comes after it, too.
-  void on_nested_run() override {
+  void on_handover() override {
     if (!finished_.empty()) bell_.feed();
   }
 

@@ -78,7 +78,7 @@ TEST_P(RelayTest, BytesGoBothWaysAndAreCounted) {
   EXPECT_FALSE(result_->error);
   EXPECT_EQ(result_->forth, question.size());
   EXPECT_EQ(result_->back, answer.size());
-  EXPECT_EQ(loop_.run(), false);
+  EXPECT_FALSE(loop_.run() || loop_.has_work());
 }
 
 TEST_P(RelayTest, TheEndOfOneSideIsPassedOnWhileTheOtherFlows) {
@@ -178,7 +178,7 @@ TEST_P(RelayTest, CancelledItClosesBothAndCallsNobody) {
             [this] { return client_log_.closed_calls == 1 && server_log_.closed_calls == 1; });
   EXPECT_FALSE(server_log_.error);
   EXPECT_FALSE(result_.has_value());
-  EXPECT_EQ(loop_.run(), false);
+  EXPECT_FALSE(loop_.run() || loop_.has_work());
 }
 
 TEST_P(RelayTest, TheCallbackMayDestroyIt) {
@@ -236,7 +236,7 @@ TEST(RelayPipes, CopyFromOnePipeToAnother) {
                                 [&result](const RelayResult& told) { result = told; });
   ASSERT_EQ(::write(from[1], "through", 7), 7);
   ::close(from[1]);
-  EXPECT_EQ(loop->run(), false);
+  EXPECT_FALSE(loop->run() || loop->has_work());
   ASSERT_TRUE(result.has_value());
   EXPECT_FALSE(result->error);
   EXPECT_EQ(result->forth, 7);
@@ -256,7 +256,7 @@ TEST(RelayPipes, CopyFailsWhenItsTargetHasGone) {
   const Relaying copying = copy(*Stream::adopt(*loop, from[0]), *Stream::adopt(*loop, to[1]),
                                 [&result](const RelayResult& told) { result = told; });
   ::close(to[0]);
-  EXPECT_EQ(loop->run(), false);
+  EXPECT_FALSE(loop->run() || loop->has_work());
   ASSERT_TRUE(result.has_value());
   EXPECT_EQ(result->error, std::errc::broken_pipe);
   ::close(from[1]);

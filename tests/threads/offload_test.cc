@@ -62,7 +62,7 @@ TEST_F(OffloadTest, ComesBackToTheLoopWithWhatTheWorkReturned) {
       [&told](std::unique_ptr<std::string> text) { told = *text; }, pool_);
   ASSERT_TRUE(job);
   EXPECT_TRUE(told.empty());
-  EXPECT_EQ(loop_->run(), false);
+  EXPECT_FALSE(loop_->run() || loop_->has_work());
   EXPECT_EQ(told, "done");
   EXPECT_NE(worked, std::this_thread::get_id());
   EXPECT_NE(worked, std::thread::id());
@@ -75,16 +75,16 @@ TEST_F(OffloadTest, TheWorkIsDestroyedWhereItWasCalled) {
   const auto job = offload(
       *loop_, [&called, held = std::move(held)] { called = std::this_thread::get_id(); },
       [&] { EXPECT_EQ(called, destroyed); }, pool_);
-  EXPECT_EQ(loop_->run(), false);
+  EXPECT_FALSE(loop_->run() || loop_->has_work());
   EXPECT_EQ(called, destroyed);
 }
 
 TEST_F(OffloadTest, KeepsTheLoopAliveOnlyWhileAJobIsUnderWay) {
-  EXPECT_EQ(loop_->run(), false);
+  EXPECT_FALSE(loop_->run() || loop_->has_work());
   bool done = false;
   const auto job = offload(*loop_, [] { std::this_thread::yield(); }, [&done] { done = true; });
   EXPECT_EQ(loop_->active_count(), 1);
-  EXPECT_EQ(loop_->run(), false);
+  EXPECT_FALSE(loop_->run() || loop_->has_work());
   EXPECT_TRUE(done);
   EXPECT_EQ(loop_->active_count(), 0);
 }
@@ -96,7 +96,7 @@ TEST_F(OffloadTest, JobsAreBegunInTheirOrder) {
   const auto second = offload(*loop_, [] {}, [&order] { order += '2'; }, pool_);
   EXPECT_EQ(pool_.queued(), 2);
   gate_.open();
-  EXPECT_EQ(loop_->run(), false);
+  EXPECT_FALSE(loop_->run() || loop_->has_work());
   EXPECT_EQ(order, "12");
 }
 
@@ -113,7 +113,7 @@ TEST_F(OffloadTest, RefusesMoreThanMayWait) {
   jobs[2] = offload(*loop_, [] {}, [&done] { ++done; }, pool_);
   EXPECT_TRUE(jobs[2]);
   gate_.open();
-  EXPECT_EQ(loop_->run(), false);
+  EXPECT_FALSE(loop_->run() || loop_->has_work());
   EXPECT_EQ(done, 2);
 }
 
@@ -125,7 +125,7 @@ TEST_F(OffloadTest, WhereNoneMayWaitAFreeThreadStillTakesOne) {
   EXPECT_TRUE(jobs[0] && jobs[1]);
   EXPECT_FALSE(jobs[2]);
   gate_.open();
-  EXPECT_EQ(loop_->run(), false);
+  EXPECT_FALSE(loop_->run() || loop_->has_work());
 }
 
 TEST_F(OffloadTest, MakesThreadsWhenTheyAreNeeded) {
@@ -133,7 +133,7 @@ TEST_F(OffloadTest, MakesThreadsWhenTheyAreNeeded) {
   EXPECT_EQ(pool.threads(), 0);
   for (int i = 0; i < 5; ++i) {
     const auto job = offload(*loop_, [] {}, [] {}, pool);
-    EXPECT_EQ(loop_->run(), false);
+    EXPECT_FALSE(loop_->run() || loop_->has_work());
     // The thread is free again a moment after its job has come back.
     EXPECT_LE(pool.threads(), 3);
   }
@@ -147,7 +147,7 @@ TEST_F(OffloadTest, MakesThreadsWhenTheyAreNeeded) {
         },
         [] {}, pool));
   }
-  EXPECT_EQ(loop_->run(), false);
+  EXPECT_FALSE(loop_->run() || loop_->has_work());
   EXPECT_EQ(pool.threads(), 3);
 }
 
@@ -168,7 +168,7 @@ TEST_F(OffloadTest, ThreadsAreNamedAndBlockSignals) {
       },
       [] {}, pool_);
   named.open();
-  EXPECT_EQ(loop_->run(), false);
+  EXPECT_FALSE(loop_->run() || loop_->has_work());
   EXPECT_EQ(name, "one/0");
   EXPECT_TRUE(blocks);
 }
@@ -200,7 +200,7 @@ TEST_F(OffloadTest, WhatNobodyHasBegunIsTakenOut) {
     EXPECT_EQ(loop_->active_count(), 1);
   }
   gate_.open();
-  EXPECT_EQ(loop_->run(), false);
+  EXPECT_FALSE(loop_->run() || loop_->has_work());
 }
 
 TEST_F(OffloadTest, WhatHasBegunRunsOnAndNobodyIsCalled) {
@@ -217,12 +217,12 @@ TEST_F(OffloadTest, WhatHasBegunRunsOnAndNobodyIsCalled) {
         [](int) { ADD_FAILURE(); }, pool_);
     begun.wait();
   }
-  EXPECT_EQ(loop_->run(), false);
+  EXPECT_FALSE(loop_->run() || loop_->has_work());
   EXPECT_FALSE(ended);
   gate_.open();
   bool next = false;
   const auto job = offload(*loop_, [] {}, [&next] { next = true; }, pool_);
-  EXPECT_EQ(loop_->run(), false);
+  EXPECT_FALSE(loop_->run() || loop_->has_work());
   EXPECT_TRUE(ended && next);
 }
 
@@ -231,7 +231,7 @@ TEST_F(OffloadTest, WhatIsDoneMayBeCancelledBeforeItIsTold) {
   auto job = offload(*loop_, [&ended] { ended.count_down(); }, [] { ADD_FAILURE(); }, pool_);
   ended.wait();
   job->cancel();
-  EXPECT_EQ(loop_->run(), false);
+  EXPECT_FALSE(loop_->run() || loop_->has_work());
 }
 
 TEST_F(OffloadTest, DoneMayDestroyItsOwnJobAndOthers) {
@@ -245,7 +245,7 @@ TEST_F(OffloadTest, DoneMayDestroyItsOwnJobAndOthers) {
     jobs.push_back(std::move(*job));
   }
   ended.wait();
-  EXPECT_EQ(loop_->run(), false);
+  EXPECT_FALSE(loop_->run() || loop_->has_work());
   EXPECT_EQ(calls, 1);
 }
 
@@ -260,13 +260,13 @@ TEST_F(OffloadTest, ARunInsideDoneHearsOfTheOthers) {
         *loop_, [&ended] { ended.count_down(); },
         [&] {
           if (++calls > 1) return;
-          EXPECT_EQ(loop_->run(), false);
+          EXPECT_FALSE(loop_->run() || loop_->has_work());
           inside = calls;
         },
         pool));
   }
   ended.wait();
-  EXPECT_EQ(loop_->run(), false);
+  EXPECT_FALSE(loop_->run() || loop_->has_work());
   EXPECT_EQ(inside, 3);
   EXPECT_EQ(calls, 3);
 }
@@ -307,7 +307,7 @@ TEST_F(OffloadTest, ThePoolDoesWhatItWasGivenBeforeItGoes) {
     for (int i = 0; i < 20; ++i)
       jobs.push_back(offload(*loop_, [] { std::this_thread::yield(); }, [&done] { ++done; }, pool));
   }
-  EXPECT_EQ(loop_->run(), false);
+  EXPECT_FALSE(loop_->run() || loop_->has_work());
   EXPECT_EQ(done, 20);
 }
 
@@ -327,7 +327,7 @@ TEST_F(OffloadTest, ManyLoopsShareOnePool) {
         jobs.push_back(std::move(*job));
         if (i % 7 == 0) (void)loop->run(Run::no_wait);
       }
-      EXPECT_EQ(loop->run(), false);
+      EXPECT_FALSE(loop->run() || loop->has_work());
     });
   }
   threads.clear();
@@ -367,7 +367,7 @@ int use_after_fork(Loop& loop, std::vector<Offloading>& jobs) {
   if (loop.after_fork()) return 2;
   int answer = 0;
   const auto job = offload(loop, [] { return 42; }, [&answer](int value) { answer = value; });
-  if (!job || loop.run() != false) return 3;
+  if (!job || loop.run() || loop.has_work()) return 3;
   return answer == 42 ? 0 : 4;
 }
 
@@ -389,7 +389,7 @@ TEST(OffloadFork, TheChildHasThreadsOfItsOwnAndTheParentKeepsItsJobs) {
   EXPECT_EQ(::waitpid(pid, &status, 0), pid);
   EXPECT_EQ(status, 0);
   gate.open();
-  EXPECT_EQ(loop->run(), false);
+  EXPECT_FALSE(loop->run() || loop->has_work());
   EXPECT_EQ(done, 8);
 }
 
@@ -410,7 +410,7 @@ TEST(OffloadFork, ALoopWhoseJobsAreTheParentsMayGo) {
   EXPECT_EQ(::waitpid(pid, &status, 0), pid);
   EXPECT_EQ(status, 0);
   gate.open();
-  EXPECT_EQ(loop->run(), false);
+  EXPECT_FALSE(loop->run() || loop->has_work());
   EXPECT_EQ(done, 1);
 }
 
@@ -438,7 +438,7 @@ TEST(OffloadFork, AChildThatForkedInsideDoneIsNotToldOfTheOthers) {
   int status = 0;
   EXPECT_EQ(::waitpid(pid, &status, 0), pid);
   EXPECT_EQ(status, 0);
-  EXPECT_EQ(loop->run(), false);
+  EXPECT_FALSE(loop->run() || loop->has_work());
   EXPECT_EQ(calls, 2);
 }
 
