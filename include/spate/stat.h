@@ -5,8 +5,8 @@
 // systems) nothing is polled while all is quiet; elsewhere, and where inotify's limits are reached,
 // the path is looked at every interval(). Changes faster than that, or within one tick of the file
 // system's clock, may be merged, and inotify does not see a directory further up being renamed, nor
-// a link there being changed. A symbolic link at the end of the path is watched itself, not
-// followed. An active watcher keeps its loop alive.
+// a link there being changed. A symbolic link at the end of the path is watched itself, or, by
+// option, what it leads to. An active watcher keeps its loop alive.
 #pragma once
 
 #include <string>
@@ -15,8 +15,8 @@
 
 namespace spate {
 
-// What lstat() says of a path, in neutral types. All zero, links included, when the path names
-// nothing.
+// What lstat() says of a path, or stat(), in neutral types. All zero, links included, when the path
+// names nothing.
 struct FileStatus {
   std::uint64_t device = 0;
   std::uint64_t inode = 0;
@@ -40,9 +40,19 @@ struct StatNode {
   StatNode* next;         // core: the loop's list.
   std::int64_t interval;  // Nanoseconds.
   int watch;              // core: the inotify watch, or -1.
+  bool follow_links;
   std::string path;
   FileStatus current;
   FileStatus previous;
+};
+
+struct StatOptions {
+  // How often the path is looked at where inotify does not serve. Zero: Stat::kDefaultInterval;
+  // less than Stat::kMinInterval: that.
+  Nanos interval{0};
+  // Watches what a symbolic link at the end of the path leads to. Such a path is looked at every
+  // interval, too: nothing tells that the link leads elsewhere.
+  bool follow_links = false;
 };
 
 class Stat : public Watcher<Stat, StatNode> {
@@ -54,16 +64,14 @@ class Stat : public Watcher<Stat, StatNode> {
   Stat(Loop& loop, Delegate<Stat> callback) : Watcher(loop, callback) {}
   ~Stat() { stop(); }
 
-  // Starts, anew if active, and looks at the path at once (blocking as lstat() does). `interval`
-  // zero: the default; less than kMinInterval: that. Errors: EINVAL for an empty path or one with a
-  // NUL byte, ENAMETOOLONG, ENOMEM, Error::loop_forked.
-  std::error_code start(std::string_view path, Nanos interval = Nanos{0}) {
+  // Starts, anew if active, and looks at the path at once (blocking as lstat() does). Errors:
+  // EINVAL for an empty path or one with a NUL byte, ENAMETOOLONG, ENOMEM, Error::loop_forked.
+  std::error_code start(std::string_view path, const StatOptions& options = {}) {
     stop();
     node_.path = path;
-    node_.interval = (interval == Nanos{0}      ? kDefaultInterval
-                      : interval < kMinInterval ? kMinInterval
-                                                : interval)
-                         .count();
+    node_.follow_links = options.follow_links;
+    const Nanos interval = options.interval == Nanos{0} ? kDefaultInterval : options.interval;
+    node_.interval = (interval < kMinInterval ? kMinInterval : interval).count();
     return loop_->start(node_);
   }
   void stop() {

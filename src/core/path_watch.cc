@@ -18,9 +18,13 @@ WallTime to_time(const timespec& spec) {
   return WallTime{std::chrono::seconds{spec.tv_sec} + Nanos{spec.tv_nsec}};
 }
 
-FileStatus look(const std::string& path) {
+sys::Follow follow_of(const StatNode& node) {
+  return node.follow_links ? sys::Follow::yes : sys::Follow::no;
+}
+
+FileStatus look(const std::string& path, sys::Follow follow) {
   struct stat status{};
-  if (sys::lstat(path.c_str(), status) < 0) return {};
+  if (sys::look_at(path.c_str(), follow, status) < 0) return {};
   return {
       .device = status.st_dev,
       .inode = status.st_ino,
@@ -40,6 +44,8 @@ std::string parent_of(const std::string& path) {
   if (slash == std::string::npos) return ".";
   return slash == 0 ? "/" : path.substr(0, slash);
 }
+
+FileStatus look(const StatNode& node) { return look(node.path, follow_of(node)); }
 
 bool is_root(const std::string& path) { return path == "/" || path == "."; }
 
@@ -111,7 +117,7 @@ void PathWatch::stop_all() {
   while (first_ != nullptr) stop(*first_);
 }
 
-void PathWatch::refresh(StatNode& node) { node.current = look(node.path); }
+void PathWatch::refresh(StatNode& node) { node.current = look(node); }
 
 // The parent's inotify is shared with it: the child needs its own.
 void PathWatch::after_fork() {
@@ -145,7 +151,7 @@ bool PathWatch::open_inotify() {
 void PathWatch::add_watch(StatNode& node) {
   if (!open_inotify()) return;
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
-    const long error = watch_file(node, node.path.c_str(), sys::Follow::no);
+    const long error = watch_file(node, node.path.c_str(), follow_of(node));
     if (error == -EACCES) watch_file(node, parent_of(node.path).c_str(), sys::Follow::yes);
     if (!is_missing(error) || watch_nearest_parent(node)) return;
   }
@@ -168,7 +174,7 @@ bool PathWatch::watch_nearest_parent(StatNode& node) {
     error = watch_file(node, directory.c_str(), sys::Follow::yes);
     if (is_missing(error)) missing = std::move(directory);
   }
-  if (error < 0 || !look(missing).exists()) return true;
+  if (error < 0 || !look(missing, follow_of(node)).exists()) return true;
   drop_watch(node);
   return false;
 }
@@ -187,7 +193,8 @@ void PathWatch::drop_watch(StatNode& node) {
 // Keeps the polling timer going exactly while inotify does not see everything. False when memory
 // runs out.
 bool PathWatch::poll_too(StatNode& node) {
-  const bool needed = node.watch < 0 || is_remote(node.path);
+  const bool needed = node.watch < 0 || is_remote(node.path) ||
+                      (node.follow_links && sys::is_link(node.path.c_str()));
   if (needed == (node.poll.head.active != 0)) return true;
   const Nanos next = deadline_after(loop_.now(), Nanos{node.interval});
   if (needed) return loop_.restart_timer(node.poll, next.count());
@@ -239,13 +246,13 @@ void PathWatch::report_again() {
 // The watch is set again before the look, so that no change can fall between the two.
 void PathWatch::look_at(StatNode& node) {
   const int before = node.watch;
-  const FileStatus first_look = look(node.path);
+  const FileStatus first_look = look(node);
   if (before < 0 || first_look.inode != node.current.inode || !first_look.exists()) {
     drop_watch(node);
     add_watch(node);
   }
   poll_too(node);
-  const FileStatus now = look(node.path);
+  const FileStatus now = look(node);
   if (now == node.current) return;
   if (!loop_.deliver(node.head, Events::stat)) {
     has_unreported_ = true;

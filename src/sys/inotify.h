@@ -1,4 +1,4 @@
-// Watching paths: inotify and lstat.
+// Watching paths: inotify and lstat().
 #pragma once
 
 #include <sys/inotify.h>
@@ -27,9 +27,15 @@ inline long inotify_add(int inotify, const char* path, Follow follow) {
 
 inline void inotify_remove(int inotify, int watch) { ::inotify_rm_watch(inotify, watch); }
 
-inline long lstat(const char* path, struct stat& status) {
+inline long look_at(const char* path, Follow follow, struct stat& status) {
   if (const int error = injected(SystemCall::lstat)) return -error;
-  return result_of(::lstat(path, &status));
+  return result_of(
+      ::fstatat(AT_FDCWD, path, &status, follow == Follow::no ? AT_SYMLINK_NOFOLLOW : 0));
+}
+
+inline bool is_link(const char* path) {
+  struct stat status{};
+  return look_at(path, Follow::no, status) >= 0 && S_ISLNK(status.st_mode);
 }
 
 // 1 if changes to this path can come from other machines, which inotify does not see; 0 if not; a

@@ -136,8 +136,8 @@ TEST_P(ForkTest, AChildThatStopsPathsUntoldLeavesTheParentsWatches) {
   dir.append("file");
   Probe<Stat> file{*loop_};
   Probe<Stat> missing{*loop_};
-  EXPECT_FALSE(file->start(dir.file("file"), 1h));
-  EXPECT_FALSE(missing->start(dir.file("missing"), 1h));
+  EXPECT_FALSE(file->start(dir.file("file"), {.interval = 1h}));
+  EXPECT_FALSE(missing->start(dir.file("missing"), {.interval = 1h}));
   turn();
   const int pid = fork_child([&] {
     file->stop();

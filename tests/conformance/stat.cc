@@ -41,7 +41,7 @@ TEST_P(StatTest, AFileFromAnyTimeHasTheNearestThatCanBeSaid) {
   const timespec times[2] = {{-kFar, 0}, {kFar, 0}};
   ASSERT_EQ(::utimensat(AT_FDCWD, dir_.file("file").c_str(), times, 0), 0);
   Probe<Stat> stat{*loop_};
-  EXPECT_FALSE(stat->start(dir_.file("file"), Nanos::max()));
+  EXPECT_FALSE(stat->start(dir_.file("file"), {.interval = Nanos::max()}));
   EXPECT_EQ(stat->current().modified, WallTime::max());
   EXPECT_LT(stat->current().accessed, WallTime{});
 }
@@ -159,7 +159,7 @@ TEST_P(StatTest, WatchesBelowALinkToADirectory) {
   std::filesystem::create_directory(dir_.file("real"));
   std::filesystem::create_symlink("real", dir_.file("link"));
   Probe<Stat> stat{*loop_};
-  EXPECT_FALSE(stat->start(dir_.file("link/file"), 1h));
+  EXPECT_FALSE(stat->start(dir_.file("link/file"), {.interval = 1h}));
   quiet_turns();
   dir_.append("real/file");
   EXPECT_TRUE(called(stat, 1));
@@ -169,7 +169,7 @@ TEST_P(StatTest, WatchesBelowALinkToADirectory) {
 TEST_P(StatTest, LooksNowAndThenBehindALinkToNowhere) {
   std::filesystem::create_symlink("real", dir_.file("link"));
   Probe<Stat> stat{*loop_};
-  EXPECT_FALSE(stat->start(dir_.file("link/file"), Stat::kMinInterval));
+  EXPECT_FALSE(stat->start(dir_.file("link/file"), {.interval = Stat::kMinInterval}));
   quiet_turns();
   std::filesystem::create_directory(dir_.file("real"));
   dir_.append("real/file");
@@ -190,7 +190,7 @@ TEST_P(StatTest, NoticesWhatComesIntoBeingWhileItIsLookedFor) {
     });
     {
       const FaultScope scope(plan);
-      EXPECT_FALSE(stat->start(dir_.file("a/file"), 1h));
+      EXPECT_FALSE(stat->start(dir_.file("a/file"), {.interval = 1h}));
     }
     EXPECT_TRUE(stat->current().exists());
     dir_.append("a/file");
@@ -206,7 +206,7 @@ TEST_P(StatTest, WatchesTheDirectoryOfAFileThatItMayNotRead) {
   plan.fail_nth(SystemCall::inotify_add_watch, 1, EACCES);
   {
     const FaultScope scope(plan);
-    EXPECT_FALSE(stat->start(dir_.file("file"), 1h));
+    EXPECT_FALSE(stat->start(dir_.file("file"), {.interval = 1h}));
   }
   EXPECT_EQ(loop_->metrics().active_timers, 0u);
   dir_.append("file");
@@ -282,7 +282,7 @@ TEST_P(StatTest, NoticesAChangeThatTheKernelForgotToTell) {
   for (const char* name : {"a", "b", "quiet"}) {
     dir_.append(name);
     stats.push_back(std::make_unique<Probe<Stat>>(*loop_));
-    EXPECT_FALSE(stats.back()->watcher.start(dir_.file(name), 1h));
+    EXPECT_FALSE(stats.back()->watcher.start(dir_.file(name), {.interval = 1h}));
   }
   for (int i = 0; i < room + 10; ++i) {
     const char* name = i % 2 == 0 ? "a" : "b";  // Two alike in a row would be merged.
@@ -320,13 +320,63 @@ TEST_P(StatTest, BadPathsAreErrors) {
   EXPECT_EQ(loop_->active_count(), 0);
 }
 
+TEST_P(StatTest, FollowsALinkOnRequest) {
+  dir_.append("file");
+  std::filesystem::create_symlink("file", dir_.file("link"));
+  Probe<Stat> itself{*loop_};
+  Probe<Stat> stat{*loop_};
+  EXPECT_FALSE(itself->start(dir_.file("link"), {.interval = 1h}));
+  EXPECT_FALSE(stat->start(dir_.file("link"), {.interval = 1h, .follow_links = true}));
+  EXPECT_EQ(itself->current().mode & S_IFMT, static_cast<unsigned>(S_IFLNK));
+  EXPECT_EQ(stat->current().mode & S_IFMT, static_cast<unsigned>(S_IFREG));
+  dir_.append("file");
+  EXPECT_TRUE(called(stat, 1));
+  EXPECT_EQ(stat->current().size, 2);
+  EXPECT_EQ(itself.calls, 0);
+}
+
+TEST_P(StatTest, NoticesThatALinkItFollowsLeadsElsewhere) {
+  dir_.append("one");
+  dir_.append("two");
+  dir_.append("two");
+  std::filesystem::create_symlink("one", dir_.file("link"));
+  Probe<Stat> stat{*loop_};
+  EXPECT_FALSE(stat->start(dir_.file("link"), {.interval = 1ms, .follow_links = true}));
+  std::filesystem::create_symlink("two", dir_.file("new link"));
+  std::filesystem::rename(dir_.file("new link"), dir_.file("link"));
+  EXPECT_TRUE(called(stat, 1));
+  EXPECT_EQ(stat->current().size, 2);
+  dir_.append("two");
+  EXPECT_TRUE(called(stat, 2));
+  EXPECT_EQ(stat->current().size, 3);
+}
+
+TEST_P(StatTest, ALinkToNowhereNamesNothingUntilItLeadsSomewhere) {
+  std::filesystem::create_symlink("file", dir_.file("link"));
+  Probe<Stat> stat{*loop_};
+  EXPECT_FALSE(stat->start(dir_.file("link"), {.interval = 1ms, .follow_links = true}));
+  EXPECT_FALSE(stat->current().exists());
+  dir_.append("file");
+  EXPECT_TRUE(called(stat, 1));
+  EXPECT_EQ(stat->current().size, 1);
+}
+
+TEST_P(StatTest, AFileThatIsNoLinkIsNotPolledForFollowing) {
+  dir_.append("file");
+  Probe<Stat> stat{*loop_};
+  EXPECT_FALSE(stat->start(dir_.file("file"), {.follow_links = true}));
+  EXPECT_EQ(loop_->metrics().active_timers, 0u);
+  std::filesystem::rename(dir_.file("file"), dir_.file("other"));
+  EXPECT_TRUE(called(stat, 1));
+}
+
 TEST_P(StatTest, TheIntervalHasADefaultAndALeast) {
   Probe<Stat> stat{*loop_};
   EXPECT_FALSE(stat->start(dir_.file("file")));
   EXPECT_EQ(stat->interval(), Stat::kDefaultInterval);
-  EXPECT_FALSE(stat->start(dir_.file("file"), 1ms));
+  EXPECT_FALSE(stat->start(dir_.file("file"), {.interval = 1ms}));
   EXPECT_EQ(stat->interval(), Stat::kMinInterval);
-  EXPECT_FALSE(stat->start(dir_.file("file"), 1h));
+  EXPECT_FALSE(stat->start(dir_.file("file"), {.interval = 1h}));
   EXPECT_EQ(stat->interval(), 1h);
 }
 

@@ -129,7 +129,7 @@ TEST_P(DescriptorsTest, AChangeIsReportedHoweverHighTheNumbersAre) {
   if (taken.back().get() < FD_SETSIZE) GTEST_SKIP() << "the limit on descriptors is too low";
   const TempDir dir;
   Probe<Stat> stat{*loop_};
-  EXPECT_FALSE(stat->start(dir.file("file"), Stat::kMinInterval));
+  EXPECT_FALSE(stat->start(dir.file("file"), {.interval = Stat::kMinInterval}));
   turn();
   dir.append("file");
   EXPECT_TRUE(run_until(*loop_, [&] { return stat.calls == 1; }, 1s));

@@ -1,0 +1,109 @@
+// LoopCore: what has become due, and where it goes: into the queue, to the layer, or, of what is
+// the loop's own, straight to work.
+#include "core/loop_core.h"
+
+#include <algorithm>
+
+namespace spate {
+
+void LoopCore::queue_ready() {
+  bool stale = false;
+  const std::size_t count = ready_.size();
+  const bool is_out_of_cache = fds_.is_large();
+  if (is_out_of_cache) {
+    for (const Ready& ready : ready_) fds_.prefetch_slot(ready.fd);
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    if (is_out_of_cache && i + kAhead < count) fds_.prefetch_watcher(ready_[i + kAhead].fd);
+    if (fds_.deliver(ready_[i], delivery_)) continue;
+    ++metrics_.stale_events;
+    stale = true;
+  }
+  // A file that lives on behind a closed number, through a duplicate, cannot be taken out of the
+  // kernel's set. Once may be a coincidence within one batch; twice running is such a file, and it
+  // would keep the loop from ever sleeping.
+  rebuild_ = rebuild_ || (stale && saw_stale_);
+  saw_stale_ = stale;
+  if (fds_.has_always_ready()) fds_.deliver_always_ready(delivery_);
+}
+
+void LoopCore::queue_timers() {
+  if (!periodics_.empty()) periodics_.check_clock();
+  while (TimerNode* node = timers_.pop_due(now_.count())) on_expired(*node);
+}
+
+void LoopCore::queue_asyncs() {
+  if (sent_.load(std::memory_order_relaxed) == nullptr) return;
+  for (AsyncNode* node = sent_.exchange(nullptr, std::memory_order_acquire); node != nullptr;) {
+    AsyncNode* next = node->next;
+    // From here on it can be sent anew, and its `next` belongs to the sender.
+    const bool is_owed = node->sent.exchange(AsyncNode::kUnsent) == AsyncNode::kSent;
+    if (is_owed && node->head.active != 0 && !deliver(node->head, Events::async)) send(*node);
+    node = next;
+  }
+}
+
+void LoopCore::queue_idle() {
+  if (!hooks(Hook::idle).empty()) hooks(Hook::idle).feed_highest(pending_, Events::idle);
+}
+
+void LoopCore::read_wakeup() {
+  ++metrics_.wakeups;
+  if (!backend_->knows_edges()) wakeup_.drain();
+}
+
+bool LoopCore::deliver(Node& node, Events events) {
+  if (node.priority != kDirect) return pending_.feed(node, events);
+  node.callback(node.context, node, events);
+  return true;
+}
+
+bool LoopCore::on_ready(FdNode& node, Events events) {
+  return dispatcher_ == nullptr ? deliver(node.head, events) : dispatch_ready(node, events);
+}
+
+bool LoopCore::dispatch_ready(FdNode& node, Events events) {
+  if (is_internal(node.head)) {
+    return deliver(node.head, events);
+  }
+  dispatcher_->ready(*this, node, events);
+  return true;
+}
+
+// One that cannot be told for want of memory stays, to be refused again in the next turn.
+void LoopCore::on_refused(FdNode& node, int error) {
+  node.head.extra = static_cast<std::uint32_t>(error);
+  if (node.head.priority != kDirect) unref();
+  if (on_ready(node, refusal_of(node))) return;
+  node.events |= kFdIsNew;
+  start_fd(node);
+}
+
+void LoopCore::on_expired(TimerNode& node) {
+  const bool direct = node.head.priority == kDirect;
+  if (direct) ref();
+  if (dispatcher_ != nullptr && !direct && node.head.callback != &internal) {
+    dispatcher_->expired(*this, node);
+  } else {
+    default_expiry(node);
+  }
+}
+
+// A timer that cannot be queued for want of memory is due again in the next turn; it never gets
+// lost.
+void LoopCore::default_expiry(TimerNode& node) {
+  if (node.repeat > 0) {
+    const std::int64_t repeat = std::min(node.repeat, kForever.count());
+    const std::int64_t missed = (now_.count() - node.deadline) / repeat;
+    node.deadline += (missed + 1) * repeat;
+    start_timer(node);  // Has room: it was there a moment ago.
+  }
+  if (node.head.priority == kDirect)
+    return node.head.callback(node.head.context, node.head, Events::timer);
+  if (!pending_.feed(node.head, Events::timer) && node.head.active == 0) {
+    node.deadline = now_.count() + 1;  // Not in this turn again, which would never end.
+    start_timer(node);
+  }
+}
+
+}  // namespace spate

@@ -1,0 +1,96 @@
+// LoopCore: starting and stopping nodes, as far as it is not inline.
+#include "core/loop_core.h"
+
+namespace spate {
+
+// A number that no open file has is refused where everybody looks for it: in a callback.
+bool LoopCore::start_fd_beyond(FdNode& node) {
+  const std::error_code error = fds_.ensure(node.fd);
+  if (!error) return start_fd(node);
+  node.head.extra = static_cast<std::uint32_t>(error.value());
+  return error.value() != ENOMEM && on_ready(node, refusal_of(node));
+}
+
+std::error_code LoopCore::start_fd_now(FdNode& node) {
+  if (node.head.active != 0) return {};
+  if (is_foreign()) return Error::loop_forked;
+  if (const std::error_code error = fds_.ensure(node.fd)) return error;
+  fds_.start(node);
+  const std::error_code error = fds_.reconcile_now(*backend_, node.fd);
+  if (error) {
+    fds_.stop(node);
+  } else if (node.head.priority != kDirect) {
+    ref();
+  }
+  return error;
+}
+
+// One that has been stopped since the last wait is still known to the kernel, too.
+void LoopCore::stop_fd_before_close(FdNode& node) {
+  forget_pending(node.head);
+  const bool was_active = node.head.active != 0;
+  if (was_active) stop_fd(node);
+  if (was_active || fds_.was_last_watched_by(node)) fds_.forget(*backend_, node.fd);
+}
+
+void LoopCore::stop_fd_now(FdNode& node) {
+  stop_fd(node);
+  if (!is_foreign() && fds_.was_last_watched_by(node)) fds_.reconcile_now(*backend_, node.fd);
+}
+
+void LoopCore::stop_queued(FdNode& node) {
+  forget_pending(node.head);
+  stop_fd(node);
+}
+
+void LoopCore::park_queued(TimerNode& node) {
+  forget_pending(node.head);
+  return node.head.priority == kDirect ? stop_timer(node) : park_timer(node);
+}
+
+bool LoopCore::move_timer(TimerNode& node, std::int64_t deadline) {
+  if (node.head.active != 0) return timers_.restart(node, deadline);
+  node.deadline = deadline;
+  return start_timer(node);
+}
+
+bool LoopCore::start_hook(Hook hook, Node& node) {
+  if (node.active != 0) return true;
+  if (!hooks(hook).add(node)) return false;
+  if (keeps_alive(hook)) ref();
+  return true;
+}
+
+void LoopCore::stop_hook(Hook hook, Node& node) {
+  forget_pending(node);
+  if (node.active == 0) return;
+  hooks(hook).remove(node);
+  if (keeps_alive(hook)) unref();
+}
+
+bool LoopCore::start_async(AsyncNode& node) {
+  if (node.head.active != 0) return true;
+  if (!asyncs_.add(node.head)) return false;
+  ref();
+  return true;
+}
+
+// A node that was sent lies on the stack, which can only be emptied whole.
+void LoopCore::stop_async(AsyncNode& node) {
+  forget_pending(node.head);
+  if (node.head.active != 0) {
+    asyncs_.remove(node.head);
+    unref();
+  }
+  if (node.sent.load() != AsyncNode::kUnsent) queue_asyncs();
+}
+
+void LoopCore::send(AsyncNode& node) noexcept {
+  if (node.sent.exchange(AsyncNode::kSent) != AsyncNode::kUnsent) return;
+  node.next = sent_.load(std::memory_order_relaxed);
+  while (!sent_.compare_exchange_weak(node.next, &node)) {
+  }
+  wakeup_.wake();
+}
+
+}  // namespace spate
