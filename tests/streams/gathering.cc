@@ -1,8 +1,10 @@
 // What is written to a Stream in others' callbacks: gathered, and sent before the loop waits.
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <functional>
 #include <memory>
 #include <string>
@@ -139,6 +141,41 @@ TEST_F(Gathering, SendsWhatItWritesItselfWhenItsCallbackReturns) {
   ASSERT_EQ(::send(peer_, "go", 2, 0), 2);
   run_turns(*loop_, 1);
   EXPECT_EQ(log_.received, "go");
+}
+
+int file_with(std::string_view content) {
+  const int fd = ::memfd_create("test", MFD_CLOEXEC);
+  EXPECT_EQ(::write(fd, content.data(), content.size()), static_cast<long>(content.size()));
+  return fd;
+}
+
+TEST_F(Gathering, SendsAFileWithItsHead) {
+  const std::string content = pattern(20'000);
+  log_.use = [&](Bytes bytes) {
+    EXPECT_TRUE(stream_.write("small: "));
+    EXPECT_FALSE(stream_.send_file(file_with("a file"), 2, 4));
+    EXPECT_TRUE(stream_.write(", larger: "));
+    EXPECT_FALSE(stream_.send_file(file_with(content), 0, content.size()));
+    return bytes.size();
+  };
+  ASSERT_EQ(::send(peer_, "go", 2, 0), 2);
+  run_turns(*loop_, 1);
+  EXPECT_EQ(packets(), (Packets{"small: file", ", larger: " + content}));
+  in_a_callback([this] {
+    EXPECT_TRUE(stream_.write("once more: "));
+    EXPECT_FALSE(stream_.send_file(file_with("file"), 0, 4));
+  });
+  EXPECT_EQ(packets(), Packets{"once more: file"});
+}
+
+TEST_F(Gathering, SendsTheHeadOfAFileThatIsShorterThanPromised) {
+  in_a_callback([this] {
+    EXPECT_TRUE(stream_.write("head"));
+    EXPECT_FALSE(stream_.send_file(file_with(""), 0, 4));
+  });
+  EXPECT_EQ(packets(), Packets{"head"});
+  run_turns(*loop_, 1);
+  EXPECT_EQ(log_.error, std::error_code(ENODATA, std::system_category()));
 }
 
 TEST_F(Gathering, EndsBehindWhatIsHeld) {

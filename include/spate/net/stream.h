@@ -197,12 +197,13 @@ class SPATE_EXPORT Stream {
   bool write(std::string_view text) { return write(bytes_of(text)); }
   // Takes the bytes over without copying them. If it returns false they are still there.
   bool write(Buffer&& buffer);
-  // `size` bytes of a regular file from `offset` on, in order with what is written, and without a
-  // copy where the system can do that. The file is the Stream's from now on, and closed when sent.
-  // Errors, with which the file is still the caller's: EPIPE if not writable, EBADF, EINVAL for
-  // what no file can hold, ENOMEM. If the file turns out to be shorter, the connection is reset,
-  // and closed with ENODATA; if it cannot be read, with what the system says. Reading from a disk
-  // keeps the loop waiting.
+  // `size` bytes of a regular file from `offset` on, in order with what is written: its beginning
+  // goes with the bytes in front of it that are still gathered or queued, the rest of a large one
+  // without a copy where the system can do that. The file is the Stream's from now on, and closed
+  // when sent. Errors, with which the file is still the caller's: EPIPE if not writable, EBADF,
+  // EINVAL for what no file can hold, ENOMEM. If the file turns out to be shorter, the connection
+  // is reset, and closed with ENODATA; if it cannot be read, with what the system says. Reading
+  // from a disk keeps the loop waiting.
   std::error_code send_file(int file, std::uint64_t offset, std::uint64_t size);
   // Unix sockets: bytes, one at least, and with the first of them up to 253 descriptors. They are
   // duplicated: the caller's own may be closed at once. Errors, with which nothing is sent: EPIPE

@@ -205,6 +205,7 @@ class Connection {
   bool send_now(std::span<const Bytes> pieces);
   bool may_hold(std::size_t size) const;
   bool hold(Bytes bytes);
+  void queue_gathered();
   bool enqueue(Bytes bytes);
   bool on_sent_in_part(long sent, std::span<const Bytes> pieces);
   bool send_slowly(std::span<const Bytes> pieces);

@@ -48,7 +48,7 @@ bool Connection::write(Buffer&& buffer) {
 std::error_code Connection::send_file(int file, std::uint64_t offset, std::uint64_t size) {
   if (offset > INT64_MAX || size > INT64_MAX - offset) return sys::error_code(-EINVAL);
   if (!sys::is_open(file)) return sys::error_code(-EBADF);
-  send_gathered();
+  queue_gathered();
   if (!is_writable()) return sys::error_code(-EPIPE);
   if (size == 0) {
     sys::Descriptor closing(file);
@@ -153,6 +153,25 @@ void Connection::send_gathered() {
   Bytes pieces[2];
   const std::size_t count = gather.take(pieces);
   send_now({pieces, count});
+}
+
+// As send_gathered(), but what comes behind it may go with it.
+void Connection::queue_gathered() {
+  WriteGather& gather = hub().gather();
+  if (gather.owner() != this || gather.empty()) return;
+  if (!may_hold(gather.size())) return send_gathered();
+  Bytes pieces[2];
+  const std::size_t count = gather.take(pieces);
+  if (make_busy() == nullptr || !hub().hold_back(*this)) {
+    send_now({pieces, count});
+    return;
+  }
+  for (const Bytes piece : std::span(pieces).first(count)) {
+    if (!enqueue(piece)) {
+      lose_rest();
+      return;
+    }
+  }
 }
 
 bool Connection::enqueue(Bytes bytes) {

@@ -13,6 +13,28 @@ namespace {
 
 // A file that has to come from a disk keeps the loop waiting for no more than this.
 constexpr std::size_t kFilePart = 512 * 1024;
+// So much of a file is read and sent, with the bytes in front of it: having the kernel send it is
+// worth its trouble with signals for more only.
+constexpr std::size_t kReadPart = 32 * 1024;
+
+// What is given to the transport with one call.
+struct Portion {
+  Portion(const Buffer& bytes, std::size_t limit) {
+    for (const Bytes piece : bytes.pieces()) {
+      if (size == limit || count == Transport::kMaxPieces - 1) break;
+      add(piece.first(std::min(piece.size(), limit - size)));
+    }
+  }
+  void add(Bytes piece) {
+    pieces[count++] = piece;
+    size += piece.size();
+  }
+  std::span<const Bytes> given() const { return {pieces, count}; }
+
+  Bytes pieces[Transport::kMaxPieces];
+  std::size_t count = 0;
+  std::size_t size = 0;
+};
 
 }  // namespace
 
@@ -78,8 +100,9 @@ long SendQueue::append_with(Bytes bytes, std::span<const int> descriptors) {
 }
 
 SendQueue::Sent SendQueue::send(Connection& connection, std::size_t max) {
-  const bool is_file = first_ != nullptr && first_->ahead == 0 && first_->file.is_open();
-  return is_file ? send_file(connection, max) : send_bytes(connection, max);
+  if (first_ == nullptr || !first_->file.is_open()) return send_bytes(connection, max);
+  if (first_->ahead > 0 || first_->left <= kReadPart) return send_with_file(connection, max);
+  return send_file(connection, max);
 }
 
 // How many bytes may go with one call: up to the next attachment, which may be in front itself.
@@ -90,24 +113,15 @@ std::size_t SendQueue::run() const {
 }
 
 SendQueue::Sent SendQueue::send_bytes(Connection& connection, std::size_t max) {
-  const std::size_t limit = std::min(max, run());
-  Bytes pieces[Transport::kMaxPieces];
-  std::size_t count = 0;
-  std::size_t size = 0;
-  for (const Bytes piece : bytes_.pieces()) {
-    if (size == limit || count == Transport::kMaxPieces) break;
-    pieces[count] = piece.first(std::min(piece.size(), limit - size));
-    size += pieces[count++].size();
-  }
-  const std::span<const Bytes> given(pieces, count);
+  const Portion portion(bytes_, std::min(max, run()));
   Transport& transport = connection.transport();
   const bool carries = first_ != nullptr && first_->ahead == 0;
-  const long sent =
-      carries ? transport.send_descriptors(
-                    connection, given, {first_->descriptors.begin(), first_->descriptors.size()})
-              : transport.send(connection, given);
+  const long sent = carries ? transport.send_descriptors(
+                                  connection, portion.given(),
+                                  {first_->descriptors.begin(), first_->descriptors.size()})
+                            : transport.send(connection, portion.given());
   if (sent > 0) consume(connection, static_cast<std::size_t>(sent));
-  return {sent, sent == static_cast<long>(size)};
+  return {sent, sent == static_cast<long>(portion.size)};
 }
 
 void SendQueue::consume(Connection& connection, std::size_t count) {
@@ -120,17 +134,42 @@ void SendQueue::consume(Connection& connection, std::size_t count) {
   before_ -= count;
 }
 
+// What is read and not sent is read again.
+SendQueue::Sent SendQueue::send_with_file(Connection& connection, std::size_t max) {
+  const std::size_t ahead = first_->ahead;
+  Portion portion(bytes_, std::min(max, ahead));
+  std::byte room[kReadPart];
+  if (portion.size == ahead && ahead < max) {
+    const std::size_t part = std::min({max - ahead, first_->left, sizeof(room)});
+    const long read = sys::read_at(first_->file.get(), room, part, first_->offset);
+    if (read > 0) {
+      portion.add(Bytes(room, static_cast<std::size_t>(read)));
+    } else if (ahead == 0) {
+      return {read < 0 ? read : -ENODATA, false};
+    }
+  }
+  const long sent = connection.transport().send(connection, portion.given());
+  if (sent > 0) {
+    const std::size_t bytes = std::min(static_cast<std::size_t>(sent), ahead);
+    if (bytes > 0) consume(connection, bytes);
+    consume_file(static_cast<std::size_t>(sent) - bytes);
+  }
+  return {sent, sent == static_cast<long>(portion.size)};
+}
+
+void SendQueue::consume_file(std::size_t count) {
+  first_->offset += static_cast<std::int64_t>(count);
+  first_->left -= count;
+  in_files_ -= count;
+  if (first_->left == 0) detach_first();
+}
+
 SendQueue::Sent SendQueue::send_file(Connection& connection, std::size_t max) {
   const std::size_t part = std::min({max, first_->left, kFilePart});
   const long sent =
       connection.transport().send_file(connection, first_->file.get(), first_->offset, part);
   if (sent == 0) return {-ENODATA, false};  // Shorter than was promised.
-  if (sent > 0) {
-    first_->offset += sent;
-    first_->left -= static_cast<std::size_t>(sent);
-    in_files_ -= static_cast<std::size_t>(sent);
-    if (first_->left == 0) detach_first();
-  }
+  if (sent > 0) consume_file(static_cast<std::size_t>(sent));
   return {sent, sent == static_cast<long>(part)};
 }
 

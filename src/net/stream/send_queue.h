@@ -56,9 +56,11 @@ class SendQueue {
   void detach_first();
   void detach_all();
   Sent send_bytes(Connection& connection, std::size_t max);
+  Sent send_with_file(Connection& connection, std::size_t max);
   Sent send_file(Connection& connection, std::size_t max);
   std::size_t run() const;
   void consume(Connection& connection, std::size_t count);
+  void consume_file(std::size_t count);
 
   Buffer bytes_;
   Attachment* first_ = nullptr;
