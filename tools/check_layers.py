@@ -29,6 +29,7 @@ LAYERS = {
     "net/names": GROUND,
     "net/connect": GROUND | {"net/stream", "net/names"},
     "net/datagram": GROUND,
+    "net/process": GROUND | {"net/stream"},
     "http": {"spate/net/stream.h"},
     "coro": {"core", "net", "net/stream"},
     "sim": GROUND | {"backend", "net/stream"},
@@ -43,7 +44,7 @@ ROOMS = {
     "relay": "net/stream", "listener": "net/listen", "workers": "net/workers",
     "server": "net/workers",
     "resolver": "net/names", "connect": "net/connect", "client": "net/connect",
-    "datagram": "net/datagram",
+    "datagram": "net/datagram", "process": "net/process",
 }
 
 # Public headers that depend on nothing but one another, and that every layer may use.

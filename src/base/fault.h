@@ -42,6 +42,8 @@ enum class SystemCall : std::uint8_t {
   duplicate,
   shutdown,
   socket_option,
+  pipe,
+  spawn,
   allocate,
 };
 inline constexpr int kCalls = static_cast<int>(SystemCall::allocate) + 1;

@@ -1,0 +1,48 @@
+#include "net/process/child_process.h"
+
+#include <cerrno>
+
+#include "core/ownership.h"
+#include "core/user_code.h"
+#include "sys/spawn.h"
+
+namespace spate {
+
+std::error_code ChildProcess::kill(int signal) {
+  return sys::error_code(is_running() ? sys::kill(pid(), signal) : -ESRCH);
+}
+
+// In the child of a fork it is not ours to be ended or waited for.
+void ChildProcess::let_go() {
+  if (!is_running() || is_foreign(child_.loop())) return abandon();
+  if (kills_) kill(SIGKILL);
+  callback_ = nullptr;
+  Orphans* orphans = Orphans::of(child_.loop());
+  if (orphans == nullptr) return abandon();
+  orphans->add(*this);
+}
+
+void ChildProcess::on_exit() {
+  if (is_orphan_) return Orphans::of(child_.loop())->remove(*this);
+  Process::OnExit callback = std::move(callback_);
+  call([&] { call_user("spawn()", [&] { callback(child_); }); });
+}
+
+// ---- orphans
+
+void Orphans::add(ChildProcess& process) {
+  process.is_orphan_ = true;
+  process.next_ = first_;
+  if (first_ != nullptr) first_->previous_ = &process;
+  first_ = &process;
+  loop().unref();
+}
+
+void Orphans::remove(ChildProcess& process) {
+  (process.previous_ != nullptr ? process.previous_->next_ : first_) = process.next_;
+  if (process.next_ != nullptr) process.next_->previous_ = process.previous_;
+  loop().ref();
+  process.abandon();
+}
+
+}  // namespace spate

@@ -1,0 +1,70 @@
+// ChildProcess: what a Process is the handle of. Once the handle has gone it belongs to the loop's
+// Orphans, who wait for the process in its place.
+#pragma once
+
+#include <system_error>
+#include <utility>
+
+#include "base/abandonable.h"
+#include "core/loop_local.h"
+#include "spate/child.h"
+#include "spate/hooks.h"
+#include "spate/net/process.h"
+
+namespace spate {
+
+class ChildProcess final : public Abandonable<ChildProcess> {
+ public:
+  ChildProcess(Loop& loop, Process::OnExit callback, bool kills)
+      : child_(loop, bind<&ChildProcess::on_exit>(this)),
+        callback_(std::move(callback)),
+        kills_(kills) {}
+  ChildProcess(const ChildProcess&) = delete;
+  ChildProcess& operator=(const ChildProcess&) = delete;
+
+  std::error_code watch(int pid) { return child_.start(pid); }
+  int pid() const { return child_.pid(); }
+  bool is_running() const { return child_.is_active(); }
+  std::error_code kill(int signal);
+
+  // The handle is being destroyed.
+  void let_go();
+
+ private:
+  friend class Abandonable<ChildProcess>;
+  friend class Orphans;
+
+  ~ChildProcess() = default;
+  void on_exit();
+
+  Child child_;
+  Process::OnExit callback_;
+  const bool kills_;
+  bool is_orphan_ = false;
+  ChildProcess* next_ = nullptr;  // The orphans' list.
+  ChildProcess* previous_ = nullptr;
+};
+
+// Processes that run on without a handle. They are reaped, and keep no loop alive.
+class Orphans final : public LoopLocal {
+ public:
+  // The loop's; made when it is first asked for. nullptr when memory runs out.
+  static Orphans* of(Loop& loop) { return local_of<Orphans>(loop); }
+  explicit Orphans(Loop& loop) : LoopLocal(loop) {}  // For local_of().
+
+  void add(ChildProcess& process);
+  // It is deleted.
+  void remove(ChildProcess& process);
+
+ private:
+  bool open() override { return forked_.start(); }
+  void on_loop_end() override { remove_all(); }
+  void remove_all() {
+    while (first_ != nullptr) remove(*first_);
+  }
+
+  Fork forked_{loop(), [this] { remove_all(); }};  // Their parent is another.
+  ChildProcess* first_ = nullptr;
+};
+
+}  // namespace spate

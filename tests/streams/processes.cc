@@ -1,0 +1,353 @@
+// spawn(): what a child process is given, what it says, and how it ends.
+#include "spate/net/process.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <optional>
+
+#include "base/fault.h"
+#include "streams/harness.h"
+
+namespace spate::testing {
+namespace {
+
+using namespace std::chrono_literals;
+
+class ProcessTest : public ::testing::Test {
+ protected:
+  // Of a shell, with its output as a pipe unless `options` say otherwise.
+  Process shell(const std::string& command, ProcessOptions options = {}) {
+    options.file = "/bin/sh";
+    options.arguments = {"-c", command};
+    if (options.output.kind() == Stdio::Kind::inherit) options.output = Stdio::pipe();
+    Result<Process> process = spawn(*loop_, options, note());
+    EXPECT_TRUE(process);
+    Process started = std::move(process).value_or(Process());
+    if (options.output.kind() == Stdio::Kind::pipe) started.output.start(output_);
+    return started;
+  }
+  Process::OnExit note() {
+    return [this](const Child& child) {
+      EXPECT_FALSE(status_.has_value());
+      status_ = child.status();
+      exit_code_ = child.exited() ? child.exit_code() : -child.term_signal();
+    };
+  }
+  // What a shell that runs `command` says.
+  std::string answer(const std::string& command, const ProcessOptions& options = {}) {
+    const Process process = shell(command, options);
+    EXPECT_EQ(loop_->run(), false);
+    EXPECT_EQ(exit_code_, 0);
+    return output_.received;
+  }
+  std::error_code error_of(const ProcessOptions& options) {
+    const Result<Process> process = spawn(*loop_, options, note());
+    EXPECT_FALSE(process);
+    EXPECT_EQ(::waitpid(-1, nullptr, WNOHANG), -1);  // There is no child, dead or alive.
+    EXPECT_EQ(loop_->run(), false);
+    return process.error();
+  }
+
+  std::unique_ptr<Loop> loop_ = *Loop::create();
+  Recorder output_;
+  std::optional<int> status_;
+  int exit_code_ = -1000;
+};
+
+TEST_F(ProcessTest, ToldOnceHowItEnded) {
+  const Process process = shell("exit 7");
+  EXPECT_TRUE(process.is_running());
+  EXPECT_GT(process.pid(), 0);
+  EXPECT_FALSE(status_.has_value());
+  EXPECT_EQ(loop_->run(), false);
+  EXPECT_EQ(exit_code_, 7);
+  EXPECT_FALSE(process.is_running());
+  EXPECT_EQ(::waitpid(process.pid(), nullptr, WNOHANG), -1);
+}
+
+TEST_F(ProcessTest, TalksOverItsStreams) {
+  Result<Process> cat =
+      spawn(*loop_, {.file = "cat", .input = Stdio::pipe(), .output = Stdio::pipe()}, note());
+  ASSERT_TRUE(cat);
+  cat->output.start(output_);
+  const std::string text = pattern(1'000'000);
+  cat->input.write(text);
+  cat->input.end();
+  EXPECT_EQ(loop_->run(), false);
+  EXPECT_TRUE(output_.received == text);
+  EXPECT_EQ(output_.log, "end closed ");
+  EXPECT_EQ(exit_code_, 0);
+}
+
+TEST_F(ProcessTest, ErrorsHaveAPipeOfTheirOwnOrThatOfTheOutput) {
+  Recorder errors;
+  Process apart = shell("echo out; echo err >&2", {.errors = Stdio::pipe()});
+  apart.errors.start(errors);
+  EXPECT_EQ(loop_->run(), false);
+  EXPECT_EQ(output_.received, "out\n");
+  EXPECT_EQ(errors.received, "err\n");
+  status_.reset();
+  output_.received.clear();
+  EXPECT_EQ(answer("echo out; echo err >&2", {.errors = Stdio::output()}), "out\nerr\n");
+}
+
+TEST_F(ProcessTest, NowhereIsEmptyAndTakesAll) {
+  EXPECT_EQ(answer("cat; echo x >&2; echo read", {.input = Stdio::null(), .errors = Stdio::null()}),
+            "read\n");
+}
+
+TEST_F(ProcessTest, ADescriptorIsDuplicatedForIt) {
+  int ends[2];
+  ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+  const Process process = shell("echo there", {.output = Stdio::descriptor(ends[1])});
+  EXPECT_EQ(loop_->run(), false);
+  ::close(ends[1]);
+  char bytes[16] = {};
+  EXPECT_EQ(::read(ends[0], bytes, sizeof(bytes)), 6);
+  EXPECT_EQ(::read(ends[0], bytes, sizeof(bytes)), 0);
+  ::close(ends[0]);
+}
+
+// Each of the three stands where another belongs.
+TEST_F(ProcessTest, StandardDescriptorsMayChangePlaces) {
+  const int saved = ::dup(1);
+  int ends[2];
+  ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+  ASSERT_EQ(::dup2(ends[1], 1), 1);
+  const Result<Process> process = spawn(*loop_,
+                                        {.file = "/bin/sh",
+                                         .arguments = {"-c", "echo to 2 >&2; echo to 1"},
+                                         .output = Stdio::descriptor(2),
+                                         .errors = Stdio::descriptor(1)},
+                                        note());
+  ::dup2(saved, 1);
+  ::close(saved);
+  ::close(ends[1]);
+  EXPECT_EQ(loop_->run(), false);
+  char bytes[32] = {};
+  EXPECT_EQ(::read(ends[0], bytes, sizeof(bytes)), 5);
+  EXPECT_STREQ(bytes, "to 2\n");
+  ::close(ends[0]);
+}
+
+TEST_F(ProcessTest, HasNoOtherDescriptorsOfOurs) {
+  const int leaky = ::open("/dev/null", O_RDONLY);  // Not close-on-exec.
+  const Process process = shell("for fd in /proc/self/fd/*; do echo ${fd##*/}; done",
+                                {.input = Stdio::pipe(), .errors = Stdio::pipe()});
+  EXPECT_EQ(loop_->run(), false);
+  ::close(leaky);
+  EXPECT_EQ(output_.received.find("0\n1\n2\n"), 0);
+  EXPECT_LE(output_.received.size(), 8);  // The shell's own, for the directory.
+}
+
+TEST_F(ProcessTest, HasTheEnvironmentAndTheDirectoryItWasGiven) {
+  EXPECT_EQ(answer("echo $GREETING $HOME; pwd",
+                   {.environment = {{"GREETING=hello"}}, .directory = "/usr"}),
+            "hello\n/usr\n");
+}
+
+TEST_F(ProcessTest, HasOursOtherwise) {
+  ::setenv("SPATE_GREETING", "inherited", 1);
+  EXPECT_EQ(answer("echo $SPATE_GREETING"), "inherited\n");
+  ::unsetenv("SPATE_GREETING");
+}
+
+TEST_F(ProcessTest, SignalsAreAsAtTheBeginning) {
+  sigset_t blocked;
+  sigset_t before;
+  ::sigemptyset(&blocked);
+  ::sigaddset(&blocked, SIGTERM);
+  ::pthread_sigmask(SIG_BLOCK, &blocked, &before);
+  const auto handler = ::signal(SIGPIPE, SIG_IGN);
+  const std::string signals = answer("grep -E 'Sig(Blk|Ign)' /proc/self/status");
+  ::signal(SIGPIPE, handler);
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  unsigned long long mask = 1;
+  unsigned long long ignored = 1;
+  ASSERT_EQ(std::sscanf(signals.c_str(), "SigBlk: %llx SigIgn: %llx", &mask, &ignored), 2);
+  EXPECT_EQ(mask, 0);
+  EXPECT_EQ(ignored & 1ULL << (SIGPIPE - 1), 0);
+}
+
+TEST_F(ProcessTest, LeadsAGroupOrASession) {
+  Process grouped = shell("read line", {.input = Stdio::pipe(), .new_group = true});
+  EXPECT_EQ(::getpgid(grouped.pid()), grouped.pid());
+  EXPECT_EQ(::getsid(grouped.pid()), ::getsid(0));
+  Result<Process> leader =
+      spawn(*loop_, {.file = "sleep", .arguments = {"60"}, .new_group = true, .new_session = true},
+            [](const Child&) {});
+  ASSERT_TRUE(leader);
+  EXPECT_EQ(::getsid(leader->pid()), leader->pid());
+  EXPECT_EQ(::getpgid(leader->pid()), leader->pid());
+  grouped.input.end();
+  leader->kill(SIGKILL);
+  EXPECT_EQ(loop_->run(), false);
+}
+
+TEST_F(ProcessTest, IsSentSignals) {
+  Process process = shell("exec sleep 60");
+  EXPECT_FALSE(process.kill(0));
+  EXPECT_EQ(process.kill(-5), std::errc::invalid_argument);
+  EXPECT_FALSE(process.kill(SIGTERM));
+  EXPECT_EQ(loop_->run(), false);
+  EXPECT_EQ(exit_code_, -SIGTERM);
+  EXPECT_EQ(process.kill(SIGTERM), std::errc::no_such_process);
+  EXPECT_EQ(Process().kill(SIGTERM), std::errc::no_such_process);
+}
+
+// ---- what cannot be started
+
+TEST_F(ProcessTest, WhatIsNotThereIsKnownAtOnce) {
+  EXPECT_EQ(error_of({.file = "/no/such/program"}), std::errc::no_such_file_or_directory);
+  EXPECT_EQ(error_of({.file = "no-such-program-anywhere"}), std::errc::no_such_file_or_directory);
+  EXPECT_EQ(error_of({.file = "/etc/passwd"}), std::errc::permission_denied);
+  EXPECT_EQ(error_of({.file = "true", .directory = "/no/such"}),
+            std::errc::no_such_file_or_directory);
+  EXPECT_EQ(error_of({.file = "true", .input = Stdio::descriptor(9999)}),
+            std::errc::bad_file_descriptor);
+}
+
+TEST_F(ProcessTest, WithoutDescriptorsThereIsNoProcess) {
+  for (int nth = 1; nth <= 3; ++nth) {
+    FaultPlan plan;
+    plan.fail_nth(SystemCall::pipe, static_cast<std::uint64_t>(nth), EMFILE);
+    const FaultScope scope(plan);
+    EXPECT_EQ(error_of({.file = "true",
+                        .input = Stdio::pipe(),
+                        .output = Stdio::pipe(),
+                        .errors = Stdio::pipe()}),
+              std::errc::too_many_files_open);
+  }
+  FaultPlan plan;
+  plan.fail_nth(SystemCall::spawn, 1, EAGAIN);
+  const FaultScope scope(plan);
+  EXPECT_EQ(error_of({.file = "true"}), std::errc::resource_unavailable_try_again);
+}
+
+TEST_F(ProcessTest, OneThatCannotBeWaitedForIsEnded) {
+  FaultPlan plan;
+  plan.fail_nth(SystemCall::pidfd_open, 1, EMFILE);
+  const FaultScope scope(plan);
+  EXPECT_EQ(error_of({.file = "sleep", .arguments = {"60"}}), std::errc::too_many_files_open);
+}
+
+TEST_F(ProcessTest, StandardDescriptorsThatAreClosedStayClosed) {
+  const int pid = ::fork();
+  if (pid == 0) {
+    ::alarm(20);
+    if (loop_->after_fork()) ::_exit(100);
+    ::close(0);
+    Result<Process> process = spawn(*loop_,
+                                    {.file = "/bin/sh",
+                                     .arguments = {"-c", "[ -e /proc/$$/fd/0 ] || echo closed"},
+                                     .output = Stdio::pipe()},
+                                    note());
+    if (!process) ::_exit(101);
+    process->output.start(output_);
+    (void)loop_->run();
+    ::_exit(output_.received == "closed\n" && exit_code_ == 0 ? 0 : 102);
+  }
+  int status = -1;
+  EXPECT_EQ(::waitpid(pid, &status, 0), pid);
+  EXPECT_EQ(status, 0);
+}
+
+// ---- who goes first
+
+bool is_there(int pid) { return ::kill(pid, 0) == 0; }
+
+TEST_F(ProcessTest, RunsOnWithoutItsHandleAndIsReaped) {
+  int ends[2];
+  ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+  int pid = -1;
+  {
+    const Process process = shell("read line", {.input = Stdio::descriptor(ends[0])});
+    pid = process.pid();
+  }
+  EXPECT_EQ(loop_->active_count(), 0);
+  EXPECT_TRUE(is_there(pid));
+  ::close(ends[0]);
+  ::close(ends[1]);
+  run_until(*loop_, [pid] { return !is_there(pid); });
+  EXPECT_EQ(loop_->active_count(), 0);
+  EXPECT_FALSE(status_.has_value());
+}
+
+TEST_F(ProcessTest, GoesWithItsHandleIfThatIsWished) {
+  int pid = -1;
+  {
+    const Process process = shell("exec sleep 60", {.kill_when_destroyed = true});
+    pid = process.pid();
+  }
+  run_until(*loop_, [pid] { return !is_there(pid); });
+}
+
+TEST_F(ProcessTest, TheCallbackMayDestroyIt) {
+  std::optional<Process> process;
+  int code = -1;
+  process =
+      *spawn(*loop_, {.file = "/bin/sh", .arguments = {"-c", "exit 3"}}, [&](const Child& child) {
+        process.reset();
+        code = child.exit_code();
+      });
+  EXPECT_EQ(loop_->run(), false);
+  EXPECT_EQ(code, 3);
+}
+
+TEST_F(ProcessTest, OneThatHasEndedMayBeDestroyedBeforeItIsTold) {
+  Process process = shell("exit 0");
+  int status = 0;
+  siginfo_t info{};
+  ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(process.pid()), &info, WEXITED | WNOWAIT), 0);
+  const int pid = process.pid();
+  process = Process();
+  run_until(*loop_, [pid] { return !is_there(pid); });
+  EXPECT_EQ(::waitpid(pid, &status, WNOHANG), -1);
+  EXPECT_FALSE(status_.has_value());
+}
+
+TEST_F(ProcessTest, TheLoopMayGoFirst) {
+  Process process = shell("exec sleep 60");
+  Process orphan = shell("exec sleep 60", {.kill_when_destroyed = true});
+  const int pids[] = {process.pid(), orphan.pid()};
+  orphan = Process();
+  loop_.reset();
+  EXPECT_FALSE(process.is_running());
+  EXPECT_EQ(process.kill(SIGKILL), std::errc::no_such_process);
+  for (const int pid : pids) {
+    ::kill(pid, SIGKILL);
+    EXPECT_EQ(::waitpid(pid, nullptr, 0), pid);
+  }
+}
+
+TEST_F(ProcessTest, InTheChildOfAForkItIsNobodysToEnd) {
+  Process process = shell("exec sleep 60", {.kill_when_destroyed = true});
+  Process orphan = shell("exec sleep 60");
+  const int pids[] = {process.pid(), orphan.pid()};
+  orphan = Process();
+  const int pid = ::fork();
+  if (pid == 0) {
+    ::alarm(20);
+    process = Process();
+    if (loop_->after_fork() || loop_->run() != false) ::_exit(1);
+    ::_exit(loop_->active_count() == 0 ? 0 : 2);
+  }
+  int status = -1;
+  EXPECT_EQ(::waitpid(pid, &status, 0), pid);
+  EXPECT_EQ(status, 0);
+  for (const int child : pids) {
+    EXPECT_TRUE(is_there(child));
+    ::kill(child, SIGKILL);
+  }
+  EXPECT_EQ(loop_->run(), false);
+  EXPECT_EQ(exit_code_, -SIGKILL);
+  run_until(*loop_, [&pids] { return !is_there(pids[1]); });
+}
+
+}  // namespace
+}  // namespace spate::testing
