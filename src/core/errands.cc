@@ -154,9 +154,10 @@ std::error_code Errands::after(Nanos delay, Job task) {
 
 bool Errands::defer(Job task) {
   Later* later = make_later(std::move(task));
-  if (later == nullptr || later->feed()) return later != nullptr;
-  delete later;
-  return false;
+  if (later == nullptr) return false;
+  const bool is_queued = later->feed();
+  if (!is_queued) delete later;
+  return is_queued;
 }
 
 Errands::Later* Errands::make_later(Job task) {
