@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
 
+#include "base/fault.h"
 #include "streams/harness.h"
 
 namespace spate::testing {
@@ -59,6 +61,25 @@ TEST_P(Rates, AreKeptByWhatIsInManyPieces) {
   EXPECT_EQ(left_.queued(), size - kBurst);
   run_until(loop_, [&] { return right_log_.received.size() == size; });
   EXPECT_GE((loop_.now() - start).count(), time_for(size));
+}
+
+TEST_P(Rates, HoldForWhatIsReadAfterSendingHasFailed) {
+  if (is_in_memory()) GTEST_SKIP() << "nothing fails there";
+  const std::string sent(20'000, 'b');
+  ASSERT_TRUE(right_.set_rate_limits(kReading));
+  const Nanos start = loop_.now();
+  EXPECT_TRUE(left_.write(sent));
+  run_until(loop_, [&] { return right_log_.received.size() >= kBurst; });
+  FaultPlan plan;
+  plan.fail_nth(SystemCall::send, 1, EPIPE);
+  {
+    const FaultScope scope(plan);
+    EXPECT_TRUE(right_.write("x"));
+  }
+  run_until(loop_, [&] { return right_log_.closed_calls == 1; });
+  EXPECT_EQ(right_log_.received.size(), sent.size());
+  EXPECT_EQ(right_log_.error, std::errc::broken_pipe);
+  EXPECT_GE((loop_.now() - start).count(), time_for(sent.size()));
 }
 
 TEST_P(Rates, BytesStayInOrderWhenTheyAreSlow) {

@@ -22,6 +22,10 @@
 // stops answering at is_full(): what it leaves comes again when the queue has drained.
 // Running the loop inside a callback: what was written so far is sent first, to whomever, and what
 // is queued goes on being sent; this Stream calls nothing more until the callback has returned.
+// The loop: run() does not return while a Stream reads (started, not paused, the peer has not
+// ended), has something to send, rests for a rate's sake, or waits, closed or destroyed, for its
+// peer. One that was not started, or is paused, with nothing to send does not keep it, and neither
+// does a deadline. In memory only what is under way does.
 // Endings: docs/special-problems.md has the table.
 #pragma once
 
@@ -221,7 +225,8 @@ class SPATE_EXPORT Stream {
   // ---- reading
 
   // Between the two, nothing is read, and on_data() is not called; the peer's end is not seen
-  // either. Counts no calls: one resume() undoes any number of pauses.
+  // either. If sending fails meanwhile, on_closed() tells so at once, and what has come and was not
+  // shown is lost. Counts no calls: one resume() undoes any number of pauses.
   void pause();
   void resume();
   bool is_paused() const;

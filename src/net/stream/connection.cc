@@ -369,19 +369,22 @@ bool Connection::settle() {
   return !is_finished() || finish(error());
 }
 
-// Sending has failed. Whatever the peer sent before that is read, a piece a turn, then it is over.
+// Sending has failed. Whatever the peer sent before that is read, a piece a turn and as fast as the
+// rate lets it, then it is over.
 bool Connection::drain_then_fail() {
-  if (!wants_to_read()) return finish(error());
+  if (!is_reading()) return finish(error());
+  if (has(kReadRests)) return true;
   if (offer_unread() && receive()) settle_later();
   return false;
 }
 
 void Connection::on_deadline() {
   if (has(kInCallback)) return defer_past_callback(Events::none);
-  if (!settle()) return;
   const std::int64_t now = hub().loop().now().count();
-  if (!wake_up(now) || (next_deadline().when <= now && !catch_up())) return;
-  if (is_cut_short()) return;  // It is settled in its turn.
+  const bool may_send = wake_up(now);
+  if (!settle() || (may_send && !send_queued())) return;
+  if (next_deadline().when <= now && !catch_up()) return;
+  if (is_cut_short() && !is_resting()) return;  // It is settled in its turn.
   if (const Deadline next = next_deadline(); next.when <= now) {
     finish(next.error);
   } else {
@@ -466,7 +469,7 @@ std::size_t Connection::allowance(Throttle::Direction direction) {
   return max;
 }
 
-// Those whose rest is over. False as of settle().
+// Those whose rest is over. True if that is sending.
 bool Connection::wake_up(std::int64_t now) {
   const bool read = has(kReadRests) && throttle()->opens_at(Throttle::kRead) <= now;
   const bool send = has(kSendRests) && throttle()->opens_at(Throttle::kWrite) <= now;
@@ -475,11 +478,12 @@ bool Connection::wake_up(std::int64_t now) {
     clear(kSendRests);
     busy_->last_sent = now;
   }
-  if (!read && !send) return true;
-  touch();
-  read_again();
-  update_wish();
-  return !send || send_queued();
+  if (read || send) {
+    touch();
+    read_again();
+    update_wish();
+  }
+  return send;
 }
 
 // Whether it moves nothing for a rate's sake alone.
