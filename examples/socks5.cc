@@ -128,9 +128,9 @@ class Client final : public spate::StreamHandler {
     const std::string name =
         is_name ? std::string(text_of(host.subspan(1))) : Address::ip(host, 0).value().host();
     connecting_ = connect(client_.loop(), name, port_of(request),
-                          spate::bind<&Client::on_connected>(this), {.timeout = kConnectLimit});
+                          spate::bind<&Client::on_server>(this), {.timeout = kConnectLimit});
   }
-  void on_connected(spate::Result<Stream> server) {
+  void on_server(spate::Result<Stream> server) {
     if (!server) return refuse(reply_for(server.error()));
     answer(Reply::succeeded, server->local_address());
     relaying_ =

@@ -41,7 +41,7 @@ class ProcessTest : public ::testing::Test {
   // What a shell that runs `command` says.
   std::string answer(const std::string& command, const ProcessOptions& options = {}) {
     const Process process = shell(command, options);
-    EXPECT_EQ(loop_->run(), false);
+    EXPECT_FALSE(loop_->run() || loop_->has_work());
     EXPECT_EQ(exit_code_, 0);
     return output_.received;
   }
@@ -49,7 +49,7 @@ class ProcessTest : public ::testing::Test {
     const Result<Process> process = spawn(*loop_, options, note());
     EXPECT_FALSE(process);
     EXPECT_EQ(::waitpid(-1, nullptr, WNOHANG), -1);  // There is no child, dead or alive.
-    EXPECT_EQ(loop_->run(), false);
+    EXPECT_FALSE(loop_->run() || loop_->has_work());
     return process.error();
   }
 
@@ -64,7 +64,7 @@ TEST_F(ProcessTest, ToldOnceHowItEnded) {
   EXPECT_TRUE(process.is_running());
   EXPECT_GT(process.pid(), 0);
   EXPECT_FALSE(status_.has_value());
-  EXPECT_EQ(loop_->run(), false);
+  EXPECT_FALSE(loop_->run() || loop_->has_work());
   EXPECT_EQ(exit_code_, 7);
   EXPECT_FALSE(process.is_running());
   EXPECT_EQ(::waitpid(process.pid(), nullptr, WNOHANG), -1);
@@ -78,7 +78,7 @@ TEST_F(ProcessTest, TalksOverItsStreams) {
   const std::string text = pattern(1'000'000);
   cat->input.write(text);
   cat->input.end();
-  EXPECT_EQ(loop_->run(), false);
+  EXPECT_FALSE(loop_->run() || loop_->has_work());
   EXPECT_TRUE(output_.received == text);
   EXPECT_EQ(output_.log, "end closed ");
   EXPECT_EQ(exit_code_, 0);
@@ -88,7 +88,7 @@ TEST_F(ProcessTest, ErrorsHaveAPipeOfTheirOwnOrThatOfTheOutput) {
   Recorder errors;
   Process apart = shell("echo out; echo err >&2", {.errors = Stdio::pipe()});
   apart.errors.start(errors);
-  EXPECT_EQ(loop_->run(), false);
+  EXPECT_FALSE(loop_->run() || loop_->has_work());
   EXPECT_EQ(output_.received, "out\n");
   EXPECT_EQ(errors.received, "err\n");
   status_.reset();
@@ -105,7 +105,7 @@ TEST_F(ProcessTest, ADescriptorIsDuplicatedForIt) {
   int ends[2];
   ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
   const Process process = shell("echo there", {.output = Stdio::descriptor(ends[1])});
-  EXPECT_EQ(loop_->run(), false);
+  EXPECT_FALSE(loop_->run() || loop_->has_work());
   ::close(ends[1]);
   char bytes[16] = {};
   EXPECT_EQ(::read(ends[0], bytes, sizeof(bytes)), 6);
@@ -128,7 +128,7 @@ TEST_F(ProcessTest, StandardDescriptorsMayChangePlaces) {
   ::dup2(saved, 1);
   ::close(saved);
   ::close(ends[1]);
-  EXPECT_EQ(loop_->run(), false);
+  EXPECT_FALSE(loop_->run() || loop_->has_work());
   char bytes[32] = {};
   EXPECT_EQ(::read(ends[0], bytes, sizeof(bytes)), 5);
   EXPECT_STREQ(bytes, "to 2\n");
@@ -139,7 +139,7 @@ TEST_F(ProcessTest, HasNoOtherDescriptorsOfOurs) {
   const int leaky = ::open("/dev/null", O_RDONLY);  // Not close-on-exec.
   const Process process = shell("for fd in /proc/self/fd/*; do echo ${fd##*/}; done",
                                 {.input = Stdio::pipe(), .errors = Stdio::pipe()});
-  EXPECT_EQ(loop_->run(), false);
+  EXPECT_FALSE(loop_->run() || loop_->has_work());
   ::close(leaky);
   EXPECT_EQ(output_.received.find("0\n1\n2\n"), 0);
   EXPECT_LE(output_.received.size(), 8);  // The shell's own, for the directory.
@@ -186,7 +186,7 @@ TEST_F(ProcessTest, LeadsAGroupOrASession) {
   EXPECT_EQ(::getpgid(leader->pid()), leader->pid());
   grouped.input.end();
   leader->kill(SIGKILL);
-  EXPECT_EQ(loop_->run(), false);
+  EXPECT_FALSE(loop_->run() || loop_->has_work());
 }
 
 TEST_F(ProcessTest, IsSentSignals) {
@@ -194,7 +194,7 @@ TEST_F(ProcessTest, IsSentSignals) {
   EXPECT_FALSE(process.kill(0));
   EXPECT_EQ(process.kill(-5), std::errc::invalid_argument);
   EXPECT_FALSE(process.kill(SIGTERM));
-  EXPECT_EQ(loop_->run(), false);
+  EXPECT_FALSE(loop_->run() || loop_->has_work());
   EXPECT_EQ(exit_code_, -SIGTERM);
   EXPECT_EQ(process.kill(SIGTERM), std::errc::no_such_process);
   EXPECT_EQ(Process().kill(SIGTERM), std::errc::no_such_process);
@@ -295,7 +295,7 @@ TEST_F(ProcessTest, TheCallbackMayDestroyIt) {
         process.reset();
         code = child.exit_code();
       });
-  EXPECT_EQ(loop_->run(), false);
+  EXPECT_FALSE(loop_->run() || loop_->has_work());
   EXPECT_EQ(code, 3);
 }
 
@@ -334,7 +334,7 @@ TEST_F(ProcessTest, InTheChildOfAForkItIsNobodysToEnd) {
   if (pid == 0) {
     ::alarm(20);
     process = Process();
-    if (loop_->after_fork() || loop_->run() != false) ::_exit(1);
+    if (loop_->after_fork() || loop_->run() || loop_->has_work()) ::_exit(1);
     ::_exit(loop_->active_count() == 0 ? 0 : 2);
   }
   int status = -1;
@@ -344,7 +344,7 @@ TEST_F(ProcessTest, InTheChildOfAForkItIsNobodysToEnd) {
     EXPECT_TRUE(is_there(child));
     ::kill(child, SIGKILL);
   }
-  EXPECT_EQ(loop_->run(), false);
+  EXPECT_FALSE(loop_->run() || loop_->has_work());
   EXPECT_EQ(exit_code_, -SIGKILL);
   run_until(*loop_, [&pids] { return !is_there(pids[1]); });
 }
