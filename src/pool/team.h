@@ -58,13 +58,13 @@ class Mailbox {
   // The loop's thread from here on.
   Tasks take() {
     const std::scoped_lock lock(mutex_);
-    return std::move(tasks_);
+    return std::exchange(tasks_, {});
   }
   // The loop is going. Returns what nobody will take any more.
   Tasks close() {
     const std::scoped_lock lock(mutex_);
     bell_ = nullptr;
-    return std::move(tasks_);
+    return std::exchange(tasks_, {});
   }
 
  private:

@@ -196,6 +196,7 @@ void End::note_write(bool done, bool might, std::size_t waiting, Bytes bytes) {
   const std::size_t size = bytes.size();
   world.tell("  end %u writes %zu: %s, %zu queued", number, size, done ? "taken" : "refused",
              has_handle() ? stream_->queued() : 0);
+  peer->catch_up();
   check(might || !done, "over_takes_nothing", "end %u: write() to what is not writable", number);
   if (done && peer->may_show_error) in_is_at_risk("written to a peer that is gone");
   if (done && in_callback_ && limits_.when_full == WhenFull::close)
@@ -229,6 +230,7 @@ void End::send_file(const Step& step) {
   const std::error_code error = stream_->send_file(file, offset, size);
   world.tell("  end %u sends %zu bytes of a file: %s", number, size, error.message().c_str());
   if (error) ::close(file);
+  peer->catch_up();
   check(might || error, "over_takes_nothing", "end %u: send_file() to what is not writable",
         number);
   check(!might || !error || world.is_stormy() || (is_system(error, EPIPE) && peer->may_show_error),
@@ -250,6 +252,7 @@ void End::send_descriptors(const Step& step) {
   const std::error_code error = stream_->send_descriptors(out->next(size), fds);
   world.tell("  end %u sends %zu descriptors with %zu bytes: %s", number, fds.size(), size,
              error.message().c_str());
+  peer->catch_up();
   if (kind != Kind::local) {
     check(static_cast<bool>(error), "descriptors_need_unix", "end %u: taken", number);
     return;

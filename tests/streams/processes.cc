@@ -342,10 +342,10 @@ TEST_F(ProcessTest, InTheChildOfAForkItIsNobodysToEnd) {
   EXPECT_EQ(status, 0);
   for (const int child : pids) {
     EXPECT_TRUE(is_there(child));
-    ::kill(child, SIGKILL);
+    ::kill(child, SIGTERM);
   }
   EXPECT_FALSE(loop_->run() || loop_->has_work());
-  EXPECT_EQ(exit_code_, -SIGKILL);
+  EXPECT_EQ(exit_code_, -SIGTERM);
   run_until(*loop_, [&pids] { return !is_there(pids[1]); });
 }
 
