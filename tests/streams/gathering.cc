@@ -83,6 +83,28 @@ TEST_F(Gathering, SendsAtOnceOutsideOfRun) {
   EXPECT_EQ(packets(), (Packets{"one", "two"}));
 }
 
+TEST_F(Gathering, WritesPiecesAsOne) {
+  const std::string large = pattern(5000);
+  const Bytes pieces[] = {bytes_of("a"), Bytes(), bytes_of(large), bytes_of("b")};
+  EXPECT_TRUE(stream_.write(pieces));
+  EXPECT_EQ(packets(), Packets{"a" + large + "b"});
+  in_a_callback([&] {
+    EXPECT_TRUE(stream_.write("gathered "));
+    EXPECT_TRUE(stream_.write(pieces));
+  });
+  EXPECT_EQ(packets(), Packets{"gathered a" + large + "b"});
+  log_.use = [&](Bytes bytes) {
+    EXPECT_TRUE(stream_.write("own ") && stream_.write(pieces));
+    EXPECT_EQ(packets(), Packets{"own a" + large + "b"});
+    return bytes.size();
+  };
+  ASSERT_EQ(::send(peer_, "go", 2, 0), 2);
+  run_turns(*loop_, 1);
+  EXPECT_TRUE(stream_.set_limits({.low = 0, .high = 9, .max = 9, .when_full = WhenFull::drop}));
+  EXPECT_FALSE(stream_.write(pieces));
+  EXPECT_EQ(packets(), Packets{});
+}
+
 TEST_F(Gathering, SendsAtOnceWhatIsLarge) {
   const std::string large = pattern(5000);
   in_a_callback([&] {

@@ -298,5 +298,78 @@ TEST_P(Unread, IsDrainedByHigherLimits) {
   EXPECT_TRUE(right_.is_full());
 }
 
+using Wanted = StreamTest;
+INSTANTIATE_TEST_SUITE_P(Kinds, Wanted, ::testing::Values(Kind::memory, Kind::local, Kind::tcp),
+                         name_of);
+
+TEST_P(Wanted, IsShownOnceItIsThere) {
+  right_log_.use = [this](Bytes bytes) {
+    if (bytes.size() >= 10) return bytes.size();
+    EXPECT_TRUE(right_.want(10));
+    return std::size_t{1};
+  };
+  EXPECT_TRUE(left_.write("[123"));
+  run_turns(loop_, 3);
+  EXPECT_EQ(right_log_.data_calls, 1);
+  EXPECT_EQ(text_of(right_.unread()), "123");
+  for (const char* more : {"456", "789"}) {
+    EXPECT_TRUE(left_.write(more));
+    run_turns(loop_, 3);
+    right_.pause();
+    right_.resume();
+    run_turns(loop_, 3);
+    EXPECT_EQ(right_log_.data_calls, 1);
+  }
+  EXPECT_TRUE(left_.write("0"));
+  run_until(loop_, [&] { return right_log_.received == "[1234567890"; });
+  EXPECT_EQ(right_log_.data_calls, 2);
+  EXPECT_TRUE(left_.write("!"));
+  run_until(loop_, [&] { return right_log_.data_calls == 3; });
+}
+
+TEST_P(Wanted, MayBeWantedBeforeAnythingIsThere) {
+  EXPECT_TRUE(right_.want(4));
+  EXPECT_TRUE(left_.write("abc"));
+  run_turns(loop_, 3);
+  EXPECT_EQ(right_log_.data_calls, 0);
+  EXPECT_TRUE(left_.write("d"));
+  run_until(loop_, [&] { return right_log_.received == "abcd"; });
+  EXPECT_EQ(right_log_.data_calls, 1);
+}
+
+TEST_P(Wanted, IsUnreadWhenThePeerEndsBefore) {
+  std::string rest;
+  right_log_.use = [](Bytes) { return std::size_t{2}; };
+  right_log_.when_ended = [&] { rest = text_of(right_.unread()); };
+  EXPECT_TRUE(right_.want(100));
+  EXPECT_TRUE(left_.write("a part"));
+  left_.end();
+  run_until(loop_, [&] { return right_log_.closed_calls == 1; });
+  EXPECT_EQ(right_log_.log, "end closed ");
+  EXPECT_EQ(right_log_.data_calls, 1);
+  EXPECT_EQ(rest, "part");
+  EXPECT_TRUE(right_.unread().empty());
+}
+
+TEST_P(Wanted, IsForgottenByWhoComesNext) {
+  EXPECT_TRUE(right_.want(100));
+  EXPECT_TRUE(left_.write("a part"));
+  run_turns(loop_, 3);
+  Recorder next;
+  right_.start(next);
+  run_until(loop_, [&] { return next.received == "a part"; });
+  EXPECT_EQ(right_log_.data_calls, 0);
+  right_ = Stream();
+}
+
+TEST_P(Wanted, MayBeMegabytes) {
+  const std::string sent = pattern(5'000'000);
+  EXPECT_TRUE(right_.want(sent.size()));
+  EXPECT_TRUE(left_.write(sent));
+  run_until(loop_, [&] { return right_log_.received.size() == sent.size(); });
+  EXPECT_TRUE(right_log_.received == sent);
+  EXPECT_EQ(right_log_.data_calls, 1);
+}
+
 }  // namespace
 }  // namespace spate::testing

@@ -60,12 +60,14 @@ class SPATE_EXPORT StreamHandler {
  public:
   // Bytes from the peer, one at least. Returns how many were used, from the front; the others are
   // kept and come again, in one piece with what follows: once there are more, after start() or
-  // resume(), and, if is_full() when they were left, after on_drained(). The view ends with the
-  // call. If release() was called inside, all that was shown is the caller's.
+  // resume(), and, if is_full() when they were left, after on_drained(); with Stream::want(), once
+  // there are enough. The view ends with the call. If release() was called inside, all that was
+  // shown is the caller's.
   virtual std::size_t on_data(Bytes bytes) = 0;
   // The peer sends no more. Unless the Stream was told to stay half open, it ends its own side,
   // too, once what is queued has been sent. Not called before what was left at a full queue has
-  // come again; what on_data() has not used then is gone.
+  // come again. What on_data() has not used is Stream::unread() until this returns; then it is
+  // gone.
   virtual void on_end() {}
   // Descriptors from the peer (Stream::send_descriptors()), just before the bytes that they came
   // with; the system may put bytes that were sent earlier in front of those, never later ones. They
@@ -199,6 +201,8 @@ class SPATE_EXPORT Stream {
   // with ENOMEM.
   bool write(Bytes bytes);
   bool write(std::string_view text) { return write(bytes_of(text)); }
+  // Pieces, one behind the other, as one write: all of them or none.
+  bool write(std::span<const Bytes> pieces);
   // Takes the bytes over without copying them. If it returns false they are still there.
   bool write(Buffer&& buffer);
   // `size` bytes of a regular file from `offset` on, in order with what is written: its beginning
@@ -230,6 +234,15 @@ class SPATE_EXPORT Stream {
   void pause();
   void resume();
   bool is_paused() const;
+
+  // on_data() is not called again before `size` bytes are there, those that it leaves included, or
+  // the peer has ended: for who has seen how long a message is, so as not to be shown its beginning
+  // with each piece that arrives. Holds for one call, and not beyond start(). With more than
+  // QueueLimits::max_unread, that is what it comes to. False when memory runs out.
+  bool want(std::size_t size);
+  // What on_data() has left, until the next call to the handler. Nothing inside on_data(), whose
+  // bytes are its own. For on_end(): what has come is no message, if it is not empty.
+  Bytes unread() const;
 
   // Whether descriptors are taken that come with bytes; those of a peer that nobody has asked are
   // thrown away by the system. False at first. Unix sockets.

@@ -64,6 +64,7 @@ void Connection::drop_busy_state() {
 
 void Connection::start(StreamHandler& handler) {
   if (this->handler() == nullptr) read_again();
+  if (busy_ != nullptr) busy_->wanted = 0;
   set_handler(&handler);
   if (is_open()) {
     offer_again();
@@ -122,6 +123,15 @@ void Connection::resume() {
   offer_again();
   read_again();
   update_wish();
+}
+
+// Of a peer that has ended, nothing more is to come.
+bool Connection::want(std::size_t size) {
+  BusyState* busy = make_busy();
+  if (busy == nullptr) return false;
+  busy->wanted = has(kPeerEnded) ? 0 : size;
+  if (may_offer()) settle_later();
+  return true;
 }
 
 void Connection::end() {

@@ -48,6 +48,7 @@ class Connection {
   bool is_open() const;
   bool is_writable() const { return state_ == State::open && is_open(); }
   bool write(Bytes bytes);
+  bool write(std::span<const Bytes> pieces);
   bool write(Buffer&& buffer);
   std::error_code send_file(int file, std::uint64_t offset, std::uint64_t size);
   std::error_code send_descriptors(Bytes bytes, std::span<const int> descriptors);
@@ -58,6 +59,8 @@ class Connection {
   void pause();
   void resume();
   bool is_paused() const { return has(kPaused); }
+  bool want(std::size_t size);
+  Bytes unread() const { return has_unread() ? busy_->unread.bytes() : Bytes(); }
   void end();
   void close();
   void abort();
@@ -131,14 +134,15 @@ class Connection {
   // something out of the ordinary.
   struct BusyState {
     bool is_needed() const {
-      return !queue.empty() || held_place != 0 || !unread.empty() || limits_are_set ||
-             read_timeout != Nanos{0} || write_timeout != Nanos{0} || deadline != INT64_MAX ||
-             throttle != nullptr || callbacks != nullptr;
+      return !queue.empty() || held_place != 0 || !unread.empty() || wanted != 0 ||
+             limits_are_set || read_timeout != Nanos{0} || write_timeout != Nanos{0} ||
+             deadline != INT64_MAX || throttle != nullptr || callbacks != nullptr;
     }
 
     SendQueue queue;
     std::uint32_t held_place = 0;
     Unread unread;
+    std::size_t wanted = 0;  // So many bytes are to be there before the handler is called.
     QueueLimits limits;
     bool limits_are_set = false;
     Nanos read_timeout{0};
@@ -226,6 +230,7 @@ class Connection {
   bool wants_to_read() const;
   void read_again();
   bool receive();
+  std::size_t room_behind() const;
   bool receive_with_care(std::span<std::byte> arrivals, bool& is_full);
   bool on_received_nothing(long count);
   void note_arrival(std::size_t size);
@@ -236,6 +241,7 @@ class Connection {
   void discard();
   bool keep(Bytes left);
   bool keep(Unread&& shown, std::size_t used);
+  bool has_wanted(std::size_t size) const { return busy_ == nullptr || size >= busy_->wanted; }
   bool may_offer() const;
   bool may_show() const;
   bool offer_unread();

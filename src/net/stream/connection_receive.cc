@@ -51,7 +51,7 @@ bool Connection::receive_with_care(std::span<std::byte> arrivals, bool& is_full)
     return finish(Error::unread_full);
   }
   // Behind what the handler has left, so that it sees all of it in one piece.
-  const std::span<std::byte> room = is_behind ? busy_->unread.reserve(kArrival) : arrivals;
+  const std::span<std::byte> room = is_behind ? busy_->unread.reserve(room_behind()) : arrivals;
   if (room.empty()) return finish(sys::error_code(-ENOMEM));
   const std::size_t max = is_discarding() ? SIZE_MAX : allowance(Throttle::kRead);
   if (max == 0) return true;
@@ -66,9 +66,20 @@ bool Connection::receive_with_care(std::span<std::byte> arrivals, bool& is_full)
   if (busy_ != nullptr) note_arrival(bytes.size());
   if (is_behind) busy_->unread.commit(bytes.size());
   if (!arrived.is_empty()) return hand_over(arrived, is_behind ? Bytes() : bytes);
-  if (!is_behind) return hand_over(bytes);
+  if (!is_behind && has_wanted(bytes.size())) {
+    if (busy_ != nullptr) busy_->wanted = 0;
+    return hand_over(bytes);
+  }
+  if (!is_behind && !keep(bytes)) return finish(sys::error_code(-ENOMEM));
   set(kOffer);
   return offer_unread();
+}
+
+// Behind what is unread: for one more arrival, or for what is wanted, a part at a time.
+std::size_t Connection::room_behind() const {
+  const std::size_t there = busy_->unread.size();
+  const std::size_t missing = busy_->wanted > there ? busy_->wanted - there : 0;
+  return std::clamp(missing, kArrival, Arrivals::kSize);
 }
 
 // Nothing for the handler: no byte, the peer's end, an error, or what is thrown away.
@@ -117,6 +128,7 @@ bool Connection::hand_over(ArrivedDescriptors& arrived, Bytes bytes) {
 // the connection meanwhile.
 bool Connection::show_unread() {
   clear(kOffer | kLeftWhileFull);
+  busy_->wanted = 0;
   Unread shown = std::exchange(busy_->unread, Unread());
   const Bytes bytes = shown.bytes();
   bool is_lost = false;
@@ -153,7 +165,8 @@ bool Connection::keep(Unread&& shown, std::size_t used) {
 
 // Whether something that has come, and has not been told, may be told now.
 bool Connection::may_offer() const {
-  if (!has(kOffer) && (!has(kEndDue) || has(kLeftWhileFull))) return false;
+  const bool has_offer = has(kOffer) && has_wanted(unread().size());
+  if (!has_offer && (!has(kEndDue) || has(kLeftWhileFull))) return false;
   return is_heard() && may_show();
 }
 
@@ -171,6 +184,7 @@ bool Connection::offer_unread() {
 
 bool Connection::on_peer_end() {
   set(kPeerEnded);
+  if (busy_ != nullptr) busy_->wanted = 0;
   update_wish();
   if (is_discarding()) return !has_ended() || finish({});
   set(kEndDue);
@@ -181,8 +195,9 @@ bool Connection::on_peer_end() {
 bool Connection::tell_end() {
   if (!has(kEndDue) || !may_offer() || has(kOffer)) return true;
   clear(kEndDue);
-  if (busy_ != nullptr) busy_->unread = Unread();
   if (!call({}, [](StreamHandler& handler) { handler.on_end(); })) return false;
+  clear(kOffer);
+  if (busy_ != nullptr) busy_->unread = Unread();
   if (!has(kHalfOpen)) end_with_peer();
   return !has_ended() || finish({});
 }

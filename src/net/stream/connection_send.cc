@@ -34,6 +34,27 @@ bool Connection::write(Bytes bytes) {
   return send_now({pieces, gathered + 1});
 }
 
+bool Connection::write(std::span<const Bytes> pieces) {
+  std::size_t size = 0;
+  for (const Bytes piece : pieces) size += piece.size();
+  if (!is_writable()) return false;
+  if (size == 0) return true;
+  if ((busy_ != nullptr || size > kAlwaysFits) && !has_room_for(size)) return false;
+  WriteGather& gather = hub().gather();
+  const bool is_ours = gather.owner() == this;
+  const bool is_small = is_ours ? size <= WriteGather::kLargestCopied : may_hold(size);
+  if (has_queue() || is_small || pieces.size() > Transport::kMaxPieces - 2) {
+    for (const Bytes piece : pieces) {
+      if (!write(piece)) return lose_rest();
+    }
+    return true;
+  }
+  Bytes all[Transport::kMaxPieces];
+  const std::size_t gathered = is_ours ? gather.take(std::span(all).first<2>()) : 0;
+  std::ranges::copy(pieces, all + gathered);
+  return send_now(std::span(all).first(gathered + pieces.size()));
+}
+
 bool Connection::write(Buffer&& buffer) {
   if (!is_writable()) return false;
   if (buffer.empty()) return true;

@@ -124,6 +124,9 @@ bool Stream::is_open() const { return connection() != nullptr && connection()->i
 bool Stream::is_writable() const { return connection() != nullptr && connection()->is_writable(); }
 
 bool Stream::write(Bytes bytes) { return connection() != nullptr && connection()->write(bytes); }
+bool Stream::write(std::span<const Bytes> pieces) {
+  return connection() != nullptr && connection()->write(pieces);
+}
 bool Stream::write(Buffer&& buffer) {
   return connection() != nullptr && connection()->write(std::move(buffer));
 }
@@ -153,6 +156,8 @@ void Stream::pause() {
 void Stream::resume() {
   if (connection() != nullptr) connection()->resume();
 }
+bool Stream::want(std::size_t size) { return connection() != nullptr && connection()->want(size); }
+Bytes Stream::unread() const { return connection() == nullptr ? Bytes() : connection()->unread(); }
 bool Stream::is_paused() const { return connection() != nullptr && connection()->is_paused(); }
 
 void Stream::end() {
