@@ -38,8 +38,8 @@ struct RelayResult {
   // None if all has gone as its peers wanted; else what on_closed() of the Stream that failed first
   // was told, or Error::idle_timeout.
   std::error_code error;
-  // Bytes taken from the first Stream for the second, and from the second for the first. With an
-  // error, some may not have got there.
+  // Bytes taken from the first Stream for the second, and from the second for the first, and given
+  // to the system for them. With an error, some may have got no further than the relay.
   std::uint64_t forth = 0;
   std::uint64_t back = 0;
 };
