@@ -73,7 +73,8 @@ TEST_P(RelayTest, BytesGoBothWaysAndAreCounted) {
   client_.end();
   server_.end();
   run_until_told();
-  EXPECT_FALSE(loop_.run() || loop_.has_work());  // The last bytes have left the relay, and may be on their way.
+  // The last bytes have left the relay, and may be on their way.
+  EXPECT_FALSE(loop_.run() || loop_.has_work());
   EXPECT_TRUE(server_log_.received == question);
   EXPECT_TRUE(client_log_.received == answer);
   EXPECT_FALSE(result_->error);
