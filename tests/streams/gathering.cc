@@ -222,6 +222,7 @@ TEST_F(Gathering, LosesWhatIsHeldWhenItIsAborted) {
   in_a_callback([this] {
     EXPECT_TRUE(stream_.write("lost"));
     stream_.abort();
+    stream_ = Stream();
   });
   EXPECT_EQ(packets(), Packets{});
 }
