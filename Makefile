@@ -5,6 +5,7 @@ PRESET ?= dev
 help:
 	@echo 'make setup   install the packages that tests, benchmarks and tools need (apt)'
 	@echo 'make test    install what is missing, build, run all tests (PRESET=asan, tsan, ...)'
+	@echo 'make check   what has changed, built, and the quick tests: for the edit loop'
 	@echo 'make bench   install what is missing, build, run the benchmarks quickly (ARGS=...)'
 	@echo 'make tidy    check style and layers'
 	@echo 'make clean   remove build/'
@@ -18,6 +19,18 @@ test:
 	cmake --build --preset $(PRESET)
 	ctest --preset $(PRESET)
 
+# Whole executables, as a process for each test takes longer than most tests do.
+QUICK = unit conformance stream fault regression
+check:
+	@mkdir -p build
+	cmake --preset $(PRESET) >build/check.log
+	cmake --build --preset $(PRESET) --target $(QUICK:%=%_tests)
+	@for group in $(QUICK); do \
+	  build/$(PRESET)/tests/$${group}_tests --gtest_brief=1 || exit 1; \
+	done
+	tools/tidy.py
+	tools/check_layers.py
+
 bench:
 	tools/setup bench
 	bench/run --quick $(ARGS)
@@ -29,4 +42,4 @@ tidy:
 clean:
 	rm -rf build
 
-.PHONY: help setup test bench tidy clean
+.PHONY: help setup test check bench tidy clean

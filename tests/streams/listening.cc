@@ -83,6 +83,24 @@ TEST_F(Listening, TriesTheNextAddressWhenOneRefuses) {
   EXPECT_EQ(connected_.size(), 1u);
 }
 
+TEST_F(Listening, AnAttemptIsPendingUntilItsCallback) {
+  Listener listener = listen();
+  EXPECT_FALSE(Connecting().is_pending());
+  bool was_pending = true;
+  Connecting connecting;
+  connecting = connect(loop_, listener.address(), [&](Result<Stream>) {
+    ++results_;
+    was_pending = connecting.is_pending();
+  });
+  EXPECT_TRUE(connecting.is_pending());
+  run_until(loop_, [&] { return results_ == 1; });
+  EXPECT_FALSE(was_pending);
+  EXPECT_FALSE(connecting.is_pending());
+  connecting = connect(loop_, listener.address(), keep());
+  connecting.cancel();
+  EXPECT_FALSE(connecting.is_pending());
+}
+
 TEST_F(Listening, CallsNobodyWhenTheAttemptIsCancelled) {
   Listener listener = listen();
   {

@@ -46,6 +46,7 @@ class ConnectAttempt;
 // Ends an attempt. In the library, so that programs may be compiled with RTTI and it without.
 struct SPATE_EXPORT ConnectAttemptEnd {
   void operator()(ConnectAttempt* attempt) const;
+  static bool is_pending(const ConnectAttempt& attempt);
 };
 
 class [[nodiscard("a Connecting that nobody keeps gives the attempt up at once")]] Connecting {
@@ -55,6 +56,10 @@ class [[nodiscard("a Connecting that nobody keeps gives the attempt up at once")
 
   // Nobody is called any more.
   void cancel() { attempt_.reset(); }
+  // The callback has still to be called.
+  bool is_pending() const {
+    return attempt_ != nullptr && ConnectAttemptEnd::is_pending(*attempt_);
+  }
 
  private:
   std::unique_ptr<ConnectAttempt, ConnectAttemptEnd> attempt_;

@@ -33,6 +33,7 @@ OnSocket as_streams(Loop& loop, OnConnected callback) {
 }  // namespace
 
 void ConnectAttemptEnd::operator()(ConnectAttempt* attempt) const { delete attempt; }
+bool ConnectAttemptEnd::is_pending(const ConnectAttempt& attempt) { return attempt.is_pending(); }
 
 Connecting connect_socket(Loop& loop, const std::vector<Address>& addresses, OnSocket callback,
                           const ConnectOptions& options) {

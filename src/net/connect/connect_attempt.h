@@ -6,6 +6,8 @@ namespace spate {
 class ConnectAttempt {
  public:
   virtual ~ConnectAttempt() = default;
+  // Whether its callback has still to be called.
+  virtual bool is_pending() const = 0;
 };
 
 }  // namespace spate

@@ -173,7 +173,7 @@ void ConnectRace::give_up(std::error_code error) {
 void ConnectRace::end(Result<sys::Descriptor> result) {
   patience_.stop();
   limit_.stop();
-  OnSocket callback = std::move(callback_);
+  OnSocket callback = std::exchange(callback_, {});
   callback(std::move(result));
 }
 

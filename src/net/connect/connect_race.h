@@ -21,6 +21,7 @@ class ConnectRace final : public ConnectAttempt {
   // The deadline runs from here on.
   ConnectRace(Loop& loop, OnSocket callback, const ConnectOptions& options);
 
+  bool is_pending() const override { return static_cast<bool>(callback_); }
   // None of these calls back: what is to be done is done from the loop.
   // More addresses, behind those that are there.
   void add(const std::vector<Address>& addresses);

@@ -32,7 +32,7 @@ void NamedConnect::on_news() {
 void NamedConnect::on_end(Result<sys::Descriptor> result) {
   stop_asking();
   delay_.stop();
-  OnSocket callback = std::move(callback_);
+  OnSocket callback = std::exchange(callback_, {});
   callback(std::move(result));
 }
 

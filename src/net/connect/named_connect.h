@@ -16,6 +16,7 @@ class NamedConnect final : public ConnectAttempt, private Question {
                const ConnectOptions& options);
 
   void start();
+  bool is_pending() const override { return static_cast<bool>(callback_); }
 
  private:
   void on_news() override;
