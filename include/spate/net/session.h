@@ -11,6 +11,7 @@
 // Ownership: Sessions makes a session when it is given a connection, and destroys it when the
 // connection has ended: in the loop's own time, soon after on_closed(). Destroying the Sessions
 // destroys all sessions, whose connections are closed in good order, and nobody is called any more.
+// The loop may be destroyed first; then destroying them is all that is left to do.
 // Threads: the loop's thread only.
 // Inside a session's callbacks everything is allowed, ending or destroying the Sessions included;
 // whoever does that must not touch the session any more. A session that ends itself and then runs
