@@ -227,41 +227,42 @@ TEST_P(RelayTest, CopyDoesNotMindTheEndOfItsTarget) {
   EXPECT_FALSE(result_.has_value());
 }
 
-TEST(RelayPipes, CopyFromOnePipeToAnother) {
-  const std::unique_ptr<Loop> loop = *Loop::create();
-  int from[2];
-  int to[2];
-  ASSERT_EQ(::pipe(from), 0);
-  ASSERT_EQ(::pipe(to), 0);
-  std::optional<RelayResult> result;
-  const Relaying copying = copy(*Stream::adopt(*loop, from[0]), *Stream::adopt(*loop, to[1]),
-                                [&result](const RelayResult& told) { result = told; });
-  ASSERT_EQ(::write(from[1], "through", 7), 7);
-  ::close(from[1]);
-  EXPECT_FALSE(loop->run() || loop->has_work());
-  ASSERT_TRUE(result.has_value());
-  EXPECT_FALSE(result->error);
-  EXPECT_EQ(result->forth, 7);
+// From one pipe to another; the other ends are bare descriptors.
+class RelayPipes : public ::testing::Test {
+ protected:
+  RelayPipes() {
+    EXPECT_EQ(::pipe(from_), 0);
+    EXPECT_EQ(::pipe(to_), 0);
+    copying_ = copy(*Stream::adopt(*loop_, from_[0]), *Stream::adopt(*loop_, to_[1]),
+                    [this](const RelayResult& told) { result_ = told; });
+  }
+
+  const std::unique_ptr<Loop> loop_ = *Loop::create();
+  int from_[2];
+  int to_[2];
+  std::optional<RelayResult> result_;
+  Relaying copying_;
+};
+
+TEST_F(RelayPipes, CopyFromOnePipeToAnother) {
+  ASSERT_EQ(::write(from_[1], "through", 7), 7);
+  ::close(from_[1]);
+  EXPECT_FALSE(loop_->run() || loop_->has_work());
+  ASSERT_TRUE(result_.has_value());
+  EXPECT_FALSE(result_->error);
+  EXPECT_EQ(result_->forth, 7);
   char bytes[16];
-  EXPECT_EQ(::read(to[0], bytes, sizeof(bytes)), 7);
-  EXPECT_EQ(::read(to[0], bytes, sizeof(bytes)), 0);
-  ::close(to[0]);
+  EXPECT_EQ(::read(to_[0], bytes, sizeof(bytes)), 7);
+  EXPECT_EQ(::read(to_[0], bytes, sizeof(bytes)), 0);
+  ::close(to_[0]);
 }
 
-TEST(RelayPipes, CopyFailsWhenItsTargetHasGone) {
-  const std::unique_ptr<Loop> loop = *Loop::create();
-  int from[2];
-  int to[2];
-  ASSERT_EQ(::pipe(from), 0);
-  ASSERT_EQ(::pipe(to), 0);
-  std::optional<RelayResult> result;
-  const Relaying copying = copy(*Stream::adopt(*loop, from[0]), *Stream::adopt(*loop, to[1]),
-                                [&result](const RelayResult& told) { result = told; });
-  ::close(to[0]);
-  EXPECT_FALSE(loop->run() || loop->has_work());
-  ASSERT_TRUE(result.has_value());
-  EXPECT_EQ(result->error, std::errc::broken_pipe);
-  ::close(from[1]);
+TEST_F(RelayPipes, CopyFailsWhenItsTargetHasGone) {
+  ::close(to_[0]);
+  EXPECT_FALSE(loop_->run() || loop_->has_work());
+  ASSERT_TRUE(result_.has_value());
+  EXPECT_EQ(result_->error, std::errc::broken_pipe);
+  ::close(from_[1]);
 }
 
 // ---- idle ones, on a clock that the test moves
