@@ -29,7 +29,7 @@
 
 namespace spate {
 
-class Acceptor;
+class StreamAcceptor;
 
 struct ListenOptions {
   int backlog = 4096;                      // Newcomers that may wait; the kernel bounds it.
@@ -96,10 +96,10 @@ class SPATE_EXPORT Listener {
   std::error_code last_error() const;
 
  private:
-  explicit Listener(Acceptor* acceptor) : acceptor_(acceptor) {}
-  Acceptor* own() const;
+  explicit Listener(StreamAcceptor* acceptor) : acceptor_(acceptor) {}
+  StreamAcceptor* own() const;
 
-  Acceptor* acceptor_ = nullptr;
+  StreamAcceptor* acceptor_ = nullptr;
 };
 
 }  // namespace spate
