@@ -231,6 +231,46 @@ TEST_F(SessionsTest, AreEndedAllAtOnce) {
   EXPECT_EQ(book_.alive, 0);
 }
 
+TEST_F(SessionsTest, AreToldOnceToDrainThoughItHappensInOnOpen) {
+  book_.when_opened = [this](Session&) { sessions_->drain(1s); };
+  open();
+  turns();
+  EXPECT_EQ(book_.log, "drain closed ");
+}
+
+// Of a connection that had ended before: on_closed() is owed.
+class LateSessionsTest : public SessionsTest {
+ protected:
+  void SetUp() override {
+    auto pair = Stream::memory_pair(loop_);
+    pair->first.set_deadline(1ms);
+    pass(1s);
+    EXPECT_FALSE(pair->first.is_open());
+    sessions_->open(std::move(pair->first), book_);
+  }
+};
+
+TEST_F(LateSessionsTest, AreToldSo) {
+  turns();
+  EXPECT_EQ(book_.log, "closed ");
+  EXPECT_EQ(book_.error, Error::deadline);
+  EXPECT_EQ(book_.alive, 0);
+}
+
+TEST_F(LateSessionsTest, EndWithoutAnotherCallWhenTheyAskForIt) {
+  sessions_->for_each([](Noting& session) { session.abort(); });
+  turns();
+  EXPECT_EQ(book_.log, "");
+  EXPECT_EQ(book_.alive, 0);
+}
+
+TEST_F(LateSessionsTest, AreToldOnceWhenAllAreEnded) {
+  sessions_->end_all(Error::idle_timeout);
+  turns();
+  EXPECT_EQ(book_.log, "closed ");
+  EXPECT_EQ(book_.error, Error::idle_timeout);
+}
+
 TEST_F(SessionsTest, WithoutMemoryForOneItsConnectionIsClosed) {
   auto pair = Stream::memory_pair(loop_);
   Recorder log;

@@ -71,6 +71,7 @@ class Session : public StreamHandler {
   Session* next_ = nullptr;
   Session* previous_ = nullptr;
   bool is_over_ = false;
+  unsigned drain_ = 0;  // Which of the list's it has been told of.
 };
 
 // What Sessions is, whatever they are sessions of.
@@ -120,6 +121,7 @@ class SPATE_EXPORT SessionList {
   Visit* visits_ = nullptr;
   std::size_t size_ = 0;
   Nanos drained_by_{0};  // In loop time; zero unless it is being drained.
+  unsigned drains_ = 0;
   std::move_only_function<void()> done_;
   Timer sweep_;
 };

@@ -55,7 +55,7 @@ bool SessionList::enter(Session& session, Stream stream) {
   session.on_open();
   if (!visit.is_at(session)) return false;
   session.stream_.start(session);
-  if (is_draining()) drain(session);
+  if (is_draining() && session.drain_ != drains_) drain(session);
   return visit.is_at(session);
 }
 
@@ -107,12 +107,14 @@ void SessionList::visit_each(Visitor visitor, void* context) {
 
 void SessionList::drain(Nanos grace, std::move_only_function<void()> done) {
   drained_by_ = deadline_after(loop().now(), grace);
+  ++drains_;
   done_ = std::move(done);
   visit_each([](Session& session, void*) { session.list_->drain(session); }, nullptr);
   if (empty()) sweep_soon();
 }
 
 void SessionList::drain(Session& session) {
+  session.drain_ = drains_;
   session.stream_.set_deadline(std::max(drained_by_ - loop().now(), Nanos{1}));
   session.on_drain();
 }
