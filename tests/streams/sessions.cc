@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "base/fault.h"
 #include "spate/error.h"
@@ -236,6 +237,31 @@ TEST_F(SessionsTest, AreToldOnceToDrainThoughItHappensInOnOpen) {
   open();
   turns();
   EXPECT_EQ(book_.log, "drain closed ");
+}
+
+TEST_F(SessionsTest, AreToldOfTheLastDrainThoughItHappensInOnDrain) {
+  bool is_first = true;
+  book_.when_drained = [&](Session&) {
+    if (std::exchange(is_first, false)) sessions_->drain(2s);
+  };
+  open();
+  open();
+  sessions_->drain(1s);
+  EXPECT_EQ(book_.log, "drain drain drain ");
+}
+
+TEST_F(SessionsTest, MayBeDestroyedByWhomTheyTellToDrain) {
+  auto sessions = std::make_unique<Sessions<Noting>>(loop_);
+  auto pair = Stream::memory_pair(loop_);
+  sessions->open(std::move(pair->first), book_);
+  book_.when_drained = [&](Session&) { sessions.reset(); };
+  int done = 0;
+  const std::int64_t active = loop_.active_count();
+  sessions->drain(1s, [&] { ++done; });
+  EXPECT_EQ(loop_.active_count(), active);  // No timer of one that has gone.
+  turns();
+  EXPECT_EQ(done, 0);
+  EXPECT_EQ(book_.alive, 0);
 }
 
 // Of a connection that had ended before: on_closed() is owed.

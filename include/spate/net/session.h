@@ -100,8 +100,8 @@ class SPATE_EXPORT SessionList {
   bool enter(Session& session, Stream stream);
   // It has ended. It is destroyed when none of its callbacks is running any more.
   void retire(Session& session);
-  // `visitor` may end any of them, and destroy the list.
-  void visit_each(Visitor visitor, void* context);
+  // `visitor` may end any of them, and destroy the list. False if it has.
+  bool visit_each(Visitor visitor, void* context);
 
  private:
   friend class Session;
