@@ -19,13 +19,27 @@ std::uint32_t to_epoll(Events events) {
   return mask;
 }
 
-// Once an event, so without branches: the kernel's bits, moved to where ours are.
 Events from_epoll(std::uint32_t mask) {
-  static_assert(EPOLLIN == 1 && EPOLLOUT == 4 && EPOLLPRI == 2 && EPOLLRDHUP == 0x2000);
-  const auto events = static_cast<Events>((mask & EPOLLIN) | (mask & EPOLLOUT) >> 1 |
-                                          (mask & EPOLLPRI) << 1 | (mask & EPOLLRDHUP) >> 10);
-  return mask & (EPOLLERR | EPOLLHUP) ? events | kHungUp : events;
+  Events events = Events::none;
+  if (mask & EPOLLIN) events |= Events::read;
+  if (mask & EPOLLOUT) events |= Events::write;
+  if (mask & EPOLLPRI) events |= Events::urgent;
+  if (mask & EPOLLRDHUP) events |= Events::peer_closed;
+  if (mask & (EPOLLERR | EPOLLHUP)) events |= kHungUp;
+  return events;
 }
+
+// What nearly all events are, looked up.
+constexpr std::uint32_t kPlainMasks = 8;
+static_assert((EPOLLIN | EPOLLPRI | EPOLLOUT) < kPlainMasks);
+constexpr Events kPlainEvents[kPlainMasks] = {Events::none,
+                                              Events::read,
+                                              Events::urgent,
+                                              Events::read | Events::urgent,
+                                              Events::write,
+                                              Events::read | Events::write,
+                                              Events::write | Events::urgent,
+                                              Events::read | Events::write | Events::urgent};
 
 class Epoll final : public Backend {
  public:
@@ -61,23 +75,24 @@ class Epoll final : public Backend {
 
   void closing(int, Events) override {}  // The kernel forgets a closed file by itself.
 
-  std::error_code wait(Nanos timeout, ReadyList& ready) override {
+  long wait(Nanos timeout, ReadyList& ready) override {
     const std::size_t room = room_for(buffer_.size(), ready);
     long count = wait_for(timeout, room);
     if (count == -EINTR) count = wait_for(Nanos{0}, room);
-    if (count == -EINTR) return {};
-    if (count < 0) return sys::error_code(count);
-    for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
-      const std::uint64_t cookie = buffer_[i].data.u64;
-      ready.push_reserved({.fd = static_cast<int>(cookie & 0xffffffffu),
-                           .generation = static_cast<std::uint32_t>(cookie >> 32),
-                           .events = from_epoll(buffer_[i].events),
-                           .error = 0});
+    if (count < 0) return count == -EINTR ? 0 : count;
+    Ready* to = ready.end();
+    for (const epoll_event* event = buffer_.begin(); event != buffer_.begin() + count; ++event) {
+      *to++ = {.fd = static_cast<int>(event->data.u64 & 0xffffffffu),
+               .generation = static_cast<std::uint32_t>(event->data.u64 >> 32),
+               .events = event->events < kPlainMasks ? kPlainEvents[event->events]
+                                                     : from_epoll(event->events),
+               .error = 0};
     }
+    ready.grow_reserved(static_cast<std::size_t>(count));
     // Without memory for larger batches there are more of them.
     if (static_cast<std::size_t>(count) == buffer_.size() && count < kMaxBatch)
       buffer_.grow_with_zeros(buffer_.size() * 2);
-    return {};
+    return 0;
   }
 
   std::error_code reopen() override {
