@@ -78,8 +78,10 @@ class Epoll final : public Backend {
   long wait(Nanos timeout, ReadyList& ready) override {
     const std::size_t room = room_for(buffer_.size(), ready);
     long count = wait_for(timeout, room);
-    if (count == -EINTR) count = wait_for(Nanos{0}, room);
-    if (count < 0) return count == -EINTR ? 0 : count;
+    if (count < 0) {
+      count = look_after(count, room);
+      if (count < 0) return count;
+    }
     Ready* to = ready.end();
     for (const epoll_event* event = buffer_.begin(); event != buffer_.begin() + count; ++event) {
       *to++ = {.fd = static_cast<int>(event->data.u64 & 0xffffffffu),
@@ -89,9 +91,7 @@ class Epoll final : public Backend {
                .error = 0};
     }
     ready.grow_reserved(static_cast<std::size_t>(count));
-    // Without memory for larger batches there are more of them.
-    if (static_cast<std::size_t>(count) == buffer_.size() && count < kMaxBatch)
-      buffer_.grow_with_zeros(buffer_.size() * 2);
+    if (static_cast<std::size_t>(count) == buffer_.size()) make_larger_batches();
     return 0;
   }
 
@@ -110,7 +110,8 @@ class Epoll final : public Backend {
 
  private:
   static constexpr std::size_t kFirstBatch = 256;
-  static constexpr long kMaxBatch = 512;  // More at a time would cost memory and win nothing.
+  static constexpr std::size_t kMaxBatch =
+      512;  // More at a time would cost memory and win nothing.
 
   std::error_code surround() {
     const long fd = sys::epoll_create();
@@ -134,14 +135,29 @@ class Epoll final : public Backend {
   long wait_for(Nanos timeout, std::size_t room) {
     ++calls_.wait;
     const int capacity = static_cast<int>(room);
-    if (timeout <= Nanos{0}) return sys::epoll_wait(epoll_.get(), buffer_.begin(), capacity, 0);
     if (timeout >= kForever) return sys::epoll_wait(epoll_.get(), buffer_.begin(), capacity, -1);
+    if (timeout <= Nanos{0}) return sys::epoll_wait(epoll_.get(), buffer_.begin(), capacity, 0);
+    return wait_until(timeout, capacity);
+  }
+
+  [[gnu::noinline]] long wait_until(Nanos timeout, int capacity) {
     if (precise_) {
       const long count = sys::epoll_wait_precise(epoll_.get(), buffer_.begin(), capacity, timeout);
       if (count != -ENOSYS && count != -EPERM) return count;
       precise_ = false;  // An older kernel, or a sandbox that has not heard of the call.
     }
     return sys::epoll_wait(epoll_.get(), buffer_.begin(), capacity, rounded_up(timeout));
+  }
+
+  // How many are ready when a wait has failed; an interrupted one has not.
+  [[gnu::noinline]] long look_after(long error, std::size_t room) {
+    const long count = error == -EINTR ? wait_for(Nanos{0}, room) : error;
+    return count == -EINTR ? 0 : count;
+  }
+
+  // Without memory for them there are more of smaller ones.
+  [[gnu::noinline]] void make_larger_batches() {
+    if (buffer_.size() < kMaxBatch) buffer_.grow_with_zeros(buffer_.size() * 2);
   }
 
   static int rounded_up(Nanos timeout) {

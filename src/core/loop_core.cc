@@ -135,8 +135,8 @@ long LoopCore::turn(bool may_block) noexcept {
     if (const long result = begin_with_care()) return result;
   }
   if (is_leaving()) return 0;
-  reconcile();
-  const long result = wait(may_block);
+  if (attention_ || fds_.has_changes()) reconcile();
+  const long result = may_block && is_kept_alive() ? wait() : look();
   take_ready();
   if (timers_.size() != 0) queue_timers();
   if (has_messages_) queue_messages();
@@ -170,24 +170,17 @@ long LoopCore::rebuild_backend() {
 
 // The wake-up may have been refused, with a set that had to be built anew.
 void LoopCore::reconcile() {
-  if (attention_ && is_deaf()) {
+  if (is_deaf()) {
     wakeup_node_.events |= kFdIsNew;
     fds_.start(wakeup_node_);
   }
-  if (!fds_.has_changes()) return;
   fds_.reconcile(*backend_, delivery_);
   if (fds_.has_always_ready() || is_deaf()) attend();
 }
 
 // ---- calling
 
-// What is ready is called first of what has priority 0. As long as nothing has to come before it
-// and nobody looks at the queue, it need not stand there: whom an event is for is looked up when it
-// is called, so that whoever was destroyed meanwhile is not found.
-void LoopCore::call_pending() noexcept {
-  pending_.begin_turn(budget_);
-  if (is_in_corridor()) call_ready();
-  if (pending_.empty()) return;
+void LoopCore::call_queued() noexcept {
   if (dispatcher_ != nullptr) {
     dispatcher_->run_pending(*this);
   } else {
@@ -195,7 +188,10 @@ void LoopCore::call_pending() noexcept {
   }
 }
 
-void LoopCore::call_ready() {
+// What is ready is called first of what has priority 0. As long as nothing has to come before it
+// and nobody looks at the queue, it need not stand there: whom an event is for is looked up when it
+// is called, so that whoever was destroyed meanwhile is not found.
+void LoopCore::call_ready() noexcept {
   const bool is_out_of_cache = fds_.is_large();
   while (is_in_corridor()) {
     if (pending_.has_urgent()) [[unlikely]] {

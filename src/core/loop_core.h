@@ -274,20 +274,48 @@ class LoopCore final : public Loop {
   void leave_from(int depth) { leave_from_ = std::min(leave_from_, depth); }
   bool is_leaving() const { return leave_from_ <= depth_; }
   Nanos wait_time() noexcept;
-  long wait(bool may_block) noexcept;
+  long wait() noexcept {
+    const bool is_plain = !attention_ && timers_.size() == 0 && pending_.empty();
+    return is_plain && !fds_.has_changes() ? sleep(kForever) : wait_by_the_clock();
+  }
+  long wait_by_the_clock() noexcept;
   long spin_and_sleep(Nanos timeout) noexcept;
   long sleep(Nanos timeout) noexcept;
   long look() noexcept;
-  long wait_once(Nanos timeout) noexcept;
+  [[gnu::always_inline]] long wait_once(Nanos timeout) noexcept {
+    if (dispatcher_ != nullptr) dispatcher_->before_wait(*this);
+    ready_.clear();
+    const long result = backend_->wait(timeout, ready_);
+    if (dispatcher_ != nullptr) dispatcher_->after_wait(*this);
+    update_now();
+    return result;
+  }
   void begin_sleep();
   void end_sleep();
-  void take_ready();
-  void queue_ready();
+  // Into the corridor, if nothing has to be called before what is ready.
+  void take_ready() {
+    if (fds_.is_large()) prefetch_slots();
+    if (detours_ == 0 && pending_.empty()) {
+      next_ready_ = ready_.begin();
+      ready_end_ = ready_.end();
+    } else {
+      queue_ready();
+    }
+    if (attention_) queue_always_ready();
+  }
+  [[gnu::noinline]] void prefetch_slots();
+  [[gnu::noinline]] void queue_always_ready();
+  [[gnu::noinline]] void queue_ready();
   void queue_timers();
   void queue_messages();
   void queue_asyncs();
-  void call_pending() noexcept;
-  void call_ready();
+  [[gnu::always_inline]] void call_pending() noexcept {
+    pending_.begin_turn(budget_);
+    if (is_in_corridor()) call_ready();
+    if (!pending_.empty()) call_queued();
+  }
+  void call_ready() noexcept;
+  void call_queued() noexcept;
   void call_urgent();
   [[gnu::noinline]] void call_with_care(const Ready& ready);
   bool call_hooks(Hook hook, Events events);
@@ -296,9 +324,12 @@ class LoopCore final : public Loop {
     call_user(events, [&] { node.callback(node.context, node, events); });
   }
   void call_measured(const Due& due);
-  bool has_something_queued() const;
-  bool has_messages() const;
-  bool is_kept_alive() const;
+  bool has_something_queued() const { return !pending_.empty() || posts_.has_posts(); }
+  // Whether other threads or signal handlers have left something.
+  bool has_messages() const {
+    return posts_.has_posts() || sent_.load() != nullptr || signals_.has_raised();
+  }
+  bool is_kept_alive() const { return active_count() > 0; }
   void read_wakeup();
   void stop_everything();
 

@@ -6,19 +6,11 @@
 
 namespace spate {
 
-// Into the corridor, if nothing has to be called before what is ready.
-void LoopCore::take_ready() {
-  if (fds_.is_large()) {
-    for (const Ready& ready : ready_) fds_.prefetch_slot(ready.fd);
-  }
-  if (detours_ == 0 && pending_.empty()) {
-    next_ready_ = ready_.begin();
-    ready_end_ = ready_.end();
-  } else {
-    queue_ready();
-  }
-  if (fds_.has_always_ready()) fds_.deliver_always_ready(delivery_);
+void LoopCore::prefetch_slots() {
+  for (const Ready& ready : ready_) fds_.prefetch_slot(ready.fd);
 }
+
+void LoopCore::queue_always_ready() { fds_.deliver_always_ready(delivery_); }
 
 void LoopCore::queue_ready() {
   const bool is_out_of_cache = fds_.is_large();

@@ -5,15 +5,6 @@
 
 namespace spate {
 
-bool LoopCore::has_something_queued() const { return !pending_.empty() || posts_.has_posts(); }
-
-// Whether other threads or signal handlers have left something.
-bool LoopCore::has_messages() const {
-  return posts_.has_posts() || sent_.load() != nullptr || signals_.has_raised();
-}
-
-bool LoopCore::is_kept_alive() const { return active_count() > 0; }
-
 // Whether a turn has more to look after than descriptors, timers and messages.
 bool LoopCore::needs_attention() const {
   return fork_hooks_due_ || rebuild_ || is_deaf() || is_suspended() || busy_poll_ > Nanos{0} ||
@@ -42,8 +33,7 @@ Nanos LoopCore::wait_time() noexcept {
 }
 
 // A wait that ends only because timers have to be sorted more finely goes on: nobody is to see it.
-long LoopCore::wait(bool may_block) noexcept {
-  if (!may_block || !is_kept_alive()) return look();
+long LoopCore::wait_by_the_clock() noexcept {
   for (;;) {
     const Nanos timeout = wait_time();
     if (timeout <= Nanos{0}) return look();
@@ -85,15 +75,6 @@ long LoopCore::sleep(Nanos timeout) noexcept {
 long LoopCore::look() noexcept {
   has_messages_ = true;
   return wait_once(Nanos{0});
-}
-
-long LoopCore::wait_once(Nanos timeout) noexcept {
-  if (dispatcher_ != nullptr) dispatcher_->before_wait(*this);
-  ready_.clear();
-  const long result = backend_->wait(timeout, ready_);
-  if (dispatcher_ != nullptr) dispatcher_->after_wait(*this);
-  update_now();
-  return result;
 }
 
 void LoopCore::begin_sleep() {
