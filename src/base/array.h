@@ -44,6 +44,8 @@ class Array {
   }
   // Where room has been reserved.
   void push_reserved(T value) { data_[size_++] = value; }
+  // By so many that have been written there.
+  void grow_reserved(std::size_t count) { size_ += count; }
   bool reserve(std::size_t wanted) { return wanted <= capacity_ || grow(wanted); }
   // Room for as many and no more: for what is kept for each of many idle things.
   bool reserve_exactly(std::size_t wanted) { return wanted <= capacity_ || resize_to(wanted); }
