@@ -324,6 +324,7 @@ void End::check_unread() {
         name_of(*this), unread.size(), left_);
   if (unread.empty()) return;
   world.count(Event::unread_seen);
+  if (in->accepted() == 0) world.identify(*this, unread);
   in->verify(used_, unread, name_of(*this));
 }
 
