@@ -92,7 +92,7 @@ void Courier::catch_up() {
   if (second_.peer->may_show_cut || second_.peer->may_show_error) fail("nobody takes it");
   if (!first_.peer->may_show_end) return;
   // It closes both when all has been sent, and what is left behind is given up in the end.
-  first_.may_show_end = true;
+  first_.may_show_end = first_.may_show_error = second_.may_show_error = true;
   Channel& out = *second_.out;
   if (out.left_alone_at == Nanos{0}) out.last_progress = out.left_alone_at = world_.now();
   constexpr Nanos kLinger{9'990'000'000};
