@@ -188,6 +188,19 @@ TEST_P(Handles, WhoIsStartedTooLateIsToldOnce) {
   EXPECT_EQ(late.log, "closed ");
 }
 
+// What was queued for it is not told to whom comes into its place.
+TEST_P(Handles, ThatAreStartedTooLateLeaveNothingToThoseThatComeAfter) {
+  Result<std::pair<Stream, Stream>> pair = make_pair(loop_, GetParam());
+  EXPECT_TRUE(pair->first.set_deadline(Nanos{1}));
+  run_until(loop_, [&] { return !pair->first.is_open(); });
+  Recorder late;
+  pair->first.start(late);
+  pair->first = Stream();
+  EXPECT_EQ(loop_.pending_count(), 0u);
+  run_turns(loop_, 3);
+  EXPECT_EQ(late.log, "");
+}
+
 // It is told later, and later still when there is no memory to note that it is to be told.
 TEST_P(Handles, ThatAreStartedTooLateMayBeDestroyedBeforeTheyAreTold) {
   left_.set_idle_timeout(Nanos{3'600'000'000'000});  // So that there is room among the deadlines.
