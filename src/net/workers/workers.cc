@@ -428,14 +428,9 @@ bool Workers::Team::stop(Nanos grace, const OnLoop& on_drain) {
 // A listening socket for each worker; the kernel shares the connections out.
 Result<Address> Workers::Team::listen_everywhere(const Address& address, MakeService make,
                                                  const ListenOptions& options) {
-  Address bound = address;
-  std::vector<sys::Descriptor> sockets;
-  for (std::size_t i = 0; i < workers.size(); ++i) {
-    auto socket = open_listening_socket(bound, options);
-    if (!socket) return std::unexpected(socket.error());
-    bound = local_address_of(socket->get());
-    sockets.push_back(std::move(*socket));
-  }
+  auto sockets = open_listening_group(address, options, workers.size());
+  if (!sockets) return std::unexpected(sockets.error());
+  const Address bound = local_address_of(sockets->front().get());
   Service& service = serve(std::move(make), options);
   std::mutex mutex;
   std::error_code error;
@@ -446,8 +441,8 @@ Result<Address> Workers::Team::listen_everywhere(const Address& address, MakeSer
       if (service.enter()) worker.pause(service);
       worker.take(service, std::move(newcomer), peer);
     };
-    sys::Descriptor socket = std::move(sockets.back());
-    sockets.pop_back();
+    sys::Descriptor socket = std::move(sockets->back());
+    sockets->pop_back();
     if (const auto failure = worker.listen(service, socket, options, accept)) error = failure;
   });
   if (!done && !error) error = sys::error_code(-ENOMEM);
@@ -562,9 +557,7 @@ Result<Address> Workers::listen(const Address& address, MakeService make, Balanc
   if (team_->has_stopped()) return std::unexpected(sys::error_code(-ECANCELED));
   if (balance != Balance::reuse_port || !address.is_ip())
     return team_->listen_and_share(address, std::move(make), balance, options);
-  ListenOptions shared = options;
-  shared.reuse_port = true;
-  return team_->listen_everywhere(address, std::move(make), shared);
+  return team_->listen_everywhere(address, std::move(make), options);
 }
 
 Result<Address> Workers::adopt(int fd, OnAccept on_accept, Balance balance,
