@@ -60,7 +60,7 @@ void Room::tell(spate::Bytes line, const Guest* speaker) {
 
 int main(int count, char** arguments) {
   const int port = count > 1 ? std::atoi(arguments[1]) : 7000;
-  auto loop = spate::Loop::create().value();
+  auto loop = spate::must(spate::Loop::create());
   Room room;
   auto server = spate::serve<Guest>(
       *loop, spate::Address::any_ipv6(static_cast<std::uint16_t>(port)), std::ref(room));

@@ -36,7 +36,7 @@ Checksum checksum_of(const std::string& path) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::unique_ptr<spate::Loop> loop = spate::Loop::create().value();
+  std::unique_ptr<spate::Loop> loop = spate::must(spate::Loop::create());
   const std::vector<std::string> paths(argv + (argc > 1 ? 1 : 0), argv + argc);
 
   int ticks = 0;

@@ -70,7 +70,7 @@ class Job final : public spate::StreamHandler {
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::unique_ptr<spate::Loop> loop = spate::Loop::create().value();
+  std::unique_ptr<spate::Loop> loop = spate::must(spate::Loop::create());
   if (argc > 1) {
     const Job job(*loop, argv[1], {argv + 2, argv + argc});
     loop->run();

@@ -18,7 +18,7 @@ struct Echo : spate::Session {
 
 int main(int count, char** arguments) {
   const int port = count > 1 ? std::atoi(arguments[1]) : 7000;
-  auto loop = spate::Loop::create().value();
+  auto loop = spate::must(spate::Loop::create());
   auto server =
       spate::serve<Echo>(*loop, spate::Address::any_ipv6(static_cast<std::uint16_t>(port)));
   if (!server) {

@@ -147,7 +147,7 @@ class Client {
 }  // namespace
 
 int main() {
-  std::unique_ptr<spate::Loop> loop = spate::Loop::create().value();
+  std::unique_ptr<spate::Loop> loop = spate::must(spate::Loop::create());
   Server server{*loop};
   Client client{*loop, server, std::string(1'000'000, '*')};
   loop->run();

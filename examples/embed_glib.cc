@@ -40,7 +40,7 @@ GSource* attach(spate::Loop& loop) {
   static GSourceFuncs functions{prepare, check, dispatch, nullptr, nullptr, nullptr};
   GSource* source = g_source_new(&functions, sizeof(SpateSource));
   of(source).loop = &loop;
-  of(source).poll = {.fd = loop.poll_fd().value(), .events = G_IO_IN, .revents = 0};
+  of(source).poll = {.fd = spate::must(loop.poll_fd()), .events = G_IO_IN, .revents = 0};
   g_source_add_poll(source, &of(source).poll);
   g_source_attach(source, nullptr);
   return source;
@@ -71,7 +71,7 @@ gboolean on_glib_timeout(gpointer context) {
 }  // namespace
 
 int main() {
-  std::unique_ptr<spate::Loop> loop = spate::Loop::create({.backend = "epoll"}).value();
+  std::unique_ptr<spate::Loop> loop = spate::must(spate::Loop::create({.backend = "epoll"}));
   loop->ref();
   GSource* source = attach(*loop);
 

@@ -34,7 +34,7 @@ int run_in_child(spate::Loop& loop, const Process& process) {
 }  // namespace
 
 int main() {
-  std::unique_ptr<spate::Loop> loop = spate::Loop::create().value();
+  std::unique_ptr<spate::Loop> loop = spate::must(spate::Loop::create());
   Process process;
   spate::Timer timer{*loop, spate::bind<&Process::tick>(&process)};
   timer.start(10ms, 10ms);

@@ -78,17 +78,17 @@ class Client final : public spate::StreamHandler {
 }  // namespace
 
 int main() {
-  std::unique_ptr<spate::Loop> loop = spate::Loop::create().value();
+  std::unique_ptr<spate::Loop> loop = spate::must(spate::Loop::create());
   const Address anywhere = Address::loopback_ipv4(0);
 
   spate::Listener server =
-      spate::Listener::create(*loop, anywhere, [](Stream stream, const Address&) {
+      spate::must(spate::Listener::create(*loop, anywhere, [](Stream stream, const Address&) {
         new CountingServer(std::move(stream));
-      }).value();
+      }));
   spate::Listener proxy =
-      spate::Listener::create(*loop, anywhere, [&](Stream stream, const Address&) {
+      spate::must(spate::Listener::create(*loop, anywhere, [&](Stream stream, const Address&) {
         new Passage(std::move(stream), server.address());
-      }).value();
+      }));
 
   std::unique_ptr<Client> client;
   spate::Connecting connecting = connect(*loop, proxy.address(), [&](spate::Result<Stream> stream) {

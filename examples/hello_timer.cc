@@ -7,7 +7,7 @@
 using namespace std::chrono_literals;
 
 int main() {
-  std::unique_ptr<spate::Loop> loop = spate::Loop::create().value();
+  std::unique_ptr<spate::Loop> loop = spate::must(spate::Loop::create());
   int ticks = 0;
   spate::Timer timer{*loop, [&ticks](spate::Timer& self) {
                        std::printf("tick %d\n", ++ticks);

@@ -52,9 +52,10 @@ class Peer final : public spate::StreamHandler {
 }  // namespace
 
 int main() {
-  std::unique_ptr<spate::Loop> loop = spate::Loop::create().value();
+  std::unique_ptr<spate::Loop> loop = spate::must(spate::Loop::create());
   int reaped = 0;
-  auto server = spate::serve<Guest>(*loop, Address::loopback_ipv4(0), std::ref(reaped)).value();
+  auto server =
+      spate::must(spate::serve<Guest>(*loop, Address::loopback_ipv4(0), std::ref(reaped)));
 
   std::list<Peer> silent;
   for (int i = 0; i < 10; ++i) silent.emplace_back(*loop, server.address());

@@ -70,7 +70,7 @@ bool is_busy(std::size_t connection) { return connection % 2 == 0; }
 }  // namespace
 
 int main() {
-  std::unique_ptr<spate::Loop> loop = spate::Loop::create().value();
+  std::unique_ptr<spate::Loop> loop = spate::must(spate::Loop::create());
   std::deque<Connection> connections;
   const std::size_t count = affordable_connections(1000);
   for (std::size_t i = 0; i < count; ++i) connections.emplace_back(*loop);

@@ -16,7 +16,7 @@ class Embedded {
       : inner_(inner),
         prepare_(outer, spate::bind<&Embedded::announce>(this)),
         wake_(outer, spate::bind<&Embedded::turn>(this)),
-        ready_(outer, inner.poll_fd().value(), spate::Events::read,
+        ready_(outer, spate::must(inner.poll_fd()), spate::Events::read,
                spate::bind<&Embedded::turn>(this)) {
     prepare_.start();
     ready_.start();
@@ -57,8 +57,8 @@ struct Ticker {
 }  // namespace
 
 int main() {
-  std::unique_ptr<spate::Loop> outer = spate::Loop::create().value();
-  std::unique_ptr<spate::Loop> inner = spate::Loop::create({.backend = "epoll"}).value();
+  std::unique_ptr<spate::Loop> outer = spate::must(spate::Loop::create());
+  std::unique_ptr<spate::Loop> inner = spate::must(spate::Loop::create({.backend = "epoll"}));
 
   Ticker slow{"outer", 0};
   spate::Timer slow_timer{*outer, spate::bind<&Ticker::tick>(&slow)};

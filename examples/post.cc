@@ -36,7 +36,7 @@ void produce(spate::Loop& loop, Sum& sum) {
 }  // namespace
 
 int main() {
-  std::unique_ptr<spate::Loop> loop = spate::Loop::create().value();
+  std::unique_ptr<spate::Loop> loop = spate::must(spate::Loop::create());
   Sum sum{*loop};
   std::vector<std::jthread> threads;
   for (int i = 0; i < kThreads; ++i) threads.emplace_back([&] { produce(*loop, sum); });

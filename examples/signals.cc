@@ -11,7 +11,7 @@
 using namespace std::chrono_literals;
 
 int main() {
-  std::unique_ptr<spate::Loop> loop = spate::Loop::create().value();
+  std::unique_ptr<spate::Loop> loop = spate::must(spate::Loop::create());
 
   int hangups = 0;
   spate::Signal hangup{*loop, [&hangups] { std::printf("SIGHUP number %d\n", ++hangups); }};

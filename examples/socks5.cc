@@ -126,7 +126,7 @@ class Client final : public spate::StreamHandler {
     const Bytes host = request.subspan(4, request.size() - 6);
     const bool is_name = text_of(request)[3] == kName;
     const std::string name =
-        is_name ? std::string(text_of(host.subspan(1))) : Address::ip(host, 0).value().host();
+        is_name ? std::string(text_of(host.subspan(1))) : spate::must(Address::ip(host, 0)).host();
     connecting_ = connect(client_.loop(), name, port_of(request),
                           spate::bind<&Client::on_server>(this), {.timeout = kConnectLimit});
   }
@@ -202,10 +202,9 @@ class Visitor final : public spate::StreamHandler {
 };
 
 int demonstrate(spate::Loop& loop, const Address& proxy) {
-  const spate::Listener origin =
-      spate::Listener::create(loop, Address::loopback_ipv4(0), [](Stream stream, const Address&) {
-        new Origin(std::move(stream));
-      }).value();
+  const spate::Listener origin = spate::must(spate::Listener::create(
+      loop, Address::loopback_ipv4(0),
+      [](Stream stream, const Address&) { new Origin(std::move(stream)); }));
   const Visitor visitor(loop, proxy, origin.address());
   loop.run();
   std::printf("%zu bytes came through the proxy\n", visitor.received());
@@ -215,12 +214,11 @@ int demonstrate(spate::Loop& loop, const Address& proxy) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::unique_ptr<spate::Loop> loop = spate::Loop::create().value();
-  const Address address = argc > 1 ? Address::parse(argv[1]).value() : Address::loopback_ipv4(0);
-  const spate::Listener proxy =
-      spate::Listener::create(*loop, address, [](Stream client, const Address&) {
-        new Client(std::move(client));
-      }).value();
+  std::unique_ptr<spate::Loop> loop = spate::must(spate::Loop::create());
+  const Address address =
+      argc > 1 ? spate::must(Address::parse(argv[1])) : Address::loopback_ipv4(0);
+  const spate::Listener proxy = spate::must(spate::Listener::create(
+      *loop, address, [](Stream client, const Address&) { new Client(std::move(client)); }));
   if (argc == 1) return demonstrate(*loop, proxy.address());
 
   if (loop->on_signal(SIGTERM, [&loop] { loop->stop(); })) return 1;

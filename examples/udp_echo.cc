@@ -16,7 +16,7 @@ namespace {
 class EchoServer final : public spate::DatagramHandler {
  public:
   explicit EchoServer(spate::Loop& loop)
-      : socket_(Datagram::create(loop, Address::loopback_ipv4(0)).value()) {
+      : socket_(spate::must(Datagram::create(loop, Address::loopback_ipv4(0)))) {
     socket_.start(*this);
   }
   Address address() const { return socket_.local_address(); }
@@ -34,7 +34,7 @@ class EchoServer final : public spate::DatagramHandler {
 class Client final : public spate::DatagramHandler {
  public:
   Client(spate::Loop& loop, const Address& server)
-      : loop_(loop), socket_(Datagram::create(loop, Address::loopback_ipv4(0)).value()) {
+      : loop_(loop), socket_(spate::must(Datagram::create(loop, Address::loopback_ipv4(0)))) {
     socket_.connect(server);
     socket_.start(*this);
     for (const char* text : {"one", "two", "three"}) socket_.send(spate::bytes_of(text));
@@ -55,7 +55,7 @@ class Client final : public spate::DatagramHandler {
 }  // namespace
 
 int main() {
-  std::unique_ptr<spate::Loop> loop = spate::Loop::create().value();
+  std::unique_ptr<spate::Loop> loop = spate::must(spate::Loop::create());
   EchoServer server(*loop);
   Client client(*loop, server.address());
   loop->run();

@@ -51,7 +51,7 @@ int main() {
   const TemporaryDirectory directory;
   const std::string path = directory.path() / "file";
 
-  std::unique_ptr<spate::Loop> loop = spate::Loop::create().value();
+  std::unique_ptr<spate::Loop> loop = spate::must(spate::Loop::create());
   spate::Stat file{*loop, on_change};
   if (file.start(path)) return 1;
   append(path, "");

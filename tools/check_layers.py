@@ -42,7 +42,7 @@ BESIDE_CORE = {"offload": "pool"}
 ROOMS = {
     "stream": "net/stream", "rate_limit": "net/stream", "session": "net/stream",
     "relay": "net/stream", "listener": "net/listen", "workers": "net/workers",
-    "server": "net/workers",
+    "server": "net/workers", "session_service": "net/workers",
     "resolver": "net/names", "connect": "net/connect", "client": "net/connect",
     "datagram": "net/datagram", "process": "net/process",
 }

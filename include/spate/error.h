@@ -3,8 +3,10 @@
 #pragma once
 
 #include <expected>
+#include <source_location>
 #include <system_error>
 #include <type_traits>
+#include <utility>
 
 #include "spate/export.h"
 
@@ -32,6 +34,22 @@ SPATE_EXPORT std::error_code make_error_code(Error error);
 // What was asked for, or why there is none.
 template <class T>
 using Result = std::expected<T, std::error_code>;
+
+// A line on stderr says where and why; then the program ends, by exit(1).
+[[noreturn, gnu::cold]] SPATE_EXPORT void give_up(std::error_code error,
+                                                  std::source_location where);
+
+// For the start of a program that cannot do without: what was made, or the end by give_up().
+//   auto loop = must(Loop::create());
+template <class T>
+T must(Result<T> result, std::source_location where = std::source_location::current()) {
+  if (!result) give_up(result.error(), where);
+  return std::move(*result);
+}
+inline void must(std::error_code error,
+                 std::source_location where = std::source_location::current()) {
+  if (error) give_up(error, where);
+}
 
 }  // namespace spate
 

@@ -9,6 +9,14 @@
 //     return split(bytes, LengthField{}, [this](Bytes message) { handle(message); }).used;
 //   }
 //
+// Messages that take many arrivals are not looked at with each of them: the handler says how many
+// bytes are to be there before it is called again, and keeps a Delimiter as a member, which goes on
+// searching where it has come to.
+//
+//     const Split lines = split(bytes, line_, [this](Bytes line) { handle(line); });
+//     stream().want(lines.wanted);
+//     return lines.used;
+//
 // A peer that breaks the rules (a length beyond the limit, no delimiter within it) is reported by
 // Split::broken: nothing after that can be trusted.
 #pragma once
@@ -19,6 +27,7 @@
 #include <span>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 
 #include "spate/assert.h"
 #include "spate/net/buffer.h"
@@ -106,18 +115,27 @@ struct LengthField {
   }
 };
 
-// Something behind each message.
+// Something behind each message. One that is not const remembers how far it has searched, and is
+// for one stream; give it what it has left, with what follows.
 struct Delimiter {
   std::string_view delimiter = "\n";  // At least one byte; must outlive the decoder.
   std::size_t max = 64 * 1024;        // Of a message; more without a delimiter is broken.
   bool keep_delimiter = false;
+  std::size_t searched = 0;  // Bytes of an unfinished message that next() has looked at.
 
+  Frame next(Bytes bytes) {
+    const Frame frame = std::as_const(*this).next(bytes);
+    searched = frame.state == Frame::State::unfinished ? bytes.size() : 0;
+    return frame;
+  }
   Frame next(Bytes bytes) const {
     SPATE_ASSERT(!delimiter.empty(), "set Delimiter::delimiter");
     const std::string_view text = text_of(bytes);
     const std::size_t within =
         max < SIZE_MAX - delimiter.size() ? max + delimiter.size() : SIZE_MAX;
-    const std::size_t at = text.substr(0, within).find(delimiter);
+    // The delimiter's beginning may have been the end of what was there.
+    const std::size_t from = searched < delimiter.size() ? 0 : searched - (delimiter.size() - 1);
+    const std::size_t at = text.substr(0, within).find(delimiter, from);
     if (at != std::string_view::npos)
       return Frame::whole(bytes.first(at + (keep_delimiter ? delimiter.size() : 0)),
                           at + delimiter.size());
@@ -127,19 +145,24 @@ struct Delimiter {
 
 // What split() has come to.
 struct Split {
-  std::size_t used = 0;  // What on_data() is to return.
+  std::size_t used = 0;    // What on_data() is to return.
+  std::size_t wanted = 0;  // What Stream::want() may be told, unless 0: so much makes a message,
+                           // with what is left.
   bool broken = false;
 };
 
 // Calls `on_message(Bytes)` for each whole message, in order. If it returns a bool, false stops.
 // A message's view ends with the call.
 template <class Framing, class Function>
-Split split(Bytes bytes, const Framing& framing, Function on_message) {
+Split split(Bytes bytes, Framing&& framing, Function on_message) {
   Split split;
   for (;;) {
     const Frame frame = framing.next(bytes.subspan(split.used));
-    split.broken = frame.state == Frame::State::broken;
-    if (frame.state != Frame::State::whole) return split;
+    if (frame.state != Frame::State::whole) {
+      split.broken = frame.state == Frame::State::broken;
+      split.wanted = frame.size;
+      return split;
+    }
     split.used += frame.size;
     if constexpr (std::is_same_v<decltype(on_message(frame.message)), bool>) {
       if (!on_message(frame.message)) return split;

@@ -29,17 +29,17 @@
 
 namespace spate {
 
-class Acceptor;
+class StreamAcceptor;
 
 struct ListenOptions {
   int backlog = 4096;                      // Newcomers that may wait; the kernel bounds it.
   int accepts_per_turn = 64;               // Less than 1 counts as 1.
   std::size_t max_connections = SIZE_MAX;  // That many open ones of this listener, then it rests.
-  bool reuse_port = false;                 // Several listeners share the port, one a worker.
-  bool v6_only = false;                    // An IPv6 address takes no IPv4.
-  bool no_delay = true;                    // TCP: for every Stream that is handed over.
-  Nanos defer_accept{0};                   // TCP: wait so long for the first bytes. Whole seconds.
-  int fast_open = 0;                       // TCP: that many may send data with their first packet.
+  bool reuse_port = false;   // Other processes and listeners that say so share the port.
+  bool v6_only = false;      // An IPv6 address takes no IPv4.
+  bool no_delay = true;      // TCP: for every Stream that is handed over.
+  Nanos defer_accept{0};     // TCP: wait so long for the first bytes. Whole seconds.
+  int fast_open = 0;         // TCP: that many may send data with their first packet.
   bool replace_path = true;  // Unix: a socket file that nobody listens at is replaced.
 };
 
@@ -96,10 +96,10 @@ class SPATE_EXPORT Listener {
   std::error_code last_error() const;
 
  private:
-  explicit Listener(Acceptor* acceptor) : acceptor_(acceptor) {}
-  Acceptor* own() const;
+  explicit Listener(StreamAcceptor* acceptor) : acceptor_(acceptor) {}
+  StreamAcceptor* own() const;
 
-  Acceptor* acceptor_ = nullptr;
+  StreamAcceptor* acceptor_ = nullptr;
 };
 
 }  // namespace spate

@@ -87,6 +87,20 @@ class [[nodiscard("a Resolving that nobody keeps gives the question up at once")
 SPATE_EXPORT Resolving resolve(Loop& loop, std::string_view host, std::uint16_t port,
                                OnResolved callback, const ResolveOptions& options = {});
 
+// Called for each family with the addresses that it has, as soon as they are known; never with
+// none.
+using OnAddresses = std::move_only_function<void(std::vector<Address>)>;
+// Called when there will be no more: no error if an address has come.
+using OnResolvedAll = std::move_only_function<void(std::error_code)>;
+
+// The same for who can use one family while the other one's answer is late: addresses come in no
+// order among the families. `on_addresses` is called twice at most, then `on_done` once, with the
+// errors of resolve(); with NameError::timeout if `options.timeout` is over before both families
+// have been answered, whatever has come.
+SPATE_EXPORT Resolving resolve_each(Loop& loop, std::string_view host, std::uint16_t port,
+                                    OnAddresses on_addresses, OnResolvedAll on_done,
+                                    const ResolveOptions& options = {});
+
 // In place of what the system says, for tests and for programs that have their own configuration.
 struct ResolverOptions {
   std::vector<Address> servers{};  // To ask, best first; port 0 is 53. None: resolv.conf's.

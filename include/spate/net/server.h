@@ -15,7 +15,6 @@
 #include <functional>
 #include <memory>
 #include <system_error>
-#include <tuple>
 #include <type_traits>
 #include <utility>
 
@@ -24,6 +23,7 @@
 #include "spate/net/address.h"
 #include "spate/net/listener.h"
 #include "spate/net/session.h"
+#include "spate/net/session_service.h"
 #include "spate/net/workers.h"
 #include "spate/time.h"
 
@@ -70,16 +70,6 @@ class [[nodiscard("destroying the Server ends its sessions")]] Server {
   std::unique_ptr<Parts> parts_;
 };
 
-// A callable that makes a T of a Stream, and of copies of `args`.
-template <class T, class... Args>
-auto session_maker(Args&&... args) {
-  using Arguments = std::tuple<std::unwrap_ref_decay_t<Args>...>;
-  return [arguments = Arguments(std::forward<Args>(args)...)](Sessions<T>& sessions,
-                                                              Stream stream) mutable {
-    std::apply([&](auto&... each) { sessions.open(std::move(stream), each...); }, arguments);
-  };
-}
-
 // Errors: those of Listener::create().
 template <class T, class... Args>
 Result<Server<T>> serve(Loop& loop, const Address& address, const ListenOptions& options,
@@ -101,21 +91,6 @@ template <class T, class... Args>
 Result<Server<T>> serve(Loop& loop, const Address& address, Args&&... args) {
   return serve<T>(loop, address, ListenOptions{}, std::forward<Args>(args)...);
 }
-
-// The sessions that one worker has.
-template <class T, class Make>
-class SessionService final : public WorkerService {
- public:
-  SessionService(Loop& loop, Make make) : sessions_(loop), make_(std::move(make)) {}
-
-  void on_accept(Stream stream, const Address&) override { make_(sessions_, std::move(stream)); }
-  void on_drain(Nanos) override { sessions_.drain(kForever); }  // The worker watches the grace.
-  void on_end() override { sessions_.end_all(Error::deadline); }
-
- private:
-  Sessions<T> sessions_;
-  Make make_;
-};
 
 struct ServeOptions {
   Balance balance = Balance::reuse_port;

@@ -20,7 +20,6 @@
 // serve() (server.h) has them come from a listener.
 #pragma once
 
-#include <algorithm>
 #include <concepts>
 #include <cstddef>
 #include <functional>
@@ -29,6 +28,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "spate/export.h"
 #include "spate/net/stream.h"
 #include "spate/time.h"
 #include "spate/timer.h"
@@ -71,10 +71,11 @@ class Session : public StreamHandler {
   Session* next_ = nullptr;
   Session* previous_ = nullptr;
   bool is_over_ = false;
+  unsigned drain_ = 0;  // Which of the list's it has been told of.
 };
 
 // What Sessions is, whatever they are sessions of.
-class SessionList {
+class SPATE_EXPORT SessionList {
  public:
   SessionList(const SessionList&) = delete;
   SessionList& operator=(const SessionList&) = delete;
@@ -85,117 +86,42 @@ class SessionList {
 
   // Has all of them end: each is told on_drain(), and may take until `grace` from now; so may those
   // that come later. `done` is called once, from the loop, when none is left.
-  void drain(Nanos grace, std::move_only_function<void()> done = {}) {
-    drained_by_ = deadline_after(loop().now(), grace);
-    done_ = std::move(done);
-    visit_each([this](Session& session) { drain(session); });
-    if (empty()) sweep_soon();
-  }
+  void drain(Nanos grace, std::move_only_function<void()> done = {});
   // Resets all of them now, and tells each that it was closed with `error`.
-  void end_all(std::error_code error) {
-    visit_each([error](Session& session) {
-      session.stream_.abort();
-      session.on_closed(error);
-    });
-  }
+  void end_all(std::error_code error);
 
  protected:
-  explicit SessionList(Loop& loop) : sweep_(loop, [this] { sweep(); }) {}
-  ~SessionList() {
-    for (Visit* visit = visits_; visit != nullptr; visit = visit->outer) visit->list = nullptr;
-    destroy_all(live_);
-    destroy_all(ended_);
-  }
+  using Visitor = void (*)(Session& session, void* context);
+
+  explicit SessionList(Loop& loop);
+  ~SessionList();
 
   // False if the session has ended itself.
-  bool enter(Session& session, Stream stream) {
-    link(session);
-    session.stream_ = std::move(stream);
-    const Visit visit(*this, &session);
-    session.on_open();
-    if (visit.list == nullptr || visit.next != &session) return false;
-    session.stream_.start(session);
-    if (is_draining()) drain(session);
-    return visit.list != nullptr && visit.next == &session;
-  }
+  bool enter(Session& session, Stream stream);
   // It has ended. It is destroyed when none of its callbacks is running any more.
-  void retire(Session& session) {
-    if (session.is_over_) return;
-    unlink(session);
-    session.is_over_ = true;
-    link(session);
-    sweep_soon();
-  }
-  // `function` may end any of them, and destroy the list.
-  template <class F>
-  void visit_each(F function) {
-    Visit visit(*this, live_);
-    while (visit.list != nullptr && visit.next != nullptr) {
-      Session& session = *visit.next;
-      visit.next = session.next_;
-      function(session);
-    }
-  }
+  void retire(Session& session);
+  // `visitor` may end any of them, and destroy the list. False if it has.
+  bool visit_each(Visitor visitor, void* context);
 
  private:
   friend class Session;
-
-  // Where somebody who goes along the list is to go next, whatever happens to it meanwhile.
-  struct Visit {
-    Visit(SessionList& its_list, Session* first)
-        : list(&its_list), next(first), outer(std::exchange(its_list.visits_, this)) {}
-    ~Visit() {
-      if (list != nullptr) list->visits_ = outer;
-    }
-    Visit(const Visit&) = delete;
-    Visit& operator=(const Visit&) = delete;
-
-    SessionList* list;  // nullptr when it has gone.
-    Session* next;
-    Visit* outer;
-  };
+  class Visit;
 
   bool is_draining() const { return drained_by_ > Nanos{0}; }
-  void drain(Session& session) {
-    session.stream_.set_deadline(std::max(drained_by_ - loop().now(), Nanos{1}));
-    session.on_drain();
-  }
-  void sweep_soon() {
-    if (!sweep_.start(Nanos{0})) sweep_.feed();
-  }
-  void sweep() {
-    destroy_all(ended_);
-    if (!empty() || !done_) return;
-    std::move_only_function<void()> done = std::exchange(done_, {});
-    done();
-  }
-  static void destroy_all(Session*& first) {
-    while (Session* session = first) delete session;
-  }
+  void drain(Session& session);
+  void sweep_soon();
+  void sweep();
+  static void destroy_all(Session*& first);
   Session*& first_of(const Session& session) { return session.is_over_ ? ended_ : live_; }
-  void link(Session& session) {
-    Session*& first = first_of(session);
-    session.list_ = this;
-    session.previous_ = nullptr;
-    session.next_ = first;
-    if (first != nullptr) first->previous_ = &session;
-    first = &session;
-    if (!session.is_over_) ++size_;
-  }
-  void unlink(Session& session) {
-    for (Visit* visit = visits_; visit != nullptr; visit = visit->outer) {
-      if (visit->next == &session) visit->next = session.next_;
-    }
-    if (session.next_ != nullptr) session.next_->previous_ = session.previous_;
-    (session.previous_ == nullptr ? first_of(session) : session.previous_->next_) = session.next_;
-    if (!session.is_over_) --size_;
-  }
+  void link(Session& session);
+  void unlink(Session& session);
 
   Session* live_ = nullptr;
   Session* ended_ = nullptr;
   Visit* visits_ = nullptr;
   std::size_t size_ = 0;
   Nanos drained_by_{0};  // In loop time; zero unless it is being drained.
+  unsigned drains_ = 0;
   std::move_only_function<void()> done_;
   Timer sweep_;
 };
@@ -230,7 +156,10 @@ class Sessions : public SessionList {
   // left out.
   template <class F>
   void for_each(F visit) {
-    visit_each([&visit](Session& session) { visit(static_cast<T&>(session)); });
+    const Visitor visitor = [](Session& session, void* context) {
+      (*static_cast<F*>(context))(static_cast<T&>(session));
+    };
+    visit_each(visitor, &visit);
   }
 
  private:

@@ -29,7 +29,7 @@ namespace spate {
 
 // Which worker a new connection goes to.
 enum class Balance : std::uint8_t {
-  reuse_port,   // The kernel's choice, by a hash of the addresses: a listener each, no hand-over.
+  reuse_port,   // The kernel's choice, by a hash of the addresses: a socket each, no hand-over.
   round_robin,  // One after the other.
   least_connections,  // To whom has the fewest open.
   peer_hash,          // All of one peer's to the same.
@@ -87,7 +87,9 @@ class SPATE_EXPORT Workers {
   // Listens, and hands each connection to a worker. `on_accept` is called on that worker's
   // thread, and owns the Stream. `max_connections` is for all workers together; with reuse_port
   // each may take one more before it rests. Port 0 has the kernel choose one; the address says
-  // which. Errors: Listener::create()'s; ECANCELED after stop().
+  // which. A second copy of the program is refused the port (EADDRINUSE), with Balance::reuse_port,
+  // too, unless `options.reuse_port` shares it. Errors: Listener::create()'s; ECANCELED after
+  // stop().
   Result<Address> listen(const Address& address, OnAccept on_accept,
                          Balance balance = Balance::reuse_port, const ListenOptions& options = {});
   // The same for what is more than a callback: a service each worker, which `make` makes on the

@@ -26,6 +26,12 @@ Connection* Connection::make(Transport& transport, int fd) {
   return memory == nullptr ? nullptr : new (memory) Connection(transport, fd);
 }
 
+Connection* Connection::adopt(Transport& transport, sys::Descriptor& socket) {
+  Connection* connection = make(transport, socket.get());
+  if (connection != nullptr) socket.release();
+  return connection;
+}
+
 Connection::Connection(Transport& transport, int fd) : transport_(&transport) {
   node_.fd = fd;
   node_.events = kFdIsNew;
@@ -146,10 +152,12 @@ void Connection::close() {
   if (is_finished()) settle_later();
 }
 
+// Nor is anybody told what had ended it before.
 void Connection::abort() {
-  if (!is_open()) return;
-  take(Turn::give_up);
-  shut();
+  if (is_open()) {
+    take(Turn::give_up);
+    shut();
+  }
   take(Turn::told);
 }
 

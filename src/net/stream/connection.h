@@ -23,6 +23,7 @@
 #include "net/stream/unread.h"
 #include "spate/loop.h"
 #include "spate/net/stream.h"
+#include "sys/descriptor.h"
 
 namespace spate {
 
@@ -33,7 +34,9 @@ struct ArrivedDescriptors;
 class Connection {
  public:
   // For a transport: it takes over `fd` when it has returned something. nullptr: out of memory.
-  static Connection* make(Transport& transport, int fd);
+  static Connection* make(Transport& transport, int fd = -1);
+  // The same; `socket` is still the caller's if memory has run out.
+  static Connection* adopt(Transport& transport, sys::Descriptor& socket);
   static Stream stream_of(Connection* connection) { return Stream(connection); }
   static Connection* of(const Stream& stream) { return stream.connection_; }
 

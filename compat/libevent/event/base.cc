@@ -1,4 +1,4 @@
-#include "compat/libevent/base.h"
+#include "compat/libevent/event/base.h"
 
 #include <fcntl.h>
 
@@ -7,8 +7,8 @@
 #include <new>
 
 #include "compat/libevent/debug_mode.h"
+#include "compat/libevent/event/once.h"
 #include "compat/libevent/log.h"
-#include "compat/libevent/once.h"
 
 using spate::libevent::choose_method;
 using spate::libevent::current_base;

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "compat/libevent/base.h"
+#include "compat/libevent/event/base.h"
 #include "compat/libevent/log.h"
 #include "compat/libevent/memory.h"
 

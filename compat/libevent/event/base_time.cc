@@ -4,7 +4,7 @@
 // is answered outside the loop: probes.
 //
 // spate reads the clock once after each wait. While callbacks run, that reading is the base's time.
-#include "compat/libevent/base.h"
+#include "compat/libevent/event/base.h"
 #include "compat/libevent/timeval.h"
 
 using spate::libevent::current_base;

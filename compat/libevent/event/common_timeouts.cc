@@ -1,8 +1,8 @@
-#include "compat/libevent/common_timeouts.h"
+#include "compat/libevent/event/common_timeouts.h"
 
 #include <cerrno>
 
-#include "compat/libevent/base.h"
+#include "compat/libevent/event/base.h"
 #include "compat/libevent/log.h"
 #include "compat/libevent/memory.h"
 

@@ -3,8 +3,8 @@
 // Semantics: event2/event.h (event_base_loop and what follows it, event_config_set_max_dispatch_
 // interval); return values, what ends the loop when, and which events are called between two looks
 // for new ones: probes.
-#include "compat/libevent/base.h"
 #include "compat/libevent/debug_mode.h"
+#include "compat/libevent/event/base.h"
 #include "compat/libevent/log.h"
 #include "compat/libevent/memory.h"
 

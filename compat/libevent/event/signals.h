@@ -11,7 +11,7 @@
 #include <atomic>
 #include <csignal>
 
-#include "compat/libevent/event_layout.h"
+#include "compat/libevent/event/event_layout.h"
 #include "spate/loop.h"
 
 namespace spate::libevent {

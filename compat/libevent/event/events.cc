@@ -6,8 +6,8 @@
 #include <climits>
 #include <utility>
 
-#include "compat/libevent/base.h"
 #include "compat/libevent/debug_mode.h"
+#include "compat/libevent/event/base.h"
 #include "compat/libevent/log.h"
 
 using spate::Events;

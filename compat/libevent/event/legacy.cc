@@ -1,7 +1,7 @@
 // The functions without a base: they mean the one that event_init() made last.
 //
 // Semantics: event2/event_compat.h.
-#include "compat/libevent/base.h"
+#include "compat/libevent/event/base.h"
 #include "compat/libevent/log.h"
 
 using spate::libevent::current_base;

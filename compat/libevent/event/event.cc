@@ -2,8 +2,8 @@
 //
 // Semantics: event2/event.h; answers to events without a base, and to what does not go together:
 // probes.
-#include "compat/libevent/base.h"
 #include "compat/libevent/debug_mode.h"
+#include "compat/libevent/event/base.h"
 #include "compat/libevent/log.h"
 #include "compat/libevent/memory.h"
 

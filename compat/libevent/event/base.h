@@ -13,10 +13,10 @@
 #include <memory>
 #include <utility>
 
-#include "compat/libevent/active_queue.h"
-#include "compat/libevent/common_timeouts.h"
-#include "compat/libevent/config.h"
-#include "compat/libevent/signals.h"
+#include "compat/libevent/event/active_queue.h"
+#include "compat/libevent/event/common_timeouts.h"
+#include "compat/libevent/event/config.h"
+#include "compat/libevent/event/signals.h"
 #include "compat/libevent/threads.h"
 #include "spate/layer.h"
 

@@ -1,4 +1,4 @@
-#include "compat/libevent/signals.h"
+#include "compat/libevent/event/signals.h"
 
 #include <cerrno>
 

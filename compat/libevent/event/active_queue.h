@@ -6,7 +6,7 @@
 // its search at the most urgent one.
 #pragma once
 
-#include "compat/libevent/event_layout.h"
+#include "compat/libevent/event/event_layout.h"
 #include "compat/libevent/memory.h"
 
 namespace spate::libevent {

@@ -1,6 +1,6 @@
 // Semantics: event2/event.h (event_finalize, event_free_finalize).
-#include "compat/libevent/base.h"
 #include "compat/libevent/debug_mode.h"
+#include "compat/libevent/event/base.h"
 #include "compat/libevent/log.h"
 
 namespace {

@@ -1,6 +1,6 @@
 // The layout of struct event that event_layout.h builds upon: the header's, as it was measured on
 // the installed libraries, and that spate's nodes fall where nothing of the program's lies.
-#include "compat/libevent/event_layout.h"
+#include "compat/libevent/event/event_layout.h"
 
 namespace spate::libevent {
 

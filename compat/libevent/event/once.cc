@@ -1,9 +1,9 @@
 // Semantics: event2/event.h (event_base_once); which events it takes, and that no timeout is one
 // that is over: probes.
-#include "compat/libevent/once.h"
+#include "compat/libevent/event/once.h"
 
-#include "compat/libevent/base.h"
 #include "compat/libevent/debug_mode.h"
+#include "compat/libevent/event/base.h"
 #include "compat/libevent/memory.h"
 
 using spate::libevent::Holding;

@@ -1,4 +1,4 @@
-#include "compat/libevent/config.h"
+#include "compat/libevent/event/config.h"
 
 #include <cerrno>
 #include <cstdlib>

@@ -1,0 +1,42 @@
+// The parts that serve() (server.h) is made of. Not for programs to use.
+#pragma once
+
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include "spate/error.h"
+#include "spate/net/address.h"
+#include "spate/net/session.h"
+#include "spate/net/stream.h"
+#include "spate/net/workers.h"
+#include "spate/time.h"
+
+namespace spate {
+
+// A callable that makes a T of a Stream, and of copies of `args`.
+template <class T, class... Args>
+auto session_maker(Args&&... args) {
+  using Arguments = std::tuple<std::unwrap_ref_decay_t<Args>...>;
+  return [arguments = Arguments(std::forward<Args>(args)...)](Sessions<T>& sessions,
+                                                              Stream stream) mutable {
+    std::apply([&](auto&... each) { sessions.open(std::move(stream), each...); }, arguments);
+  };
+}
+
+// The sessions that one worker has.
+template <class T, class Make>
+class SessionService final : public WorkerService {
+ public:
+  SessionService(Loop& loop, Make make) : sessions_(loop), make_(std::move(make)) {}
+
+  void on_accept(Stream stream, const Address&) override { make_(sessions_, std::move(stream)); }
+  void on_drain(Nanos) override { sessions_.drain(kForever); }  // The worker watches the grace.
+  void on_end() override { sessions_.end_all(Error::deadline); }
+
+ private:
+  Sessions<T> sessions_;
+  Make make_;
+};
+
+}  // namespace spate

@@ -1,0 +1,133 @@
+#include "spate/net/session.h"
+
+#include <algorithm>
+
+namespace spate {
+
+// Where somebody who goes along the list is to go next, whatever happens to it meanwhile.
+class SessionList::Visit {
+ public:
+  Visit(SessionList& list, Session* first)
+      : list_(&list), next_(first), outer_(std::exchange(list.visits_, this)) {}
+  ~Visit() {
+    if (list_ != nullptr) list_->visits_ = outer_;
+  }
+  Visit(const Visit&) = delete;
+  Visit& operator=(const Visit&) = delete;
+
+  // nullptr at the end of the list, or at its destruction.
+  Session* take() {
+    if (list_ == nullptr || next_ == nullptr) return nullptr;
+    return std::exchange(next_, next_->next_);
+  }
+  bool has_list() const { return list_ != nullptr; }
+  bool is_at(const Session& session) const { return list_ != nullptr && next_ == &session; }
+
+  Visit* outer() const { return outer_; }
+  void leave_list() { list_ = nullptr; }
+  void pass(const Session& session) {
+    if (next_ == &session) next_ = session.next_;
+  }
+
+ private:
+  SessionList* list_;
+  Session* next_;
+  Visit* const outer_;
+};
+
+SessionList::SessionList(Loop& loop) : sweep_(loop, [this] { sweep(); }) {}
+
+SessionList::~SessionList() {
+  for (Visit* visit = visits_; visit != nullptr; visit = visit->outer()) visit->leave_list();
+  destroy_all(live_);
+  destroy_all(ended_);
+}
+
+void SessionList::destroy_all(Session*& first) {
+  while (Session* session = first) delete session;
+}
+
+// ---- how a session comes and goes
+
+bool SessionList::enter(Session& session, Stream stream) {
+  link(session);
+  session.stream_ = std::move(stream);
+  const Visit visit(*this, &session);
+  session.on_open();
+  if (!visit.is_at(session)) return false;
+  session.stream_.start(session);
+  if (is_draining()) drain(session);
+  return visit.is_at(session);
+}
+
+void SessionList::retire(Session& session) {
+  if (session.is_over_) return;
+  unlink(session);
+  session.is_over_ = true;
+  link(session);
+  sweep_soon();
+}
+
+void SessionList::link(Session& session) {
+  Session*& first = first_of(session);
+  session.list_ = this;
+  session.previous_ = nullptr;
+  session.next_ = first;
+  if (first != nullptr) first->previous_ = &session;
+  first = &session;
+  if (!session.is_over_) ++size_;
+}
+
+void SessionList::unlink(Session& session) {
+  for (Visit* visit = visits_; visit != nullptr; visit = visit->outer()) visit->pass(session);
+  if (session.next_ != nullptr) session.next_->previous_ = session.previous_;
+  (session.previous_ == nullptr ? first_of(session) : session.previous_->next_) = session.next_;
+  if (!session.is_over_) --size_;
+}
+
+void SessionList::sweep_soon() {
+  if (!sweep_.start(Nanos{0})) sweep_.feed();
+}
+
+void SessionList::sweep() {
+  destroy_all(ended_);
+  if (!empty() || !done_) return;
+  std::move_only_function<void()> done = std::exchange(done_, {});
+  done();
+}
+
+// ---- what is done to all of them
+
+bool SessionList::visit_each(Visitor visitor, void* context) {
+  Session* session = live_;
+  if (session == nullptr) return true;
+  Visit visit(*this, session->next_);
+  do visitor(*session, context);
+  while ((session = visit.take()) != nullptr);
+  return visit.has_list();
+}
+
+void SessionList::drain(Nanos grace, std::move_only_function<void()> done) {
+  drained_by_ = deadline_after(loop().now(), grace);
+  ++drains_;
+  done_ = std::move(done);
+  const Visitor drain_one = [](Session& session, void*) { session.list_->drain(session); };
+  if (visit_each(drain_one, nullptr) && empty()) sweep_soon();
+}
+
+// Once for each drain(), whatever happens meanwhile.
+void SessionList::drain(Session& session) {
+  if (std::exchange(session.drain_, drains_) == drains_) return;
+  session.stream_.set_deadline(std::max(drained_by_ - loop().now(), Nanos{1}));
+  session.on_drain();
+}
+
+void SessionList::end_all(std::error_code error) {
+  const Visitor end = [](Session& session, void* context) {
+    session.stream_.abort();
+    session.on_closed(*static_cast<std::error_code*>(context));
+  };
+  visit_each(end, &error);
+}
+
+}  // namespace spate
