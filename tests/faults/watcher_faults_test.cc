@@ -313,7 +313,7 @@ TEST_F(StatFaults, FallBackToLookingNowAndThenWithoutAWatch) {
 TEST_F(StatFaults, FallBackToLookingNowAndThenWhenInotifyCannotBeWatched) {
   const int next = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
   ::close(next);
-  scripted_.backend->refusals[next] = system_error(ENOSPC);  // The number that inotify will get.
+  scripted_.backend->refusals[next] = -ENOSPC;  // The number that inotify will get.
   ASSERT_FALSE(stat_.start(path_));
   Timer often(*scripted_.loop, [] {});
   often.start(std::chrono::seconds{1}, std::chrono::seconds{1});
@@ -420,7 +420,7 @@ TEST_F(PeriodicFaults, MakeTheLoopLookAtTheClockEveryMinuteWhenItCannotBeArmed) 
 TEST_F(PeriodicFaults, MakeTheLoopLookAtTheClockEveryMinuteWhenItCannotBeWatched) {
   const int next = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
   ::close(next);
-  scripted_.backend->refusals[next] = system_error(ENOSPC);
+  scripted_.backend->refusals[next] = -ENOSPC;
   expect_looks_every_minute();
 }
 

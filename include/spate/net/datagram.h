@@ -30,10 +30,11 @@ class Loop;
 // What the network said about congestion on the way (RFC 3168).
 enum class Ecn : std::uint8_t { not_capable = 0, capable_1 = 1, capable_0 = 2, congested = 3 };
 
+// Its bytes and addresses end with the callback.
 struct Packet {
-  Bytes bytes;                 // Ends with the callback.
-  Address peer;                // Who sent it.
-  Address local;               // Where it was sent to; none unless DatagramOptions::local_address.
+  Bytes bytes;
+  const Address& peer;         // Who sent it.
+  const Address& local;        // Where it was sent to; none unless DatagramOptions::local_address.
   Ecn ecn = Ecn::not_capable;  // As it arrived, with DatagramOptions::ecn.
   bool truncated = false;      // It was longer than packet_size: the rest is gone.
 };
