@@ -1,6 +1,6 @@
 // serve(): listens, and has a session for every connection.
 //
-//   auto server = spate::serve<Echo>(*loop, spate::Address::any_ipv6(7000)).value();
+//   auto server = spate::serve<Echo>(*loop, Address::any_ipv6(7000));
 //   loop->run();
 //
 // The sessions' class (session.h) is made from what follows the address and the options, kept by
