@@ -38,17 +38,27 @@ class Io : public Watcher<Io, FdNode> {
     node_.events = static_cast<std::uint32_t>(events) | kFdIsNew;
   }
   // Asks the same descriptor for other events; also while active, when Events::none is a pause.
-  // What was queued of events no longer asked for is forgotten. False when memory runs out; it is
-  // then stopped.
-  bool modify(Events events) {
+  // What was queued of events no longer asked for is forgotten.
+  void modify(Events events) {
     SPATE_ASSERT(!any(events & ~kIoEvents), kNotForAnIo);
-    const bool was_active = is_active();
-    const Events queued = clear_pending() & ~(kIoEvents & ~events);
-    if (was_active) loop_->stop(node_);
-    node_.events = (node_.events & kFdIsNew) | static_cast<std::uint32_t>(events);
-    const bool done = !was_active || loop_->start(node_);
-    return (!any(queued) || feed(queued)) && done;
+    if (is_known()) {
+      loop_->modify(node_, events);
+    } else {
+      node_.events = (node_.events & kFdIsNew) | static_cast<std::uint32_t>(events);
+    }
   }
+  // As Watcher's; a change while active counts as stopping and starting.
+  void set_priority(int priority) {
+    const bool was_active = is_active();
+    if (was_active) loop_->stop(node_);
+    Watcher::set_priority(priority);
+    if (was_active) loop_->start(node_);  // Has room: it was there a moment ago.
+  }
+
+  // As Watcher's. Asked in a callback, both cost the rest of the turn a little: as long as nobody
+  // looks, what is ready is called without being queued.
+  bool is_pending() const { return is_known() && loop_->is_pending(node_); }
+  Events clear_pending() { return is_known() ? loop_->clear_pending(node_) : Events::none; }
 
   // Needs a descriptor and at least one event. False when memory runs out (never after
   // Loop::reserve()).

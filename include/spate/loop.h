@@ -198,6 +198,9 @@ class SPATE_EXPORT Loop : public NodeLoop {
   Metrics metrics() const;
   // Callback times cost two clock readings a callback, so they are measured on request.
   void measure_callbacks(bool on);
+  // From the next run() on: the time spent waiting, and the rest of it. They cost two clock
+  // readings a turn.
+  void measure_waits(bool on);
   // Makes room for so many descriptors (by number) and timers, so that starting them cannot run out
   // of memory. False when it runs out here.
   bool reserve(std::size_t fds, std::size_t timers);

@@ -53,6 +53,8 @@ class SPATE_EXPORT NodeLoop {
   void stop_before_close(FdNode& node);
   // Stops, and tells the kernel at once: the descriptor goes to another loop.
   void stop_now(FdNode& node);
+  // Asks for other events, also while active, and forgets what is due of those no longer asked for.
+  void modify(FdNode& node, Events events);
 
   bool start(TimerNode& node);
   void stop(TimerNode& node);
@@ -79,7 +81,11 @@ class SPATE_EXPORT NodeLoop {
   void refresh(StatNode& node);
 
   bool feed(Node& node, Events events);
+  // Forgets what was fed to a node, or has expired, ended, arrived.
   Events clear_pending(Node& node);
+  // Of descriptors, readiness is not queued as long as nobody asks for it; these two do.
+  Events clear_pending(FdNode& node);
+  bool is_pending(const FdNode& node);
 
   // Shows `show` the started nodes that are not the loop's own, until it answers false, and returns
   // its last answer. Descriptors come by their numbers, of one the newest node first; timers in no

@@ -19,7 +19,8 @@ struct Ready {
   int fd;
   std::uint32_t generation;  // Of the registration that the event belongs to.
   Events events;             // With Events::error if the descriptor is in error or hung up.
-  int error;                 // Not 0: the kernel no longer knows this descriptor; an errno.
+  int error;                 // Not 0: the kernel no longer knows this descriptor; an errno, and
+                             // `events` is none.
 };
 
 using ReadyList = Array<Ready>;
@@ -46,7 +47,8 @@ class Backend {
   // and appends what is. Early and empty is allowed. When memory runs out, as much as there is
   // room for: the rest is found by the next wait. Being interrupted is no error,
   // but what is ready by then has to be looked for once more: timers must not overtake it.
-  virtual std::error_code wait(Nanos timeout, ReadyList& ready) = 0;
+  // 0, or a negated errno.
+  virtual long wait(Nanos timeout, ReadyList& ready) = 0;
 
   // Opens, or opens everything anew in the child of a fork; there are no descriptors afterwards.
   virtual std::error_code reopen() = 0;

@@ -19,13 +19,27 @@ std::uint32_t to_epoll(Events events) {
   return mask;
 }
 
-// Once an event, so without branches: the kernel's bits, moved to where ours are.
 Events from_epoll(std::uint32_t mask) {
-  static_assert(EPOLLIN == 1 && EPOLLOUT == 4 && EPOLLPRI == 2 && EPOLLRDHUP == 0x2000);
-  const auto events = static_cast<Events>((mask & EPOLLIN) | (mask & EPOLLOUT) >> 1 |
-                                          (mask & EPOLLPRI) << 1 | (mask & EPOLLRDHUP) >> 10);
-  return mask & (EPOLLERR | EPOLLHUP) ? events | kHungUp : events;
+  Events events = Events::none;
+  if (mask & EPOLLIN) events |= Events::read;
+  if (mask & EPOLLOUT) events |= Events::write;
+  if (mask & EPOLLPRI) events |= Events::urgent;
+  if (mask & EPOLLRDHUP) events |= Events::peer_closed;
+  if (mask & (EPOLLERR | EPOLLHUP)) events |= kHungUp;
+  return events;
 }
+
+// What nearly all events are, looked up.
+constexpr std::uint32_t kPlainMasks = 8;
+static_assert((EPOLLIN | EPOLLPRI | EPOLLOUT) < kPlainMasks);
+constexpr Events kPlainEvents[kPlainMasks] = {Events::none,
+                                              Events::read,
+                                              Events::urgent,
+                                              Events::read | Events::urgent,
+                                              Events::write,
+                                              Events::read | Events::write,
+                                              Events::write | Events::urgent,
+                                              Events::read | Events::write | Events::urgent};
 
 class Epoll final : public Backend {
  public:
@@ -61,23 +75,24 @@ class Epoll final : public Backend {
 
   void closing(int, Events) override {}  // The kernel forgets a closed file by itself.
 
-  std::error_code wait(Nanos timeout, ReadyList& ready) override {
+  long wait(Nanos timeout, ReadyList& ready) override {
     const std::size_t room = room_for(buffer_.size(), ready);
     long count = wait_for(timeout, room);
-    if (count == -EINTR) count = wait_for(Nanos{0}, room);
-    if (count == -EINTR) return {};
-    if (count < 0) return sys::error_code(count);
-    for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
-      const std::uint64_t cookie = buffer_[i].data.u64;
-      ready.push_reserved({.fd = static_cast<int>(cookie & 0xffffffffu),
-                           .generation = static_cast<std::uint32_t>(cookie >> 32),
-                           .events = from_epoll(buffer_[i].events),
-                           .error = 0});
+    if (count < 0) {
+      count = look_after(count, room);
+      if (count < 0) return count;
     }
-    // Without memory for larger batches there are more of them.
-    if (static_cast<std::size_t>(count) == buffer_.size() && count < kMaxBatch)
-      buffer_.grow_with_zeros(buffer_.size() * 2);
-    return {};
+    Ready* to = ready.end();
+    for (const epoll_event* event = buffer_.begin(); event != buffer_.begin() + count; ++event) {
+      *to++ = {.fd = static_cast<int>(event->data.u64 & 0xffffffffu),
+               .generation = static_cast<std::uint32_t>(event->data.u64 >> 32),
+               .events = event->events < kPlainMasks ? kPlainEvents[event->events]
+                                                     : from_epoll(event->events),
+               .error = 0};
+    }
+    ready.grow_reserved(static_cast<std::size_t>(count));
+    if (static_cast<std::size_t>(count) == buffer_.size()) make_larger_batches();
+    return 0;
   }
 
   std::error_code reopen() override {
@@ -95,7 +110,8 @@ class Epoll final : public Backend {
 
  private:
   static constexpr std::size_t kFirstBatch = 256;
-  static constexpr long kMaxBatch = 512;  // More at a time would cost memory and win nothing.
+  static constexpr std::size_t kMaxBatch =
+      512;  // More at a time would cost memory and win nothing.
 
   std::error_code surround() {
     const long fd = sys::epoll_create();
@@ -119,14 +135,29 @@ class Epoll final : public Backend {
   long wait_for(Nanos timeout, std::size_t room) {
     ++calls_.wait;
     const int capacity = static_cast<int>(room);
-    if (timeout <= Nanos{0}) return sys::epoll_wait(epoll_.get(), buffer_.begin(), capacity, 0);
     if (timeout >= kForever) return sys::epoll_wait(epoll_.get(), buffer_.begin(), capacity, -1);
+    if (timeout <= Nanos{0}) return sys::epoll_wait(epoll_.get(), buffer_.begin(), capacity, 0);
+    return wait_until(timeout, capacity);
+  }
+
+  [[gnu::noinline]] long wait_until(Nanos timeout, int capacity) {
     if (precise_) {
       const long count = sys::epoll_wait_precise(epoll_.get(), buffer_.begin(), capacity, timeout);
       if (count != -ENOSYS && count != -EPERM) return count;
       precise_ = false;  // An older kernel, or a sandbox that has not heard of the call.
     }
     return sys::epoll_wait(epoll_.get(), buffer_.begin(), capacity, rounded_up(timeout));
+  }
+
+  // How many are ready when a wait has failed; an interrupted one has not.
+  [[gnu::noinline]] long look_after(long error, std::size_t room) {
+    const long count = error == -EINTR ? wait_for(Nanos{0}, room) : error;
+    return count == -EINTR ? 0 : count;
+  }
+
+  // Without memory for them there are more of smaller ones.
+  [[gnu::noinline]] void make_larger_batches() {
+    if (buffer_.size() < kMaxBatch) buffer_.grow_with_zeros(buffer_.size() * 2);
   }
 
   static int rounded_up(Nanos timeout) {

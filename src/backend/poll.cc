@@ -46,12 +46,11 @@ class Poll final : public Backend {
     return {};
   }
 
-  std::error_code wait(Nanos timeout, ReadyList& ready) override {
+  long wait(Nanos timeout, ReadyList& ready) override {
     std::size_t room = room_for(fds_.size(), ready);
     long count = wait_for(timeout);
     if (count == -EINTR) count = wait_for(Nanos{0});
-    if (count == -EINTR) return {};
-    if (count < 0) return sys::error_code(count);
+    if (count < 0) return count == -EINTR ? 0 : count;
     for (std::size_t i = 0; count > 0 && room > 0; ++i) {
       const pollfd& entry = fds_[i];
       if (entry.revents == 0) continue;
@@ -62,7 +61,7 @@ class Poll final : public Backend {
                            .events = from_poll(entry.revents),
                            .error = entry.revents & POLLNVAL ? EBADF : 0});
     }
-    return {};
+    return 0;
   }
 
   std::error_code reopen() override {

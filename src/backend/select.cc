@@ -27,18 +27,17 @@ class Select final : public Backend {
     return {};
   }
 
-  std::error_code wait(Nanos timeout, ReadyList& ready) override {
+  long wait(Nanos timeout, ReadyList& ready) override {
     const std::size_t max = ready.size() + room_for(static_cast<std::size_t>(end_), ready);
     long count = wait_for(timeout);
     if (count == -EINTR) count = wait_for(Nanos{0});
-    if (count == -EINTR) return {};
     if (count == -EBADF) return report_closed(ready, max);
-    if (count < 0) return sys::error_code(count);
+    if (count < 0) return count == -EINTR ? 0 : count;
     for (int fd = 0; count > 0 && fd < end_ && ready.size() < max; ++fd) {
       const Events events = events_of(fd);
       if (any(events)) ready.push_reserved({fd, generations_[fd], events, 0});
     }
-    return {};
+    return 0;
   }
 
   std::error_code reopen() override {
@@ -82,12 +81,12 @@ class Select final : public Backend {
   }
 
   // select does not say which descriptor is bad.
-  std::error_code report_closed(ReadyList& ready, std::size_t max) const {
+  long report_closed(ReadyList& ready, std::size_t max) const {
     for (int fd = 0; fd < end_ && ready.size() < max; ++fd) {
       if (any(wanted_[fd]) && !sys::is_open(fd))
         ready.push_reserved({fd, generations_[fd], Events::none, EBADF});
     }
-    return {};
+    return 0;
   }
 
   Events wanted_[FD_SETSIZE] = {};

@@ -37,6 +37,20 @@ void FdTable::unlink(Slot& slot, FdNode& node) {
   slot.flags |= kShared;
 }
 
+// A descriptor that has been touched since the wait may have another generation by now: its event
+// was no surprise when it came. What the kernel has is what a watcher wanted at the wait.
+FdTable::Found FdTable::look(const Ready& ready) const {
+  if (!holds(ready.fd)) return {Found::stale};
+  const Slot& slot = slots_[static_cast<std::size_t>(ready.fd)];
+  if (slot.has == 0 || slot.generation != ready.generation)
+    return {(slot.flags & kDirty) != 0 ? Found::nobody : Found::stale};
+  FdNode* node = slot.newest();
+  if (node == nullptr || (slot.flags & kFresh) != 0) return {Found::nobody};
+  if (node->next != nullptr || ready.error != 0) return {Found::several};
+  const Events share = share_of(events_of(slot.has), ready.events) & wanted_by(*node);
+  return {any(share) ? Found::one : Found::nobody, node, share};
+}
+
 // What several watchers want together; worked out when it is needed, not at each stop.
 void FdTable::update_wanted(Slot& slot) {
   if ((slot.flags & kShared) == 0) return;
@@ -64,7 +78,7 @@ void FdTable::reconcile(Backend& backend, Sink& sink) {
     for (std::size_t i = 0; i < reconciling_.size(); ++i) {
       const int fd = reconciling_[i];
       Slot& slot = slots_[static_cast<std::size_t>(fd)];
-      slot.flags &= static_cast<std::uint8_t>(~kDirty);
+      slot.flags &= static_cast<std::uint8_t>(~(kDirty | kFresh));
       if (slot.flags != 0 || slot.wanted != slot.has) reconcile_slot(backend, fd, slot, sink);
     }
     reconciling_.clear();

@@ -46,6 +46,7 @@ class FdTable {
     slot.wanted |= static_cast<std::uint8_t>(wanted_by(node));
     node.head.active = 1;
     mark_dirty(node.fd, slot);
+    slot.flags |= kFresh;
   }
   void stop(FdNode& node) {
     Slot& slot = slots_[static_cast<std::size_t>(node.fd)];
@@ -54,6 +55,20 @@ class FdTable {
     if (slot.newest() != &node || node.next != nullptr) return unlink(slot, node);
     slot.set_left_last(&node);
     slot.wanted = 0;
+  }
+  // Has an active node ask for other events; it keeps its place.
+  void modify(FdNode& node, Events events) {
+    Slot& slot = slots_[static_cast<std::size_t>(node.fd)];
+    node.events = static_cast<std::uint32_t>(events);
+    slot.flags |= kShared;
+    mark_dirty(node.fd, slot);
+  }
+  // Whether an active node has company.
+  bool is_shared(const FdNode& node) const {
+    return node.next != nullptr || slots_[static_cast<std::size_t>(node.fd)].newest() != &node;
+  }
+  bool is_watched(int fd) const {
+    return holds(fd) && slots_[static_cast<std::size_t>(fd)].newest() != nullptr;
   }
   // Whether nobody watches the descriptor, and this node did last.
   bool was_last_watched_by(const FdNode& node) const {
@@ -86,6 +101,28 @@ class FdTable {
   // descriptor. S is a Sink; its own type is kept, so that nothing stands between the two.
   template <class S>
   bool deliver(const Ready& ready, S& sink);
+
+  // The same for an event that has waited while callbacks started and stopped watchers: whom it
+  // concerns if that is one watcher that nothing has happened to; else nullptr, and look() knows.
+  FdNode* plain_watcher(const Ready& ready) const {
+    if (!holds(ready.fd)) return nullptr;
+    const Slot& slot = slots_[static_cast<std::size_t>(ready.fd)];
+    if (slot.generation != ready.generation || slot.flags != 0) return nullptr;
+    FdNode* node = slot.newest();
+    if (node == nullptr || node->next != nullptr) return nullptr;
+    return (node->head.pending | static_cast<std::uint32_t>(node->head.priority)) == 0 ? node
+                                                                                       : nullptr;
+  }
+  struct Found {
+    enum What { nobody, one, several, stale } what;
+    FdNode* node = nullptr;  // The one,
+    Events events{};         // and what it is to be called with.
+  };
+  Found look(const Ready& ready) const;
+  static Events plain_events(const FdNode& node, const Ready& ready) {
+    return wanted_by(node) & ready.events;
+  }
+
   // Descriptors of a kind without readiness, which count as always ready.
   bool has_always_ready() const { return !always_ready_.empty(); }
   template <class S>
@@ -107,6 +144,7 @@ class FdTable {
     kRenewed = 2,      // May be another file than the one the kernel was told about.
     kAlwaysReady = 4,  // The backend said EPERM: a regular file.
     kShared = 8,       // One of several watchers has left: `wanted` is to be worked out anew.
+    kFresh = 16,       // Started since the last wait: what was ready by then is not for it.
   };
   static constexpr std::size_t kLarge = 2048;
   struct Slot {
@@ -146,6 +184,11 @@ class FdTable {
   std::error_code apply(Backend& backend, int fd, Slot& slot);
   template <class S>
   static void deliver_to_all(const Slot& slot, Events events, S& sink);
+  static Events share_of(Events wanted, Events events) {
+    // An error that nobody asked about would be reported for ever: whoever is there has to look.
+    const Events share = wanted & events;
+    return !any(share) && any(events & Events::error) ? wanted : share;
+  }
   void set_always_ready(int fd, Slot& slot, bool on);
   void refuse(Slot& slot, int error, Sink& sink);
 
@@ -175,10 +218,8 @@ void FdTable::deliver_to_all(const Slot& slot, Events events, S& sink) {
   FdNode* next;
   for (FdNode* node = slot.newest(); node != nullptr; node = next) {
     next = node->next;  // A direct node may stop itself.
-    Events wanted = wanted_by(*node) & events;
-    // An error that nobody asked about would be reported for ever: whoever is there has to look.
-    if (!any(wanted) && any(events & Events::error)) wanted = wanted_by(*node);
-    if (any(wanted)) sink.on_ready(*node, wanted);
+    const Events share = share_of(wanted_by(*node), events);
+    if (any(share)) sink.on_ready(*node, share);
   }
 }
 

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "base/fault.h"
 #include "spate/error.h"
@@ -229,6 +230,71 @@ TEST_F(SessionsTest, AreEndedAllAtOnce) {
   EXPECT_EQ(sessions_->size(), 0u);
   turns();
   EXPECT_EQ(book_.alive, 0);
+}
+
+TEST_F(SessionsTest, AreToldOnceToDrainThoughItHappensInOnOpen) {
+  book_.when_opened = [this](Session&) { sessions_->drain(1s); };
+  open();
+  turns();
+  EXPECT_EQ(book_.log, "drain closed ");
+}
+
+TEST_F(SessionsTest, AreToldOfTheLastDrainThoughItHappensInOnDrain) {
+  bool is_first = true;
+  book_.when_drained = [&](Session&) {
+    if (std::exchange(is_first, false)) sessions_->drain(2s);
+  };
+  open();
+  open();
+  sessions_->drain(1s);
+  EXPECT_EQ(book_.log, "drain drain drain ");
+}
+
+TEST_F(SessionsTest, MayBeDestroyedByWhomTheyTellToDrain) {
+  auto sessions = std::make_unique<Sessions<Noting>>(loop_);
+  auto pair = Stream::memory_pair(loop_);
+  sessions->open(std::move(pair->first), book_);
+  book_.when_drained = [&](Session&) { sessions.reset(); };
+  int done = 0;
+  const std::int64_t active = loop_.active_count();
+  sessions->drain(1s, [&] { ++done; });
+  EXPECT_EQ(loop_.active_count(), active);  // No timer of one that has gone.
+  turns();
+  EXPECT_EQ(done, 0);
+  EXPECT_EQ(book_.alive, 0);
+}
+
+// Of a connection that had ended before: on_closed() is owed.
+class LateSessionsTest : public SessionsTest {
+ protected:
+  void SetUp() override {
+    auto pair = Stream::memory_pair(loop_);
+    pair->first.set_deadline(1ms);
+    pass(1s);
+    EXPECT_FALSE(pair->first.is_open());
+    sessions_->open(std::move(pair->first), book_);
+  }
+};
+
+TEST_F(LateSessionsTest, AreToldSo) {
+  turns();
+  EXPECT_EQ(book_.log, "closed ");
+  EXPECT_EQ(book_.error, Error::deadline);
+  EXPECT_EQ(book_.alive, 0);
+}
+
+TEST_F(LateSessionsTest, EndWithoutAnotherCallWhenTheyAskForIt) {
+  sessions_->for_each([](Noting& session) { session.abort(); });
+  turns();
+  EXPECT_EQ(book_.log, "");
+  EXPECT_EQ(book_.alive, 0);
+}
+
+TEST_F(LateSessionsTest, AreToldOnceWhenAllAreEnded) {
+  sessions_->end_all(Error::idle_timeout);
+  turns();
+  EXPECT_EQ(book_.log, "closed ");
+  EXPECT_EQ(book_.error, Error::idle_timeout);
 }
 
 TEST_F(SessionsTest, WithoutMemoryForOneItsConnectionIsClosed) {

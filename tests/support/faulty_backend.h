@@ -37,9 +37,9 @@ class FaultyBackend final : public Backend {
     note(fd, Events::none, 0);
   }
 
-  std::error_code wait(Nanos timeout, ReadyList& ready) override {
+  long wait(Nanos timeout, ReadyList& ready) override {
     ReadyList found;
-    const std::error_code error = inner_->wait(timeout, found);
+    const long result = inner_->wait(timeout, found);
     calls_ = inner_->kernel_calls();
     for (const Ready& event : found) {
       if (chance(faults_.late)) {
@@ -58,7 +58,7 @@ class FaultyBackend final : public Backend {
       ready.push({fd, generation, kIoEvents, 0});
       ++replayed;
     }
-    return error;
+    return result;
   }
 
   std::error_code reopen() override {

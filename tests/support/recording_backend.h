@@ -28,7 +28,7 @@ class RecordingBackend final : public Backend {
     return {};
   }
   void closing(int fd, Events before) override { closings.push_back({fd, before, Events::none}); }
-  std::error_code wait(Nanos, ReadyList&) override { return {}; }
+  long wait(Nanos, ReadyList&) override { return 0; }
   std::error_code reopen() override { return {}; }
 
   // What was changed since the last time it was asked.

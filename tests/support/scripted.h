@@ -1,6 +1,7 @@
 // A clock and a backend that do what a test says, so that no test waits for time to pass.
 #pragma once
 
+#include <cerrno>
 #include <map>
 #include <memory>
 #include <vector>
@@ -55,14 +56,13 @@ class ScriptedBackend final : public Backend {
     return {};
   }
 
-  std::error_code wait(Nanos timeout, ReadyList& ready) override {
+  long wait(Nanos timeout, ReadyList& ready) override {
     ++calls_.wait;
     waits.push_back(timeout);
     for (const Ready& event : next_) ready.push(event);
     const bool idle = next_.empty();
     next_.clear();
-    if (idle && timeout >= kForever)
-      return {EDEADLK, std::system_category()};  // Would never return.
+    if (idle && timeout >= kForever) return -EDEADLK;  // Would never return.
     if (idle && timeout > Nanos{0}) clock_.advance(timeout);
     return wait_error;
   }
@@ -88,7 +88,7 @@ class ScriptedBackend final : public Backend {
   std::map<int, std::error_code> refusals;  // What modify() answers for a descriptor.
   std::vector<Change> changes;
   std::vector<Nanos> waits;
-  std::error_code wait_error;
+  long wait_error = 0;  // What wait() answers: a negated errno.
   int reopened = 0;
 
  private:

@@ -79,6 +79,7 @@ const Misuse kMisuses[] = {
     {"Iteration", [](Loop& loop) { (void)loop.iteration(); }},
     {"Metrics", [](Loop& loop) { (void)loop.metrics(); }},
     {"MeasureCallbacks", [](Loop& loop) { loop.measure_callbacks(true); }},
+    {"MeasureWaits", [](Loop& loop) { loop.measure_waits(true); }},
     {"Reserve", [](Loop& loop) { (void)loop.reserve(1, 1); }},
     {"StartTimer", [](Loop& loop) { Timer(loop, [] {}).start(Nanos{1}); }},
     {"StartIo", [](Loop& loop) { Io(loop, 0, Events::read, [] {}).start(); }},

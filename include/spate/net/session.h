@@ -71,6 +71,7 @@ class Session : public StreamHandler {
   Session* next_ = nullptr;
   Session* previous_ = nullptr;
   bool is_over_ = false;
+  unsigned drain_ = 0;  // Which of the list's it has been told of.
 };
 
 // What Sessions is, whatever they are sessions of.
@@ -99,8 +100,8 @@ class SPATE_EXPORT SessionList {
   bool enter(Session& session, Stream stream);
   // It has ended. It is destroyed when none of its callbacks is running any more.
   void retire(Session& session);
-  // `visitor` may end any of them, and destroy the list.
-  void visit_each(Visitor visitor, void* context);
+  // `visitor` may end any of them, and destroy the list. False if it has.
+  bool visit_each(Visitor visitor, void* context);
 
  private:
   friend class Session;
@@ -120,6 +121,7 @@ class SPATE_EXPORT SessionList {
   Visit* visits_ = nullptr;
   std::size_t size_ = 0;
   Nanos drained_by_{0};  // In loop time; zero unless it is being drained.
+  unsigned drains_ = 0;
   std::move_only_function<void()> done_;
   Timer sweep_;
 };

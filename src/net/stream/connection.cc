@@ -152,10 +152,12 @@ void Connection::close() {
   if (is_finished()) settle_later();
 }
 
+// Nor is anybody told what had ended it before.
 void Connection::abort() {
-  if (!is_open()) return;
-  take(Turn::give_up);
-  shut();
+  if (is_open()) {
+    take(Turn::give_up);
+    shut();
+  }
   take(Turn::told);
 }
 

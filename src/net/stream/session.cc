@@ -20,6 +20,7 @@ class SessionList::Visit {
     if (list_ == nullptr || next_ == nullptr) return nullptr;
     return std::exchange(next_, next_->next_);
   }
+  bool has_list() const { return list_ != nullptr; }
   bool is_at(const Session& session) const { return list_ != nullptr && next_ == &session; }
 
   Visit* outer() const { return outer_; }
@@ -97,22 +98,26 @@ void SessionList::sweep() {
 
 // ---- what is done to all of them
 
-void SessionList::visit_each(Visitor visitor, void* context) {
+bool SessionList::visit_each(Visitor visitor, void* context) {
   Session* session = live_;
-  if (session == nullptr) return;
+  if (session == nullptr) return true;
   Visit visit(*this, session->next_);
   do visitor(*session, context);
   while ((session = visit.take()) != nullptr);
+  return visit.has_list();
 }
 
 void SessionList::drain(Nanos grace, std::move_only_function<void()> done) {
   drained_by_ = deadline_after(loop().now(), grace);
+  ++drains_;
   done_ = std::move(done);
-  visit_each([](Session& session, void*) { session.list_->drain(session); }, nullptr);
-  if (empty()) sweep_soon();
+  const Visitor drain_one = [](Session& session, void*) { session.list_->drain(session); };
+  if (visit_each(drain_one, nullptr) && empty()) sweep_soon();
 }
 
+// Once for each drain(), whatever happens meanwhile.
 void SessionList::drain(Session& session) {
+  if (std::exchange(session.drain_, drains_) == drains_) return;
   session.stream_.set_deadline(std::max(drained_by_ - loop().now(), Nanos{1}));
   session.on_drain();
 }
