@@ -1,6 +1,7 @@
 // How a program ends: everybody turns friendly, all that is owed must come, and nothing is left.
 #include <poll.h>
 
+#include <algorithm>
 #include <cerrno>
 
 #include "chaos/verdict.h"
@@ -92,7 +93,7 @@ std::size_t World::total_queued() const {
 int World::max_naps(Nanos wait) const {
   constexpr int kFew = 12;
   constexpr int kMany = 100;
-  if (chores_.has_jobs()) return kMany;
+  if (chores_.has_jobs() || has_connecting()) return kMany;
   if (couriers_.has_process_ending()) return kMany;
   if (has_bytes_on_the_way()) return wait < std::chrono::seconds{1} ? kFew : kMany;
   return is_parting_ && has_tcp_untold() ? kMany : 0;
@@ -101,6 +102,11 @@ int World::max_naps(Nanos wait) const {
 // What somebody else carries, in his own time.
 bool World::is_slow(Kind kind) const {
   return kind == Kind::tcp || (kind == Kind::pipe && couriers_.has_process());
+}
+
+bool World::has_connecting() const {
+  return std::ranges::any_of(
+      ends_, [](const auto& end) { return end->has_handle() && end->stream().is_connecting(); });
 }
 
 bool World::has_bytes_on_the_way() const {
