@@ -52,9 +52,9 @@ class Session : public StreamHandler {
 
   // The connection is there, and nothing of it has been read: the place for limits and a greeting.
   virtual void on_open() {}
-  // No more requests, please: Sessions::drain() has been called. What is not done when the grace is
-  // over is reset, and on_closed() is told Error::deadline. As it stands: what was written is still
-  // sent, and nothing more is read.
+  // No more requests, please: Sessions::drain() has been called, or had been before on_open(). What
+  // is not done when the grace is over is reset, and on_closed() is told Error::deadline. As it
+  // stands: what was written is still sent, and nothing more is read.
   virtual void on_drain() { stream_.close(); }
   // The last call, as StreamHandler's. Must not be private in a derived class.
   void on_closed(std::error_code) override {}

@@ -76,7 +76,8 @@ class SPATE_EXPORT StreamHandler {
   virtual void on_descriptors(std::span<const int> descriptors, [[maybe_unused]] bool some_lost) {
     close_descriptors(descriptors);
   }
-  // What Stream::connect() has begun has succeeded. If it fails, on_closed() says why.
+  // What Stream::connect() has begun has succeeded. If it fails, on_closed() says why. Not called
+  // after Stream::close().
   virtual void on_connected() {}
   // What was queued beyond `high` has been sent down to `low`: write on.
   virtual void on_drained() {}
@@ -237,11 +238,13 @@ class SPATE_EXPORT Stream {
 
   // on_data() is not called again before `size` bytes are there, those that it leaves included, or
   // the peer has ended: for who has seen how long a message is, so as not to be shown its beginning
-  // with each piece that arrives. Holds for one call, and not beyond start(). With more than
-  // QueueLimits::max_unread, that is what it comes to. False when memory runs out.
+  // with each piece that arrives. Holds for one call, and not beyond start(). What is waited for is
+  // unread: with more than QueueLimits::max_unread, it comes to Error::unread_full. False when
+  // memory runs out.
   bool want(std::size_t size);
-  // What on_data() has left, until the next call to the handler. Nothing inside on_data(), whose
-  // bytes are its own. For on_end(): what has come is no message, if it is not empty.
+  // What on_data() has left, with want() also what has come behind it, until the next call to the
+  // handler. Nothing inside on_data(), whose bytes are its own, and once it is closed. For
+  // on_end(): what has come is no message, if it is not empty.
   Bytes unread() const;
 
   // Whether descriptors are taken that come with bytes; those of a peer that nobody has asked are
@@ -263,7 +266,8 @@ class SPATE_EXPORT Stream {
   void end();
   // What the destructor does, except that on_closed() tells when it is done.
   void close();
-  // Ends the connection now. The peer sees a reset, what is queued is lost, nobody is called.
+  // Ends the connection now. The peer sees a reset, what is queued is lost, nobody is called: not
+  // for what had ended it before, either.
   void abort();
   // Whether the peer's end leaves our side open until end() is called. False at first.
   void set_half_open(bool on);
