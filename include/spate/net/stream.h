@@ -243,8 +243,8 @@ class SPATE_EXPORT Stream {
   // memory runs out.
   bool want(std::size_t size);
   // What on_data() has left, with want() also what has come behind it, until the next call to the
-  // handler. Nothing inside on_data(), whose bytes are its own, and once it is closed. For
-  // on_end(): what has come is no message, if it is not empty.
+  // handler. Nothing inside on_data(), whose bytes are its own, and once it is closed or about to
+  // be. For on_end(): what has come is no message, if it is not empty.
   Bytes unread() const;
 
   // Whether descriptors are taken that come with bytes; those of a peer that nobody has asked are
