@@ -320,7 +320,9 @@ void End::check_unread() {
                  name_of(*this), unread.size());
   }
   if (in == nullptr || is_closing_ || !stream_->is_open()) return;
-  check(unread.size() >= left_, "unread_is_left", "%s: %zu unread, and %zu were left",
+  // It is to be closed: nothing is offered any more.
+  const bool is_failing = overflowed_ || may_overflow_ || overread_ || is_file_short_;
+  check(unread.size() >= left_ || is_failing, "unread_is_left", "%s: %zu unread, and %zu were left",
         name_of(*this), unread.size(), left_);
   if (unread.empty()) return;
   world.count(Event::unread_seen);

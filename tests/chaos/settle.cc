@@ -93,8 +93,9 @@ std::size_t World::total_queued() const {
 int World::max_naps(Nanos wait) const {
   constexpr int kFew = 12;
   constexpr int kMany = 100;
-  if (chores_.has_jobs() || has_connecting()) return kMany;
-  if (couriers_.has_process_ending()) return kMany;
+  constexpr int kPatient = 400;  // On a machine full of others.
+  if (chores_.has_jobs() || couriers_.has_process_ending()) return kPatient;
+  if (has_connecting()) return kMany;
   if (has_bytes_on_the_way()) return wait < std::chrono::seconds{1} ? kFew : kMany;
   return is_parting_ && has_tcp_untold() ? kMany : 0;
 }
