@@ -59,7 +59,8 @@ class Server {
       const ssize_t size = ::send(socket_.fd(), unsent_.data(), unsent_.size(), MSG_NOSIGNAL);
       if (size < 0 && errno != EAGAIN) return false;
       if (size > 0) unsent_.erase(0, static_cast<std::size_t>(size));
-      return io_.modify(unsent_.empty() ? Events::read : Events::write);
+      io_.modify(unsent_.empty() ? Events::read : Events::write);
+      return true;
     }
 
     Server& server_;
