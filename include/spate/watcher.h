@@ -27,7 +27,7 @@ class Watcher {
 
   // Started and not yet stopped. A one-shot timer is inactive when its callback is called.
   bool is_active() const { return head().active != 0; }
-  // An event is queued and its callback not yet called.
+  // An event has happened or been fed and its callback not yet called.
   bool is_pending() const { return head().pending != 0; }
 
   // -2 ... +2, 0 at first. Within one turn, what is pending is called highest first; a low priority
