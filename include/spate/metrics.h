@@ -24,7 +24,7 @@ struct Metrics {
   std::uint64_t events = 0;   // Callbacks called, posted tasks included.
   std::uint64_t posts = 0;    // Posted tasks called.
   std::uint64_t wakeups = 0;  // Waits that ended because another thread or a signal asked for it.
-  // Kernel events dropped, because they belonged to an earlier life of their descriptor.
+  // Kernel events that were dropped, because they belonged to an earlier file of that descriptor.
   std::uint64_t stale_events = 0;
   // With measure_waits(true): time inside waits that were allowed to block, and the rest of the
   // time inside run(). Calls of run(Run::no_wait) are not measured.

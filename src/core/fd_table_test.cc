@@ -14,12 +14,14 @@
 #include "spate/error.h"
 #include "tests/support/random.h"
 #include "tests/support/recording_backend.h"
+#include "tests/support/system_error.h"
 
 namespace spate {
 namespace {
 
 using testing::Random;
 using testing::RecordingBackend;
+using testing::system_error;
 using Change = RecordingBackend::Change;
 using Changes = std::vector<Change>;
 
@@ -27,8 +29,6 @@ constexpr Events kRead = Events::read;
 constexpr Events kWrite = Events::write;
 constexpr Events kNone = Events::none;
 constexpr int kFd = 5;
-
-std::error_code system_error(int value) { return {value, std::system_category()}; }
 
 class FdTableTest : public ::testing::Test, public FdTable::Sink {
  public:

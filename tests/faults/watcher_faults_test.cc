@@ -19,19 +19,17 @@
 #include "spate/signal.h"
 #include "spate/stat.h"
 #include "spate/timer.h"
+#include "tests/support/make_loop.h"
 #include "tests/support/open_fds.h"
 #include "tests/support/scripted.h"
+#include "tests/support/system_error.h"
 
 namespace spate {
 namespace {
 
+using testing::make_loop;
 using testing::ScriptedLoop;
-
-std::error_code system_error(int value) { return {value, std::system_category()}; }
-
-std::unique_ptr<Loop> make_loop(std::string_view backend = "epoll") {
-  return std::move(*Loop::create({.backend = backend}));
-}
+using testing::system_error;
 
 // A child that ends as soon as it is told to.
 class ChildProcess {
