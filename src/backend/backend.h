@@ -2,6 +2,7 @@
 // and callbacks are written once, in core. README.md beside this file is the contract in full.
 #pragma once
 
+#include <cerrno>
 #include <cstdint>
 #include <expected>
 #include <string_view>
@@ -37,8 +38,9 @@ class Backend {
   // once a descriptor; `before` equal to `after` means that the number may stand for another file
   // now; EEXIST then says that it does not, and that nothing has been changed. ENOMEM, as any
   // error, changes nothing either. Events of this registration carry `generation` from here on.
-  // Removing never fails.
-  virtual std::error_code modify(int fd, Events before, Events after, std::uint32_t generation) = 0;
+  // Removing never fails. 0, or a negated errno; kOutOfRange for a number that is too high.
+  virtual long modify(int fd, Events before, Events after, std::uint32_t generation) = 0;
+  static constexpr long kOutOfRange = -ERANGE;
 
   // `fd` is about to be closed: what modify() to nothing does, unless closing does it anyway.
   virtual void closing(int fd, Events before) { modify(fd, before, Events::none, 0); }

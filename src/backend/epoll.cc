@@ -1,5 +1,6 @@
 // epoll, level-triggered. Deadlines to the nanosecond with epoll_pwait2, where the kernel has it.
 #include <cerrno>
+#include <iterator>
 #include <new>
 
 #include "backend/registry.h"
@@ -9,7 +10,7 @@ namespace spate {
 
 namespace {
 
-std::uint32_t to_epoll(Events events) {
+constexpr std::uint32_t mask_of(Events events) {
   std::uint32_t mask = 0;
   if (any(events & Events::read)) mask |= EPOLLIN;
   if (any(events & Events::write)) mask |= EPOLLOUT;
@@ -19,7 +20,7 @@ std::uint32_t to_epoll(Events events) {
   return mask;
 }
 
-Events from_epoll(std::uint32_t mask) {
+constexpr Events from_epoll(std::uint32_t mask) {
   Events events = Events::none;
   if (mask & EPOLLIN) events |= Events::read;
   if (mask & EPOLLOUT) events |= Events::write;
@@ -29,17 +30,22 @@ Events from_epoll(std::uint32_t mask) {
   return events;
 }
 
-// What nearly all events are, looked up.
+// Looked up is what nearly all events are, and all that can be asked for.
 constexpr std::uint32_t kPlainMasks = 8;
 static_assert((EPOLLIN | EPOLLPRI | EPOLLOUT) < kPlainMasks);
-constexpr Events kPlainEvents[kPlainMasks] = {Events::none,
-                                              Events::read,
-                                              Events::urgent,
-                                              Events::read | Events::urgent,
-                                              Events::write,
-                                              Events::read | Events::write,
-                                              Events::write | Events::urgent,
-                                              Events::read | Events::write | Events::urgent};
+
+struct Tables {
+  constexpr Tables() {
+    for (std::uint32_t mask = 0; mask < kPlainMasks; ++mask) events[mask] = from_epoll(mask);
+    for (std::uint32_t wish = 0; wish < std::size(masks); ++wish)
+      masks[wish] = mask_of(static_cast<Events>(wish));
+  }
+  Events events[kPlainMasks] = {};
+  std::uint32_t masks[2 * static_cast<std::uint32_t>(kEdge)] = {};
+};
+constexpr Tables kTables;
+
+std::uint32_t to_epoll(Events events) { return kTables.masks[static_cast<std::uint32_t>(events)]; }
 
 class Epoll final : public Backend {
  public:
@@ -55,22 +61,18 @@ class Epoll final : public Backend {
     return around_.get();
   }
 
-  std::error_code modify(int fd, Events before, Events after, std::uint32_t generation) override {
+  long modify(int fd, Events before, Events after, std::uint32_t generation) override {
     if (!any(after)) {
       control(EPOLL_CTL_DEL, fd, after,
               generation);  // Closing the file has done it already, often enough.
-      return {};
+      return 0;
     }
-    // The same file is refused, which costs less than changing it to what it is.
-    if (before == after && !any(after & kEdge))
-      return sys::error_code(control(EPOLL_CTL_ADD, fd, after, generation));
     const bool known = any(before);
-    long result = control(known ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, fd, after, generation);
-    // The number was closed and reopened, or is in the set through a duplicate: it is the other
-    // case after all.
-    if (known && result == -ENOENT) result = control(EPOLL_CTL_ADD, fd, after, generation);
-    if (!known && result == -EEXIST) result = control(EPOLL_CTL_MOD, fd, after, generation);
-    return sys::error_code(result);
+    // The same file is refused, which costs less than changing it to what it is.
+    const bool is_new = before == after && !any(after & kEdge);
+    const int operation = known && !is_new ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
+    const long result = control(operation, fd, after, generation);
+    return result >= 0 || is_new ? result : correct(result, known, fd, after, generation);
   }
 
   void closing(int, Events) override {}  // The kernel forgets a closed file by itself.
@@ -86,7 +88,7 @@ class Epoll final : public Backend {
     for (const epoll_event* event = buffer_.begin(); event != buffer_.begin() + count; ++event) {
       *to++ = {.fd = static_cast<int>(event->data.u64 & 0xffffffffu),
                .generation = static_cast<std::uint32_t>(event->data.u64 >> 32),
-               .events = event->events < kPlainMasks ? kPlainEvents[event->events]
+               .events = event->events < kPlainMasks ? kTables.events[event->events]
                                                      : from_epoll(event->events),
                .error = 0};
     }
@@ -147,6 +149,15 @@ class Epoll final : public Backend {
       precise_ = false;  // An older kernel, or a sandbox that has not heard of the call.
     }
     return sys::epoll_wait(epoll_.get(), buffer_.begin(), capacity, rounded_up(timeout));
+  }
+
+  // The number was closed and reopened, or is in the set through a duplicate: it is the other case
+  // after all.
+  [[gnu::noinline]] long correct(long result, bool known, int fd, Events after,
+                                 std::uint32_t generation) {
+    if (known && result == -ENOENT) result = control(EPOLL_CTL_ADD, fd, after, generation);
+    if (!known && result == -EEXIST) result = control(EPOLL_CTL_MOD, fd, after, generation);
+    return result;
   }
 
   // How many are ready when a wait has failed; an interrupted one has not.

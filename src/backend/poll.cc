@@ -32,18 +32,18 @@ class Poll final : public Backend {
  public:
   std::string_view name() const override { return "poll"; }
 
-  std::error_code modify(int fd, Events before, Events after, std::uint32_t generation) override {
+  long modify(int fd, Events before, Events after, std::uint32_t generation) override {
     const auto number = static_cast<std::size_t>(fd);
     if (!any(after)) {
       if (any(before)) remove(number);
-      return {};
+      return 0;
     }
-    if (!sys::is_open(fd)) return sys::error_code(-EBADF);
-    if (!has_place(number) && !add(number)) return sys::error_code(-ENOMEM);
+    if (!sys::is_open(fd)) return -EBADF;
+    if (!has_place(number) && !add(number)) return -ENOMEM;
     const std::size_t index = place_[number] - 1;
     fds_[index].events = to_poll(after);
     generations_[index] = generation;
-    return {};
+    return 0;
   }
 
   long wait(Nanos timeout, ReadyList& ready) override {

@@ -16,15 +16,14 @@ class Select final : public Backend {
 
   // Events::peer_closed cannot be asked of select: it is given with read, which a half-closed peer
   // makes ready too.
-  std::error_code modify(int fd, Events, Events after, std::uint32_t generation) override {
-    if (fd >= FD_SETSIZE)
-      return any(after) ? make_error_code(Error::fd_out_of_range) : std::error_code();
-    if (any(after) && !sys::is_open(fd)) return {EBADF, std::system_category()};
+  long modify(int fd, Events, Events after, std::uint32_t generation) override {
+    if (fd >= FD_SETSIZE) return any(after) ? kOutOfRange : 0;
+    if (any(after) && !sys::is_open(fd)) return -EBADF;
     wanted_[fd] = after;
     generations_[fd] = generation;
     if (any(after) && fd >= end_) end_ = fd + 1;
     while (end_ > 0 && !any(wanted_[end_ - 1])) --end_;
-    return {};
+    return 0;
   }
 
   long wait(Nanos timeout, ReadyList& ready) override {

@@ -34,13 +34,16 @@ class FdTable {
   std::error_code ensure(int fd) { return holds(fd) ? std::error_code() : grow(fd); }
   // Both need a slot: ensure() first. The node must be inactive, or active.
   void start(FdNode& node) {
+    if ((node.events & kFdIsNewUnlessWatched) != 0) settle_newness(node);
+    enter(node);
+  }
+  // The same for a node that says for certain whether its number is new.
+  void enter(FdNode& node) {
     Slot& slot = slots_[static_cast<std::size_t>(node.fd)];
     FdNode* newest = slot.newest();
     const bool is_same = newest != nullptr || slot.left_last() == &node;
-    if ((node.events & kFdIsNew) != 0 || !is_same || is_unwatched(slot, node)) {
-      slot.flags |= kRenewed;
-    }
-    node.events &= ~(kFdIsNew | kFdIsNewUnlessWatched);
+    if ((node.events & kFdIsNew) != 0 || !is_same) slot.flags |= kRenewed;
+    node.events &= ~kFdIsNew;
     node.next = newest;
     slot.set_newest(&node);
     slot.wanted |= static_cast<std::uint8_t>(wanted_by(node));
@@ -82,8 +85,9 @@ class FdTable {
   // Tells the backend what changed since the last time; a refused descriptor loses its watchers.
   void reconcile(Backend& backend, Sink& sink);
   bool has_changes() const { return !dirty_.empty(); }
-  // The same for one descriptor, now; nobody loses anything. Errors: the backend's, EPERM included.
-  std::error_code reconcile_now(Backend& backend, int fd);
+  // The same for one descriptor, now; nobody loses anything. 0, or what the backend answers, -EPERM
+  // included.
+  long reconcile_now(Backend& backend, int fd);
 
   // Gets a slot, and then what hangs on it, into the cache before deliver() needs them: with many
   // descriptors, waiting for memory is most of what an event costs.
@@ -173,15 +177,11 @@ class FdTable {
     slot.flags |= kDirty;
     dirty_.push_reserved(fd);  // It grows with the slots, and nobody is on it twice.
   }
-  static bool is_unwatched(Slot& slot, const FdNode& node) {
-    if ((node.events & kFdIsNewUnlessWatched) == 0) return false;
-    update_wanted(slot);
-    return (static_cast<std::uint32_t>(wanted_by(node)) & ~slot.wanted) != 0;
-  }
+  void settle_newness(FdNode& node);
   static void unlink(Slot& slot, FdNode& node);
   static void update_wanted(Slot& slot);
   void reconcile_slot(Backend& backend, int fd, Slot& slot, Sink& sink);
-  std::error_code apply(Backend& backend, int fd, Slot& slot);
+  long apply(Backend& backend, int fd, Slot& slot);
   template <class S>
   static void deliver_to_all(const Slot& slot, Events events, S& sink);
   static Events share_of(Events wanted, Events events) {

@@ -63,16 +63,19 @@ class LoopCore final : public Loop {
 
   bool start_fd(FdNode& node) {
     if (node.head.active != 0) return true;
-    if (!fds_.holds(node.fd)) return start_fd_beyond(node);
-    if (is_in_corridor()) leave_corridor_to_share(node.fd);
-    count_in(node);
-    fds_.start(node);
+    if (!fds_.holds(node.fd) || is_in_corridor() || node.head.priority != 0 ||
+        (node.events & kFdIsNewUnlessWatched) != 0) {
+      return start_fd_with_care(node);
+    }
+    ref();
+    fds_.enter(node);
     return true;
   }
   void stop_fd(FdNode& node) {
-    if (node.head.pending != 0) return stop_queued(node);
+    if ((node.head.pending | static_cast<std::uint32_t>(node.head.priority)) != 0)
+      return stop_fd_with_care(node);
     if (node.head.active == 0) return;
-    count_out(node);
+    unref();
     fds_.stop(node);
   }
   void modify_fd(FdNode& node, Events events);
@@ -81,6 +84,7 @@ class LoopCore final : public Loop {
   void stop_fd_now(FdNode& node);
   bool start_timer(TimerNode& node) {
     if (node.head.active != 0) return true;
+    if (timers_.size() == 0) timers_.advance(now_.count());  // Which turns do that have timers.
     if (!timers_.start(node)) return false;
     if (node.head.priority == kDirect) unref();
     return true;
@@ -203,7 +207,8 @@ class LoopCore final : public Loop {
    public:
     explicit FrontDelivery(LoopCore& loop) : loop_(loop) {}
     void on_ready(FdNode& node, Events events) override {
-      loop_.deliver(node.head, events | loop_.clear_pending(node.head));
+      const bool was_fed = node.head.pending != 0;
+      loop_.deliver(node.head, was_fed ? events | loop_.clear_pending(node.head) : events);
     }
     void on_refused(FdNode& node, int error) override { loop_.on_refused(node, error); }
 
@@ -232,27 +237,23 @@ class LoopCore final : public Loop {
   bool is_being_served(int fd) const {
     return next_ready_ != ready_.begin() && next_ready_[-1].fd == fd;
   }
-  [[gnu::noinline]] void leave_corridor_to_share(int fd) {
-    if (fds_.is_watched(fd)) queue_rest();
-  }
 
   // A started descriptor keeps the loop alive, unless its node is direct; all that have a priority
   // of their own keep the loop out of the corridor.
   void count_in(const FdNode& node) {
-    if (node.head.priority == 0) [[likely]]
-      return ref();
+    if (node.head.priority == 0) return ref();
     count_special(node, 1);
   }
   void count_out(const FdNode& node) {
-    if (node.head.priority == 0) [[likely]]
-      return unref();
+    if (node.head.priority == 0) return unref();
     count_special(node, -1);
   }
   [[gnu::noinline]] void count_special(const FdNode& node, int change);
   void set_detour(int change);
 
   // The rare halves of functions that are called more often than anything else.
-  [[gnu::noinline]] void stop_queued(FdNode& node);
+  [[gnu::noinline]] bool start_fd_with_care(FdNode& node);
+  [[gnu::noinline]] void stop_fd_with_care(FdNode& node);
   [[gnu::noinline]] void park_queued(TimerNode& node);
   bool move_timer(TimerNode& node, std::int64_t deadline);
   bool start_fd_beyond(FdNode& node);
@@ -306,6 +307,8 @@ class LoopCore final : public Loop {
   [[gnu::noinline]] void prefetch_slots();
   [[gnu::noinline]] void queue_always_ready();
   [[gnu::noinline]] void queue_ready();
+  bool tell(Dispatcher& layer, const Ready& ready);
+  [[gnu::noinline]] void queue_for_all(const Ready& ready);
   void queue_timers();
   void queue_messages();
   void queue_asyncs();

@@ -12,14 +12,26 @@ void LoopCore::prefetch_slots() {
 
 void LoopCore::queue_always_ready() { fds_.deliver_always_ready(delivery_); }
 
+// A layer is told of what is plain without further ado.
+inline bool LoopCore::tell(Dispatcher& layer, const Ready& ready) {
+  FdNode* const node = fds_.plain_watcher(ready);
+  const Events events = node == nullptr ? Events::none : FdTable::plain_events(*node, ready);
+  if (!any(events) || node->head.callback == &internal) return false;
+  layer.ready(*this, *node, events);
+  return true;
+}
+
 void LoopCore::queue_ready() {
   const bool is_out_of_cache = fds_.is_large();
-  for (const Ready& ready : ready_) {
-    if (is_out_of_cache && ready_.end() - &ready > kAhead) {
-      fds_.prefetch_watcher((&ready)[kAhead].fd);
-    }
-    if (!fds_.deliver(ready, delivery_)) note_stale();
+  Dispatcher* const layer = dispatcher_;
+  for (const Ready *ready = ready_.begin(), *end = ready_.end(); ready != end; ++ready) {
+    if (is_out_of_cache && end - ready > kAhead) fds_.prefetch_watcher(ready[kAhead].fd);
+    if (layer == nullptr || !tell(*layer, *ready)) queue_for_all(*ready);
   }
+}
+
+void LoopCore::queue_for_all(const Ready& ready) {
+  if (!fds_.deliver(ready, delivery_)) note_stale();
 }
 
 // A file that lives on behind a closed number, through a duplicate, cannot be taken out of the
@@ -64,6 +76,7 @@ void LoopCore::queue_rest() {
 
 void LoopCore::queue_timers() {
   if (!periodics_.empty()) periodics_.check_clock();
+  timers_.advance(now_.count());
   if (timers_.next_deadline() > now_.count()) return;
   while (TimerNode* node = timers_.pop_due(now_.count())) on_expired(*node);
 }

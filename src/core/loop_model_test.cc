@@ -38,7 +38,7 @@ class ModelBackend final : public Backend {
   explicit ModelBackend(Model& model) : model_(model) {}
 
   std::string_view name() const override { return "model"; }
-  std::error_code modify(int fd, Events before, Events after, std::uint32_t generation) override;
+  long modify(int fd, Events before, Events after, std::uint32_t generation) override;
   long wait(Nanos timeout, ReadyList& ready) override;
   std::error_code reopen() override {
     registered.clear();
@@ -340,7 +340,7 @@ void Model::check_registrations() const {
   }
 }
 
-std::error_code ModelBackend::modify(int fd, Events, Events after, std::uint32_t generation) {
+long ModelBackend::modify(int fd, Events, Events after, std::uint32_t generation) {
   ++calls_.modify;
   const auto known = registered.find(fd);
   if (known != registered.end()) {
@@ -348,10 +348,10 @@ std::error_code ModelBackend::modify(int fd, Events, Events after, std::uint32_t
     if (past.size() > 50) past.erase(past.begin());
     registered.erase(known);
   }
-  if (!any(after)) return {};
-  if (model_.refuses(fd)) return {ENOSPC, std::system_category()};
+  if (!any(after)) return 0;
+  if (model_.refuses(fd)) return -ENOSPC;
   registered[fd] = {after, generation, model_.life_of(fd)};
-  return {};
+  return 0;
 }
 
 long ModelBackend::wait(Nanos, ReadyList& ready) {

@@ -3,6 +3,15 @@
 
 namespace spate {
 
+namespace {
+
+std::error_code error_of(long result) {
+  return result == Backend::kOutOfRange ? make_error_code(Error::fd_out_of_range)
+                                        : sys::error_code(result);
+}
+
+}  // namespace
+
 // A number that no open file has is refused where everybody looks for it: in a callback.
 bool LoopCore::start_fd_beyond(FdNode& node) {
   const std::error_code error = fds_.ensure(node.fd);
@@ -15,22 +24,31 @@ std::error_code LoopCore::start_fd_now(FdNode& node) {
   if (node.head.active != 0) return {};
   if (is_foreign()) return Error::loop_forked;
   if (const std::error_code error = fds_.ensure(node.fd)) return error;
-  if (is_in_corridor()) leave_corridor_to_share(node.fd);
+  if (fds_.is_watched(node.fd)) leave_corridor();
   fds_.start(node);
-  const std::error_code error = fds_.reconcile_now(*backend_, node.fd);
-  if (error) {
+  const long result = fds_.reconcile_now(*backend_, node.fd);
+  if (result < 0) {
     fds_.stop(node);
-  } else {
-    count_in(node);
+    return error_of(result);
   }
-  return error;
+  count_in(node);
+  return {};
+}
+
+bool LoopCore::start_fd_with_care(FdNode& node) {
+  if (!fds_.holds(node.fd)) return start_fd_beyond(node);
+  if (fds_.is_watched(node.fd)) leave_corridor();  // It is not for the newcomer.
+  count_in(node);
+  fds_.start(node);
+  return true;
 }
 
 // One with a priority has to be known before the first is called; a direct one is told before
 // timers are.
 void LoopCore::count_special(const FdNode& node, int change) {
   if (node.head.priority != kDirect) refs_ += change;
-  if (&node != &wakeup_node_) set_detour(change);
+  if (&node == &wakeup_node_) return attend();  // It may be refused.
+  set_detour(change);
 }
 
 void LoopCore::set_detour(int change) {
@@ -67,9 +85,11 @@ void LoopCore::stop_fd_now(FdNode& node) {
   if (!is_foreign() && fds_.was_last_watched_by(node)) fds_.reconcile_now(*backend_, node.fd);
 }
 
-void LoopCore::stop_queued(FdNode& node) {
+void LoopCore::stop_fd_with_care(FdNode& node) {
   forget_pending(node.head);
-  stop_fd(node);
+  if (node.head.active == 0) return;
+  count_out(node);
+  fds_.stop(node);
 }
 
 void LoopCore::park_queued(TimerNode& node) {

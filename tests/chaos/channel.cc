@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <string>
+#include <utility>
 
 #include "chaos/verdict.h"
 #include "support/random.h"
@@ -69,7 +70,20 @@ void Channel::accept(unsigned number, std::size_t offset, std::size_t size) {
   accepted_ += size;
 }
 
-void Channel::accept_from(const Channel& other, std::size_t at, std::size_t size) {
+void Channel::follow(Channel& source, std::size_t at) {
+  pull();
+  source_ = &source;
+  source_from_ = source_to_ = at;
+}
+
+void Channel::pull() {
+  if (source_ == nullptr || source_->accepted() <= source_to_) return;
+  const std::size_t from = std::exchange(source_to_, source_->accepted());
+  accept_from(*source_, from, source_to_ - from);
+}
+
+void Channel::accept_from(Channel& other, std::size_t at, std::size_t size) {
+  other.pull();
   size = at < other.accepted_ ? std::min(size, other.accepted_ - at) : 0;
   while (size > 0) {
     const std::size_t i = other.segment_of(at);
@@ -88,16 +102,23 @@ std::size_t Channel::segment_of(std::size_t at) const {
   return static_cast<std::size_t>(behind - segments_.begin()) - 1;
 }
 
+bool Channel::begins_with(Bytes bytes) {
+  const std::size_t size = std::min(bytes.size(), segments_.empty() ? 0 : end_of(0));
+  const Bytes due = size == 0 ? Bytes() : pattern(segments_[0].number, segments_[0].offset, size);
+  return size > 0 && std::equal(due.begin(), due.end(), bytes.begin());
+}
+
 void Channel::verify(std::size_t at, Bytes bytes, const char* who) {
+  pull();
   if (at + bytes.size() > accepted_) {
     const std::size_t known = accepted_ > at ? accepted_ - at : 0;
     if (known > 0) verify(at, bytes.first(known), who);
     const Bytes more = bytes.subspan(known);
-    const std::size_t skip = std::min(at + known - accepted_, refused_.size());
-    const Bytes refused = Bytes(refused_).subspan(skip);
+    const std::size_t skip = std::min(at + known - accepted_, refused().size());
+    const Bytes refused = this->refused().subspan(skip);
     if (more.size() <= refused.size() && std::equal(more.begin(), more.end(), refused.begin())) {
       lose("refused, and sent in part");
-      return check(may_show_refused_, "refused_sends_nothing",
+      return check(may_show_refused(), "refused_sends_nothing",
                    "%s: %zu bytes of a write that was refused", who, more.size());
     }
     fail("own_bytes",
@@ -126,6 +147,9 @@ void Channel::show(std::size_t end, Nanos now) {
   if (end <= shown_) return;
   shown_ = end;
   last_progress = now;
+  pull();
+  const std::size_t own_part = accepted_ - (source_to_ - source_from_);
+  if (source_ != nullptr && end > own_part) source_->show(source_from_ + end - own_part, now);
 }
 
 }  // namespace spate::chaos

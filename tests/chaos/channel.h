@@ -41,8 +41,13 @@ class Channel {
   }
   void accept(unsigned number, std::size_t offset, std::size_t size);
   // What `other` carries from `at` on has been taken once more, here.
-  void accept_from(const Channel& other, std::size_t at, std::size_t size);
-  std::size_t accepted() const { return accepted_; }
+  void accept_from(Channel& other, std::size_t at, std::size_t size);
+  std::size_t accepted() {
+    pull();
+    return accepted_;
+  }
+  // From here on `source` writes to it: what that has accepted from `at` on, and will.
+  void follow(Channel& source, std::size_t at);
   // These were refused: not one of them may be seen, unless it was for want of memory.
   void refuse(Bytes bytes, bool for_want_of_memory) {
     refused_.assign(bytes.begin(), bytes.end());
@@ -51,17 +56,21 @@ class Channel {
 
   // ---- reading
 
+  // Whether `bytes` are the first of it.
+  bool begins_with(Bytes bytes);
   // Fails unless `bytes` are what is due at `at`.
   void verify(std::size_t at, Bytes bytes, const char* who);
   // The reader has been shown everything up to `end`.
   void show(std::size_t end, Nanos now);
   std::size_t shown() const { return shown_; }
-  bool is_whole() const { return shown_ == accepted_; }
+  bool is_whole() { return shown_ == accepted(); }
 
   // ---- what may be lost
 
-  bool is_lossy() const { return loss_ != nullptr; }
-  const char* loss() const { return loss_ == nullptr ? "nothing" : loss_; }
+  bool is_lossy() const { return loss_ != nullptr || (source_ != nullptr && source_->is_lossy()); }
+  const char* loss() const {
+    return loss_ != nullptr ? loss_ : source_ != nullptr ? source_->loss() : "nothing";
+  }
   void lose(const char* why) {
     if (loss_ == nullptr) loss_ = why;
   }
@@ -83,6 +92,11 @@ class Channel {
     unsigned number;
     std::size_t offset;
   };
+  void pull();
+  Bytes refused() const { return source_ == nullptr ? Bytes(refused_) : source_->refused(); }
+  bool may_show_refused() const {
+    return source_ == nullptr ? may_show_refused_ : source_->may_show_refused();
+  }
   std::size_t segment_of(std::size_t at) const;
   std::size_t end_of(std::size_t segment) const {
     return segment + 1 < segments_.size() ? segments_[segment + 1].at : accepted_;
@@ -97,6 +111,9 @@ class Channel {
   std::vector<std::byte> refused_;  // Last, since something was taken.
   bool may_show_refused_ = false;
   const char* loss_ = nullptr;
+  Channel* source_ = nullptr;    // Whose bytes are sent on here: ...
+  std::size_t source_from_ = 0;  // ... from there on, ...
+  std::size_t source_to_ = 0;    // ... and so far they have been accepted here.
 };
 
 }  // namespace spate::chaos

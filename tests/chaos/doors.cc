@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "chaos/guests.h"
 #include "chaos/raw.h"
 #include "chaos/verdict.h"
 #include "chaos/world.h"
@@ -18,6 +19,7 @@ namespace spate::chaos {
 namespace {
 
 constexpr std::size_t kMaxDoors = 2;
+constexpr std::size_t kMaxServers = 2;
 constexpr std::size_t kMaxAttempts = 6;
 constexpr std::size_t kMaxCallers = 2;
 
@@ -37,6 +39,8 @@ void Doors::act(const Step& step, const Visit& visit) {
       return step.b % 3 == 0 ? knock(step) : connect(step);
     case Op::connecting:
       return cancel(step);
+    case Op::connect_stream:
+      return connect_stream(nullptr, step);
     default:
       return use_client(step);
   }
@@ -45,7 +49,7 @@ void Doors::act(const Step& step, const Visit& visit) {
 // ---- listeners
 
 void Doors::listen(const Step& step) {
-  if (doors_.size() == kMaxDoors) return;
+  if (doors_.size() >= kMaxDoors) return;
   auto door = std::make_unique<Door>();
   Door& it = *door;
   ListenOptions options;
@@ -59,7 +63,8 @@ void Doors::listen(const Step& step) {
   check(made.has_value() || world_.is_stormy(), "listens", "%s",
         made ? "" : made.error().message().c_str());
   if (!made) return;
-  it.listener.emplace(std::move(*made));
+  it.own.emplace(std::move(*made));
+  it.listener = &*it.own;
   it.address = it.listener->address();
   it.in_listen = false;
   doors_.push_back(std::move(door));
@@ -90,16 +95,25 @@ void Doors::change_door(const Step& step) {
       door->is_paused = false;
       return;
     default:
-      if (step.b % 3 != 0) return;
-      Listener last = std::move(*door->listener);
-      door->listener.reset();
+      if (step.b % 3 != 0 || !door->own) return;
+      Listener last = std::move(*door->own);
+      door->own.reset();
+      door->listener = nullptr;
   }
 }
 
 void Doors::on_accept(Door& door, Stream stream, const Address& peer) {
+  note_accepted(door, peer);
+  End& end = world_.add_end(Kind::tcp, std::move(stream));
+  world_.meet(peer.port(), World::Side::called, end);
+  if (end.number % 8 != 0) end.start();
+  world_.visit({Where::accept, &end, {}, 0});
+}
+
+void Doors::note_accepted(Door& door, const Address& peer) {
   world_.moved();
   world_.tell("[accepted from port %u]", peer.port());
-  check(door.listener.has_value(), "gone_hears_nothing", "a listener that is gone accepts");
+  check(door.listener != nullptr, "gone_hears_nothing", "a listener that is gone accepts");
   check(!door.is_paused, "paused_accepts_nobody", "a listener that is paused accepts");
   check(!door.in_listen, "not_from_inside", "on_accept() inside listen()");
   ++door.calls;
@@ -110,11 +124,44 @@ void Doors::on_accept(Door& door, Stream stream, const Address& peer) {
     check(door.listener->connections() <= door.max, "max_connections", "%zu of %zu",
           door.listener->connections(), door.max);
   }
-  End& end = world_.add_end(Kind::tcp, std::move(stream));
-  world_.meet(peer.port(), World::Side::called, end);
-  if (end.number % 8 != 0) end.start();
-  world_.visit({Where::accept, &end, {}, 0});
 }
+
+// ---- servers
+
+bool Doors::serve(Host& host, const Step& step) {
+  if (doors_.size() >= kMaxDoors + kMaxServers) return false;
+  auto door = std::make_unique<Door>();
+  ListenOptions options;
+  options.accepts_per_turn = 1 + static_cast<int>(step.b % 3);
+  auto made = spate::serve<Guest>(world_.loop(), testing::own_address(0), options, std::ref(host));
+  check(made.has_value() || world_.is_stormy(), "serves", "%s",
+        made ? "" : made.error().message().c_str());
+  if (!made) return false;
+  host.server = std::move(*made);
+  host.list = &host.server.sessions();
+  door->listener = &host.server.listener();
+  door->address = host.server.address();
+  door->in_listen = false;
+  host.door = doors_.emplace_back(std::move(door)).get();
+  return true;
+}
+
+End& Doors::admit_guest(Guest& guest, Door& door) {
+  const Address peer = guest.stream().peer_address();
+  note_accepted(door, peer);
+  End& end = world_.add_end(Kind::tcp, std::unique_ptr<Stream>());
+  // Of one that has been reset already nobody knows who it was.
+  peer.port() == 0 ? world_.await(end) : world_.meet(peer.port(), World::Side::called, end);
+  return end;
+}
+
+// Those who wait are let in.
+void Doors::note_closing(Door& door) {
+  door.is_paused = false;
+  door.is_closing = true;
+}
+
+void Doors::note_gone(Door& door) { door.listener = nullptr; }
 
 // A bare socket knocks. It may send, end or reset before it is let in.
 void Doors::knock(const Step& step) {
@@ -215,16 +262,51 @@ void Doors::on_connected(Attempt& attempt, Result<Stream> result) {
     check(
         !is_late || (attempt.timeout > Nanos{0} && world_.now() - attempt.since >= attempt.timeout),
         "right_error", "connect() is over before its time");
-    // One who was let in and thrown out at once may see that, and nothing of the connection.
-    const bool is_thrown_out =
-        result.error() == std::error_code(ECONNRESET, std::system_category()) ||
-        result.error() == std::error_code(EPIPE, std::system_category());
-    check(is_late || attempt.may_fail || is_thrown_out || !attempt.door->listener ||
-              attempt.door->is_closing,
-          "right_error", "connect() to one who listens: %s", result.error().message().c_str());
+    check(is_late || attempt.may_fail || may_refuse(attempt.door, result.error()), "right_error",
+          "connect() to one who listens: %s", result.error().message().c_str());
   }
   End* end = admit(result);
   world_.visit({Where::connected, end, {}, 0});
+}
+
+// One who was let in and thrown out at once may see that, and nothing of the connection.
+bool Doors::may_refuse(const Door* door, std::error_code error) const {
+  const bool is_thrown_out = error == std::error_code(ECONNRESET, std::system_category()) ||
+                             error == std::error_code(EPIPE, std::system_category());
+  return is_thrown_out || door->listener == nullptr || door->is_closing;
+}
+
+void Doors::connect_stream(End* before, const Step& step) {
+  static constexpr std::int64_t kTimeouts[4] = {0, 0, 1, 200'000'000};
+  if (!world_.has_room()) return;
+  if (doors_.empty() && step.b % 4 != 0) listen(step);
+  Door* const door = some_door(step.target);
+  ConnectOptions options;
+  options.timeout = Nanos{kTimeouts[step.a % 4]};
+  const bool is_by_name = door != nullptr && step.b % 3 == 0;
+  const bool is_to_nowhere = door == nullptr || (step.a >> 3) % 8 == 0;
+  static constexpr const char* kHosts[5] = {"good.test", "slow.test", "alias.test", "absent.test",
+                                            "broken.test"};
+  const char* const host = kHosts[(step.a >> 6) % 5];
+  const bool may_fail =
+      is_to_nowhere || (is_by_name && ((step.a >> 6) % 5 >= 3 || !world_.is_fair()));
+  if (is_by_name) names();
+  const Address address = is_to_nowhere ? Address::loopback_ipv4(1) : door->address;
+  Loop& loop = world_.loop();
+  const auto begin = [&](Stream& stream, StreamHandler& handler) {
+    if (is_by_name) return stream.connect(loop, host, door->address.port(), handler, options);
+    if (step.a % 2 == 0) return stream.connect(loop, address, handler);
+    return stream.connect(loop, address, handler, options);
+  };
+  End& end = world_.add_end(Kind::tcp, before == nullptr ? std::make_unique<Stream>()
+                                                         : before->give_away("connected anew"));
+  world_.await(end);
+  const Nanos since = world_.now();
+  end.connect(begin, [this, may_fail, door, options, since](std::error_code error) {
+    if (error == Error::connect_timeout)
+      return options.timeout > Nanos{0} && world_.now() - since >= options.timeout;
+    return may_fail || may_refuse(door, error);
+  });
 }
 
 End* Doors::admit(Result<Stream>& result) {
@@ -336,7 +418,10 @@ void Doors::make_friendly() {
     caller->is_wanted = false;
   }
   for (const auto& door : doors_) {
-    if (door->max != SIZE_MAX) door->listener.reset();
+    if (door->max != SIZE_MAX) {
+      door->listener = nullptr;
+      door->own.reset();
+    }
     if (door->listener) door->listener->resume();
     door->is_paused = false;
   }

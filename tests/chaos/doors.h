@@ -21,6 +21,8 @@ class NameServer;
 
 namespace spate::chaos {
 
+class Guest;
+struct Host;
 class Raw;
 class World;
 struct Visit;
@@ -39,9 +41,9 @@ class Doors {
   void check_empty();
   void close();
 
- private:
   struct Door {
-    std::optional<Listener> listener;
+    std::optional<Listener> own;
+    Listener* listener = nullptr;  // Its own, or a server's; nullptr when it has gone.
     Address address;
     std::size_t max = SIZE_MAX;
     bool is_paused = false;
@@ -50,6 +52,18 @@ class Doors {
     std::uint64_t calls = 0;
     std::vector<Raw*> guests;  // Who knocked, in bare sockets.
   };
+
+  // ---- for Guests
+
+  bool serve(Host& host, const Step& step);
+  End& admit_guest(Guest& guest, Door& door);
+  void note_closing(Door& door);
+  void note_gone(Door& door);
+
+  // Stream::connect(), into the handle of `before` if there is one, which is closed with that.
+  void connect_stream(End* before, const Step& step);
+
+ private:
   struct Attempt {
     Connecting handle;
     bool in_connect = true;
@@ -83,6 +97,8 @@ class Doors {
   void on_accept(Door& door, Stream stream, const Address& peer);
   void on_connected(Attempt& attempt, Result<Stream> result);
   void on_called(Caller& caller, Result<Stream> result);
+  void note_accepted(Door& door, const Address& peer);
+  bool may_refuse(const Door* door, std::error_code error) const;
   End* admit(Result<Stream>& result);
 
   World& world_;

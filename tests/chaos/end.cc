@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "chaos/guests.h"
 #include "chaos/handler.h"
 #include "chaos/verdict.h"
 #include "chaos/world.h"
@@ -30,8 +31,10 @@ const char* name_of(const Party& party) {
 
 }  // namespace
 
-End::End(World& its_world, unsigned its_number, Kind its_kind, Stream stream)
-    : Party(its_world, its_number, its_kind, false), stream_(new Stream(std::move(stream))) {}
+End::End(World& its_world, unsigned its_number, Kind its_kind, std::unique_ptr<Stream> stream)
+    : Party(its_world, its_number, its_kind, false),
+      stream_(stream.get()),
+      owned_(std::move(stream)) {}
 
 End::~End() = default;
 
@@ -40,12 +43,17 @@ End::~End() = default;
 void End::begin_call(const Handler& handler, const char* what) {
   world.moved();
   world.tell("[%s %s]", name_of(*this), what);
+  check(!in_open_ || is_started_ || (guest_ != nullptr && guest_->is_being_ended()), "opened_first",
+        "%s: %s inside on_open()", name_of(*this), what);
+  on_session_start();
+  const bool is_ended_with_all = guest_ != nullptr && guest_->is_being_ended();
   check(!is_gone_, "gone_hears_nothing", "%s: %s after its owner had gone", name_of(*this), what);
   check(!is_closed_, "closed_is_last", "%s: %s after on_closed()", name_of(*this), what);
   check(!handler.is_retired, "replaced_hears_nothing", "%s: %s to a handler that was replaced",
         name_of(*this), what);
-  check(!in_callback_, "one_callback_at_a_time", "%s: %s inside another callback of its own",
-        name_of(*this), what);
+  check(!in_connect_, "not_from_inside", "%s: %s inside connect()", name_of(*this), what);
+  check(!in_callback_ || is_ended_with_all, "one_callback_at_a_time",
+        "%s: %s inside another callback of its own", name_of(*this), what);
   in_callback_ = true;
 }
 
@@ -57,6 +65,13 @@ std::size_t End::on_data(const Handler& handler, Bytes bytes) {
   check(!limits_.pause_reading || !stream_->is_full(), "full_reads_nothing",
         "%s: on_data() while full, with pause_reading", name_of(*this));
   check(!bytes.empty(), "some_bytes", "%s: on_data() without bytes", name_of(*this));
+  check(!is_connecting_, "connected_first", "%s: on_data() before on_connected()", name_of(*this));
+  if (in->accepted() == 0) world.identify(*this, bytes);
+  const std::size_t wanted = std::exchange(wanted_, 0);
+  peer->catch_up();
+  check(bytes.size() >= wanted || may_be_cut_short(), "want_is_met", "%s: %zu bytes of %zu wanted",
+        name_of(*this), bytes.size(), wanted);
+  if (wanted > 1 && bytes.size() >= wanted) world.count(Event::want_met);
   in->verify(used_, bytes, name_of(*this));
   check(bytes.size() >= left_, "unread_comes_again", "%s: %zu bytes were left, %zu came",
         name_of(*this), left_, bytes.size());
@@ -74,16 +89,19 @@ std::size_t End::on_data(const Handler& handler, Bytes bytes) {
         name_of(*this), in->shown() - reading_.base,
         static_cast<long long>(reading_.since.count()));
   const Nanos arrived = std::exchange(arrived_, std::nullopt).value_or(world.now());
-  if (has_new) idle_.since = read_.since = arrived;
+  if (has_new && !std::exchange(may_hide_, false))
+    idle_.since = read_.since = arrived;  // Else some came before.
   const std::size_t used = choose_use(bytes.size());
   world.tell("  %zu bytes from %zu, uses %zu", bytes.size(), used_, used);
   const std::size_t at = used_;
+  using_ = used;
   in_data_ = true;
   world.visit({Where::data, this, bytes, at});
   in_data_ = false;
+  using_ = 0;
   in->verify(at, bytes, name_of(*this));
   in_callback_ = false;
-  const std::size_t counted = is_gone_ ? bytes.size() : used;
+  const std::size_t counted = is_gone_ && !is_passed_on_ ? bytes.size() : used;
   used_ += counted;
   left_ = bytes.size() - counted;
   if (left_ > limits_.max_unread) overread_ = true;
@@ -133,7 +151,7 @@ void End::on_end(const Handler& handler) {
   check(!saw_end_, "end_once", "%s: on_end() twice", name_of(*this));
   check(!limits_.pause_reading || !stream_->is_full(), "full_reads_nothing",
         "%s: on_end() while full, with pause_reading", name_of(*this));
-  const bool shows_resets = kind == Kind::tcp || kind == Kind::memory;
+  const bool shows_resets = (kind == Kind::tcp || kind == Kind::memory) && !peer->may_end_short();
   check(in->is_whole() || (in->is_lossy() && !shows_resets) || world.is_stormy(), "end_is_whole",
         "%s: the end after %zu bytes of %zu; lost by: %s", name_of(*this), in->shown(),
         in->accepted(), in->loss());
@@ -141,8 +159,12 @@ void End::on_end(const Handler& handler) {
         "end_is_the_peers", "%s: on_end(), and its peer has not ended", name_of(*this));
   check(!owes_offer_, "unread_before_end",
         "%s: the end, before %zu unread bytes were offered once more", name_of(*this), left_);
+  check(!is_connecting_, "connected_first", "%s: on_end() before on_connected()", name_of(*this));
+  check(stream_->unread().size() == left_, "unread_is_left", "%s: %zu unread in on_end(), not %zu",
+        name_of(*this), stream_->unread().size(), left_);
+  check_unread();
   saw_end_ = true;
-  left_ = 0;
+  left_ = wanted_ = 0;
   world.visit({Where::end, this});
   in_callback_ = false;
   if (!is_half_open_) may_show_end = true;
@@ -171,7 +193,20 @@ void End::on_descriptors(const Handler& handler, std::span<const int> fds, bool 
           in->shown());
     in->descriptors.pop_front();
   }
-  world.visit({Where::descriptors, this});
+  world.visit({Where::descriptors, this}, Running::no);
+  in_callback_ = false;
+}
+
+void End::on_connected(const Handler& handler) {
+  begin_call(handler, "on_connected");
+  check(!is_closing_, "closing_hears_nothing", "%s: on_connected() after close()", name_of(*this));
+  check(std::exchange(is_connecting_, false), "connected_once",
+        "%s: on_connected(), and it was not connecting", name_of(*this));
+  check(!stream_->is_connecting(), "connected_once", "%s: still connecting", name_of(*this));
+  idle_.latest = read_.latest = world.now();
+  world.count(Event::connected);
+  world.meet(stream_->local_address().port(), World::Side::calling, *this);
+  world.visit({Where::connected, this});
   in_callback_ = false;
 }
 
@@ -193,12 +228,14 @@ void End::on_drained(const Handler& handler) {
 void End::on_closed(const Handler& handler, std::error_code error) {
   begin_call(handler, "on_closed");
   world.tell("  %s", error ? error.message().c_str() : "no error");
+  if (is_connecting_) world.count(Event::not_connected);
   check(!stream_->is_open() && !stream_->is_writable(), "closed_is_closed",
         "%s: open or writable in on_closed()", name_of(*this));
   peer->catch_up();
   check(is_legal(error), "right_error", "%s: closed with \"%s\" at %lld ns", name_of(*this),
         error ? error.message().c_str() : "no error", static_cast<long long>(world.now().count()));
   is_closed_ = true;
+  is_connecting_ = false;
   owes_drained_ = owes_offer_ = false;
   if (error) {
     mark_dead("closed with an error");
@@ -215,6 +252,8 @@ bool End::is_legal(std::error_code error) const {
   if (world.is_stormy()) return true;
   if (!error) return saw_end_ || is_closing_ || (in == nullptr && is_ending_);
   const Nanos now = world.now();
+  if (is_connecting_ && may_fail_(error)) return true;
+  if (guest_ != nullptr && guest_->is_ended_with(error)) return true;
   if (error == Error::idle_timeout) return idle_.is_over(now) && !has_unheard_bytes();
   if (error == Error::read_timeout) return read_.is_over(now);
   if (error == Error::write_timeout) return write_.is_over(now) || has_lingered(now);
@@ -235,8 +274,9 @@ bool End::has_lingered(Nanos now) const {
 
 // What is ready is read before anybody is judged idle.
 bool End::has_unheard_bytes() const {
-  return world.is_fair() && is_reading() && !is_rated_ && kind == Kind::local && peer->is_raw &&
-         !in->is_lossy() && in->shown() < in->accepted() && !is_left_out("read_before_idle");
+  return world.is_fair() && is_reading() && wanted_ == 0 && !is_rated_ && kind == Kind::local &&
+         peer->is_raw && !in->is_lossy() && in->shown() < in->accepted() &&
+         !is_left_out("read_before_idle");
 }
 
 std::size_t End::choose_use(std::size_t size) {
@@ -267,10 +307,38 @@ bool End::keeps_loop_alive() const {
   return is_reading() || stream_->queued() > 0;
 }
 
+// Less than is wanted may be shown when there is no more to come.
+bool End::may_be_cut_short() const {
+  return peer->may_show_end || peer->may_show_cut || peer->may_show_error || world.is_stormy();
+}
+
+// What on_data() has left can be seen; with want(), also what has come since.
+void End::check_unread() {
+  const Bytes unread = stream_->unread();
+  if (in_data_) {
+    return check(unread.empty(), "unread_is_left", "%s: %zu unread inside on_data()",
+                 name_of(*this), unread.size());
+  }
+  if (in == nullptr || is_closing_ || !stream_->is_open()) return;
+  // It is to be closed: nothing is offered any more.
+  const bool is_failing = overflowed_ || may_overflow_ || overread_ || is_file_short_;
+  check(unread.size() >= left_ || is_failing, "unread_is_left", "%s: %zu unread, and %zu were left",
+        name_of(*this), unread.size(), left_);
+  if (unread.empty()) return;
+  world.count(Event::unread_seen);
+  if (in->accepted() == 0) world.identify(*this, unread);
+  in->verify(used_, unread, name_of(*this));
+}
+
 void End::look() {
   note_lingering();
+  if (is_over()) return;
+  on_session_start();
+  check(is_connecting_ == stream_->is_connecting() || is_closing_ || !stream_->is_open(),
+        "is_connecting_tells", "%s: is_connecting() is wrong", name_of(*this));
   if (is_over() || !stream_->is_open()) return;  // What has ended it keeps its time.
   if (stream_->is_full() && is_started_) owes_drained_ = true;
+  check_unread();
   const std::size_t queued = stream_->queued();
   if (queued != last_queued_) idle_.latest = write_.latest = world.now();
   if (queued == 0) write_.since = write_.latest = world.now();
@@ -305,7 +373,9 @@ void End::check_time(Nanos now) {
   if (is_closing_ || is_rated_) return;
   check_late(idle_.is_late(now), idle_.overdue, "idle_timeout_comes", *this);
   // The peer's end is read long before it is told, behind what was left at a full queue.
-  if (!is_reading() || (peer->may_show_end && stream_->is_full())) read_.latest = now;
+  if (wanted_ > 0) idle_.latest = now;  // What has come is not shown yet.
+  if (!is_reading() || wanted_ > 0 || (peer->may_show_end && stream_->is_full()))
+    read_.latest = now;
   check_late(read_.is_late(now), read_.overdue, "read_timeout_comes", *this);
   check_late(write_.is_late(now) && last_queued_ > 0, write_.overdue, "write_timeout_comes", *this);
 }
@@ -327,6 +397,7 @@ void End::make_friendly() {
   may_be_offered_again_ = true;
   stream_->set_limits(limits_);
   if (!is_started_) start();
+  want(0);
   if (left_ > 0) stream_->pause();
   stream_->resume();
   is_paused_ = false;
@@ -335,6 +406,7 @@ void End::make_friendly() {
 
 void End::check_settled() {
   if (is_over() || world.is_stormy()) return;
+  check(!is_connecting_, "connect_is_answered", "%s: still connecting", name_of(*this));
   const bool is_told = saw_end_ || is_closing_ || in == nullptr;
   check(is_told || in->is_lossy() || in->is_whole(), "bytes_arrive",
         "%s: %zu of %zu bytes arrived, and nothing moves any more", name_of(*this),
@@ -347,8 +419,7 @@ void End::check_settled() {
         stream_->queued());
   check(!stream_->is_full() && !owes_drained_, "drained_comes", "%s: on_drained() has not come%s",
         name_of(*this), stream_->is_full() ? ", and it stays full" : "");
-  const bool peer_is_over = peer->may_show_end || peer->may_show_cut;
-  check(!peer_is_over || saw_end_ || in == nullptr, "end_comes",
+  check(!peer->must_show_end() || saw_end_ || in == nullptr, "end_comes",
         "%s: its peer has gone, and it was not told", name_of(*this));
 }
 

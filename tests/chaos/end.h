@@ -2,21 +2,26 @@
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <system_error>
 
 #include "chaos/party.h"
 #include "chaos/program.h"
+#include "spate/net/connect.h"
 #include "spate/net/stream.h"
 
 namespace spate::chaos {
 
+class Guest;
 struct Visit;
 
 class End final : public Party {
  public:
-  End(World& world, unsigned number, Kind kind, Stream stream);
+  class Handler;
+
+  End(World& world, unsigned number, Kind kind, std::unique_ptr<Stream> stream);
   ~End() override;
   void catch_up() override;
 
@@ -35,6 +40,40 @@ class End final : public Party {
   void on_closed_for_it();
   // With the descriptor that `other` has released.
   void go_on_from(const End& other);
+  // Its Stream is somebody else's from now on; where he is to go on to read.
+  std::unique_ptr<Stream> give_away(const char* how);
+  std::unique_ptr<Stream> pass_away();  // In full order: somebody else goes on.
+  std::size_t reads_from() const { return in_data_ ? used_ + using_ : used_; }
+  // Without limits and deadlines, so that it can be counted on.
+  void make_plain();
+  bool is_plain() const;
+  bool may_be_relayed() const {
+    return has_handle() && !is_over() && guest_ == nullptr && !is_connecting_ && !is_ending_ &&
+           !is_closing_ && !saw_end_ && stream_->is_open();
+  }
+
+  // ---- of a session
+
+  bool is_session() const { return guest_ != nullptr; }
+  std::unique_ptr<Stream> take_for_session();
+  Guest& guest() { return *guest_; }
+  // It is `guest`'s from now on, in on_open() ...
+  void on_session_open(Guest& guest);
+  // ... is read from now on, with `open()` or on_drain(), ...
+  void on_session_start();
+  void on_session_drain(Nanos grace);
+  // ... and has gone.
+  void on_session_gone();
+  void abort();
+  // As StreamHandler's, for those who are called in its place.
+  Handler& handler() { return *handler_; }
+
+  // ---- of Stream::connect()
+
+  // `begin` calls it; `may_fail` says which errors may come of it.
+  void connect(std::move_only_function<std::error_code(Stream&, StreamHandler&)> begin,
+               std::move_only_function<bool(std::error_code) const> may_fail);
+  bool is_connecting() const { return is_connecting_; }
 
   // ---- what the world asks
 
@@ -63,7 +102,6 @@ class End final : public Party {
   void on_loop_gone();
 
  private:
-  class Handler;
   enum class Use : std::uint8_t { all, none, half, one, all_but_one };
   // A timeout: not before `since + span`; surely not after `latest + span`.
   struct Limit {
@@ -90,12 +128,14 @@ class End final : public Party {
   std::size_t on_data(const Handler& handler, Bytes bytes);
   void on_end(const Handler& handler);
   void on_descriptors(const Handler& handler, std::span<const int> fds, bool some_lost);
+  void on_connected(const Handler& handler);
   void on_drained(const Handler& handler);
   void on_closed(const Handler& handler, std::error_code error);
   void note_lingering();
   void note_descriptors_missed(std::size_t shown);
   bool has_lingered(Nanos now) const;
   bool has_unheard_bytes() const;
+  bool may_be_cut_short() const;
   bool is_legal(std::error_code error) const;
   std::size_t choose_use(std::size_t size);
 
@@ -107,6 +147,7 @@ class End final : public Party {
   void act_on_time(const Step& step);
   bool may_write() const;
   void write(std::size_t size);
+  void write_span(const Step& step);
   void write_buffer(const Step& step);
   void echo(const Step& step, const Visit& visit);
   void send_file(const Step& step);
@@ -114,8 +155,20 @@ class End final : public Party {
   void note_write(bool done, bool might, std::size_t waiting, Bytes bytes);
   void end();
   void close();
-  void abort();
   void release(bool to_raw);
+  void reconnect(const Step& step);
+  void become_session(const Step& step);
+  void name_handler();
+  void note_start();
+  void note_given_up();
+  void abort_session();
+  void start_with(const Step& step);
+  void start_functions(const Step& step);
+  StreamOptions make_options(const Step& step);
+  void note_options(const StreamOptions& options, bool is_taken);
+  void note_limits(const QueueLimits& limits);
+  void want(std::size_t size);
+  void check_unread();
   void move();
   void move_over(End& other);
   void set_limits(const Step& step);
@@ -127,12 +180,20 @@ class End final : public Party {
   void in_is_at_risk(const char* why);
   void overflow();
 
-  std::unique_ptr<Stream> stream_;
+  Stream* stream_;  // Its own, or a session's.
+  std::unique_ptr<Stream> owned_;
+  Guest* guest_ = nullptr;       // Whose it is.
+  bool awaits_session_ = false;  // It has not started it yet.
+  bool in_open_ = false;
+  Nanos opened_at_{0};
   std::deque<Handler> handlers_;  // Those that were replaced stay, to notice late calls.
   Handler* handler_ = nullptr;
 
-  std::size_t used_ = 0;  // Of what came.
-  std::size_t left_ = 0;  // Shown behind that.
+  std::size_t used_ = 0;    // Of what came.
+  std::size_t left_ = 0;    // Shown behind that.
+  std::size_t using_ = 0;   // In on_data(): of what is shown.
+  bool may_hide_ = false;   // More has come, maybe, than was shown: with want().
+  std::size_t wanted_ = 0;  // Not called before so many are there.
   bool may_be_offered_again_ = false;
   int same_offers_ = 0;
   std::optional<Nanos> arrived_;
@@ -153,6 +214,9 @@ class End final : public Party {
   unsigned takes_descriptors_ = 0;  // Another number each time that it is switched on.
 
   bool is_started_ = false;
+  bool is_connecting_ = false;
+  bool in_connect_ = false;
+  std::move_only_function<bool(std::error_code) const> may_fail_;
   bool is_paused_ = false;
   bool is_half_open_ = false;
   bool is_ending_ = false;
@@ -160,6 +224,7 @@ class End final : public Party {
   bool saw_end_ = false;
   bool is_closed_ = false;  // on_closed() has been called.
   bool is_gone_ = false;
+  bool is_passed_on_ = false;
   bool in_callback_ = false;
   bool in_data_ = false;
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "chaos/end.h"
+#include "chaos/guests.h"
 #include "chaos/handler.h"
 #include "chaos/verdict.h"
 #include "chaos/world.h"
@@ -100,6 +101,8 @@ void End::act_on_writing(const Step& step, const Visit& visit) {
       for (std::uint32_t i = 0; i < 2 + step.b % 8 && has_handle(); ++i)
         write(1 + (step.a >> i) % (i % 3 == 2 ? 6000 : 100));
       return;
+    case Op::write_span:
+      return write_span(step);
     case Op::echo:
       return echo(step, visit);
     case Op::send_file:
@@ -121,6 +124,27 @@ void End::write(std::size_t size) {
   const std::size_t waiting = stream_->queued();
   const bool done = stream_->write(out->next(size));
   note_write(done, might, waiting, out->next(size));
+  if (done) out->accept_own(size);
+}
+
+// Many pieces, some of them empty, as one write.
+void End::write_span(const Step& step) {
+  static constexpr std::size_t kMax[4] = {3, 40, 500, 5000};
+  std::vector<Bytes> pieces(step.b % 5 == 0 ? step.b % 80 : step.b % 8);
+  std::size_t size = 0;
+  for (std::size_t i = 0; i < pieces.size(); ++i)
+    size += i % 5 == 3 ? 0 : 1 + (step.a >> (i % 8)) % kMax[step.a % 4];
+  const Bytes bytes = out->next(size);
+  std::size_t at = 0;
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    const std::size_t part = i % 5 == 3 ? 0 : 1 + (step.a >> (i % 8)) % kMax[step.a % 4];
+    pieces[i] = bytes.subspan(at, part);
+    at += part;
+  }
+  const bool might = may_write();
+  const std::size_t waiting = stream_->queued();
+  const bool done = stream_->write(pieces);
+  note_write(done, might, waiting, bytes);
   if (done) out->accept_own(size);
 }
 
@@ -296,6 +320,17 @@ void End::act_on_reading(const Step& step) {
       takes_descriptors_ = step.a % 4 == 0 ? 0 : world.next_number();
       stream_->set_receive_descriptors(takes_descriptors_ != 0);
       return;
+    case Op::want: {
+      static constexpr std::size_t kWants[8] = {0, 1, 10, 100, 1000, 4000, 20000, 90000};
+      return want(kWants[step.a % 8] + step.b % 7);
+    }
+    case Op::unread:
+      return check_unread();
+    case Op::configure: {
+      const StreamOptions options = make_options(step);
+      if (stream_->is_open()) note_options(options, stream_->configure(options));
+      return;
+    }
     case Op::half_open:
       is_half_open_ = step.a % 3 != 0;
       stream_->set_half_open(is_half_open_);
@@ -329,11 +364,65 @@ void End::set_limits(const Step& step) {
   const bool may_pause = peer->is_raw || static_cast<End*>(peer)->is_gone() ||
                          !static_cast<End*>(peer)->pauses_reading();
   limits.pause_reading = may_pause && step.b % 4 >= 2 && !is_left_out("pause_reading");
-  if (!stream_->set_limits(limits)) return;
+  if (stream_->set_limits(limits)) note_limits(limits);
+}
+
+void End::note_limits(const QueueLimits& limits) {
   limits_changed_ = may_be_offered_again_ = true;
   read_.latest = world.now();
-  if (left_ > limits.max_unread) overread_ = true;
+  if (std::max(left_, wanted_) > limits.max_unread) overread_ = true;
   limits_ = limits;
+}
+
+void End::want(std::size_t size) {
+  if (!stream_->want(size)) return;
+  may_be_offered_again_ = true;
+  wanted_ = size;
+  may_hide_ = may_hide_ || size > 1;
+  if (size > limits_.max_unread) overread_ = true;
+}
+
+StreamOptions End::make_options(const Step& step) {
+  StreamOptions options;
+  if (step.b % 2 == 0) options.limits = {.low = 500, .high = 5000, .max = 900'000};
+  if (step.b / 2 % 4 == 0) options.idle_timeout = span_of(step.a);
+  if (step.b / 8 % 4 == 0) options.read_timeout = span_of(step.a / 8);
+  if (step.b / 32 % 4 == 0) options.write_timeout = span_of(step.a / 64);
+  if (step.a / 512 % 4 == 0) options.deadline = span_of(step.a / 2048);
+  if (step.a / 16384 % 4 == 0) options.rate_limits = {{500'000, 8000}, {500'000, 8000}};
+  if (step.a / 65536 % 8 == 0) options.rate_group = world.group(step.a);
+  options.half_open = step.b % 3 == 0;
+  options.receive_descriptors = step.b % 5 == 0;
+  return options;
+}
+
+// What is at its default is left as it was. When memory runs out, any of them may have been taken.
+void End::note_options(const StreamOptions& options, bool is_taken) {
+  check(is_taken || world.is_stormy(), "options_are_taken", "end %u: refused", number);
+  world.count(Event::optioned);
+  const StreamOptions none;
+  const Limit now{Nanos{0}, world.now(), world.now(), 0};
+  const auto note = [&](Limit& limit, Nanos span) {
+    if (span == Nanos{0}) return;
+    limit = now;
+    limit.span = span;
+  };
+  if (options.limits != none.limits) note_limits(options.limits);
+  note(idle_, options.idle_timeout);
+  note(read_, options.read_timeout);
+  note(write_, options.write_timeout);
+  note(deadline_, options.deadline);
+  read_.latest = world.now();
+  if (options.rate_limits != none.rate_limits) {
+    is_rated_ = true;
+    reading_ = {options.rate_limits.read, world.now(), in == nullptr ? 0 : in->shown()};
+    if (in_callback_ || may_hide_) reading_ = {};
+    writing_ = {options.rate_limits.write, world.now(), sent()};
+  }
+  if (options.rate_group != nullptr) is_rated_ = true;
+  if (options.half_open) is_half_open_ = true;
+  if (options.receive_descriptors) takes_descriptors_ = world.next_number();
+  if (!is_taken) reading_ = writing_ = {};
 }
 
 void End::set_rate(const Step& step) {
@@ -345,7 +434,7 @@ void End::set_rate(const Step& step) {
   is_rated_ = true;
   // What is gathered in its own callback goes by the new rate.
   reading_ = {limits.read, world.now(), in == nullptr ? 0 : in->shown()};
-  if (in_callback_) reading_ = {};  // More may have been read than was shown.
+  if (in_callback_ || may_hide_) reading_ = {};  // More may have been read than was shown.
   writing_ = {limits.write, world.now(), sent()};
 }
 
@@ -380,7 +469,15 @@ void End::act_on_ending(const Step& step) {
     case Op::destroy:
       return destroy();
     case Op::start_again:
-      return start();
+      return start_with(step);
+    case Op::functions:
+      return start_functions(step);
+    case Op::reconnect:
+      return reconnect(step);
+    case Op::become_session:
+      return become_session(step);
+    case Op::relay:
+      return world.relay(*this, step);
     case Op::release:
       return release(step.b % 2 == 0);
     case Op::move:
@@ -399,15 +496,65 @@ void End::act_on_ending(const Step& step) {
 
 void End::start() {
   if (is_closed_) return;  // on_closed() would come once more.
+  name_handler();
+  guest_ != nullptr ? stream_->start(*guest_) : stream_->start(*handler_);
+}
+
+void End::start_with(const Step& step) {
+  if (is_closed_ || guest_ != nullptr || step.b % 3 != 0) return start();
+  const StreamOptions options = make_options(step);
+  name_handler();
+  const bool was_open = stream_->is_open();
+  const std::error_code error = stream_->start(*handler_, options);
+  if (was_open) note_options(options, !error);
+  if (error) stream_->start(*handler_);
+}
+
+// The connection owns them, with what they hold, as long as it is there.
+void End::start_functions(const Step& step) {
+  if (is_closed_ || guest_ != nullptr) return;
+  name_handler();
+  Handler* handler = handler_;
+  const auto token = world.token();
+  StreamCallbacks functions;
+  functions.on_data = [this, handler, token](Bytes bytes) {
+    world.count(Event::functions_called);
+    const std::size_t used = handler->on_data(bytes);
+    check(*token == kToken, "functions_stay", "gone while they were called");
+    return used;
+  };
+  functions.on_end = [handler, token] { handler->on_end(); };
+  functions.on_connected = [handler, token] { handler->on_connected(); };
+  functions.on_drained = [handler, token] { handler->on_drained(); };
+  functions.on_descriptors = [handler, token](std::span<const int> fds, bool some_lost) {
+    handler->on_descriptors(fds, some_lost);
+  };
+  functions.on_closed = [handler, token](std::error_code error) {
+    handler->on_closed(error);
+    check(*token == kToken, "functions_stay", "gone while they were called");
+  };
+  const StreamOptions options = step.b % 3 == 0 ? make_options(step) : StreamOptions{};
+  const bool was_open = stream_->is_open();
+  const std::error_code error = stream_->start(std::move(functions), options);
+  if (was_open) note_options(options, !error);
+  if (error) stream_->start(*handler_);
+}
+
+// Another one is called from now on.
+void End::name_handler() {
   catch_up();
   if (handler_ != nullptr) handler_->is_retired = true;
   handler_ = &handlers_.emplace_back(*this);
+  note_start();
+}
+
+void End::note_start() {
+  wanted_ = 0;
   if (left_ > 0 && stream_->is_open() && !is_closing_) owes_offer_ = true;
   may_be_offered_again_ = true;
   if (!is_started_) read_.since = world.now();
   read_.latest = world.now();
   is_started_ = true;
-  stream_->start(*handler_);
 }
 
 void End::prepare(const Step& step) {
@@ -445,6 +592,7 @@ void End::on_closed_for_it() {
   if (!has_handle() || is_over() || !stream_->is_open()) return;
   is_closing_ = is_ending_ = true;
   owes_drained_ = owes_offer_ = false;
+  if (is_connecting_ && out->accepted() > 0) world.lose_caller(*this);
   gone("closed");
 }
 
@@ -457,12 +605,14 @@ void End::gone(const char* how) {
 }
 
 void End::abort() {
+  if (guest_ != nullptr && !is_over()) return abort_session();
   const bool was_open = stream_->is_open();
   stream_->abort();
   check(!stream_->is_open() && !stream_->is_writable(), "abort_closes", "end %u: open", number);
-  if (!was_open) return;
+  catch_up();
+  note_given_up();
   is_gone_ = true;
-  mark_dead("aborted");
+  if (was_open) mark_dead("aborted");
 }
 
 // The other end may see anything but what is not true.
@@ -474,34 +624,73 @@ void End::mark_dead(const char* how) {
 
 void End::destroy() {
   if (!has_handle()) return;
+  if (guest_ != nullptr) return is_over() ? void() : abort_session();
+  const std::unique_ptr<Stream> last = give_away("thrown away by one that is destroyed");
+}
+
+std::unique_ptr<Stream> End::give_away(const char* how) {
   catch_up();
-  if (!is_over() && stream_->is_open()) gone("thrown away by one that is destroyed");
+  if (!is_over() && stream_->is_open()) gone(how);
+  note_given_up();
   is_gone_ = true;
-  const std::unique_ptr<Stream> last = std::move(stream_);
+  stream_ = nullptr;
+  return std::move(owned_);
+}
+
+std::unique_ptr<Stream> End::pass_away() {
+  is_gone_ = is_passed_on_ = true;
+  stream_ = nullptr;
+  return std::move(owned_);
+}
+
+// Before it was connected. What it has written may still come to whom it called.
+void End::note_given_up() {
+  if (!std::exchange(is_connecting_, false)) return;
+  world.count(Event::given_up);
+  if (out->accepted() > 0) world.lose_caller(*this);
+}
+
+void End::make_plain() {
+  idle_.span = read_.span = write_.span = deadline_.span = Nanos{0};
+  stream_->set_idle_timeout(Nanos{0});
+  stream_->set_read_timeout(Nanos{0});
+  stream_->set_write_timeout(Nanos{0});
+  stream_->set_deadline(Nanos{0});
+  stream_->set_limits({});
+  limits_ = {};
+  stream_->join(nullptr);
+  stream_->set_rate_limits({});
+}
+
+bool End::is_plain() const {
+  return idle_.span == Nanos{0} && read_.span == Nanos{0} && write_.span == Nanos{0} &&
+         deadline_.span == Nanos{0} && limits_ == QueueLimits{} && !overflowed_ && !may_overflow_ &&
+         !overread_ && !is_file_short_;
 }
 
 void End::move() {
+  if (guest_ != nullptr) return;
   auto moved = std::make_unique<Stream>(std::move(*stream_));
   check(!stream_->is_open() && !stream_->is_writable() && stream_->fd() == -1, "moved_is_empty",
         "end %u: what was moved from is open", number);
-  stream_ = std::move(moved);
+  owned_ = std::move(moved);
+  stream_ = owned_.get();
 }
 
 // Its Stream is overwritten by `other`'s, and goes with what `other` had.
 void End::move_over(End& other) {
   if (!has_handle() || !other.has_handle()) return;
-  catch_up();
-  std::unique_ptr<Stream> target = std::move(stream_);
-  std::unique_ptr<Stream> source = std::move(other.stream_);
-  if (!is_over() && target->is_open()) gone("moved over");
-  is_gone_ = true;
+  if (guest_ != nullptr || other.guest_ != nullptr) return;
+  std::unique_ptr<Stream> target = give_away("moved over");
+  std::unique_ptr<Stream> source = std::move(other.owned_);
   *target = std::move(*source);
-  other.stream_ = std::move(target);
+  other.owned_ = std::move(target);
+  other.stream_ = other.owned_.get();
   source.reset();
 }
 
 void End::release(bool to_raw) {
-  if (in_data_) return;  // What is shown is not used yet.
+  if (in_data_ || guest_ != nullptr || is_connecting_) return;  // What is shown is not used yet.
   const bool was_open = stream_->is_open();
   const std::size_t waiting = stream_->queued();
   const std::size_t left = left_;
@@ -525,8 +714,90 @@ void End::release(bool to_raw) {
         "end %u: %zu queued, %zu unread", number, waiting, left);
   check(!overflowed_, "release_of_the_broken", "end %u: released, and it is broken", number);
   is_gone_ = true;
-  stream_.reset();
+  stream_ = nullptr;
+  owned_.reset();
   world.hand_on(*this, *released, to_raw);
+}
+
+// ---- connecting
+
+void End::reconnect(const Step& step) {
+  if (guest_ == nullptr && world.has_room()) world.connect_stream(this, step);
+}
+
+void End::connect(std::move_only_function<std::error_code(Stream&, StreamHandler&)> begin,
+                  std::move_only_function<bool(std::error_code) const> may_fail) {
+  handler_ = &handlers_.emplace_back(*this);
+  note_start();
+  is_connecting_ = in_connect_ = true;
+  may_fail_ = std::move(may_fail);
+  const std::error_code error = begin(*stream_, *handler_);
+  in_connect_ = false;
+  world.tell("  end %u connects: %s", number, error ? error.message().c_str() : "begun");
+  check(!error || world.is_stormy(), "connect_begins", "end %u: %s", number,
+        error.message().c_str());
+  if (!error) return look();
+  is_connecting_ = false;
+  is_gone_ = true;
+  stream_ = nullptr;
+  owned_.reset();
+}
+
+// ---- sessions
+
+void End::become_session(const Step& step) {
+  if (guest_ == nullptr && !is_closed_ && !is_gone_) world.guests().take_in(*this, step);
+}
+
+std::unique_ptr<Stream> End::take_for_session() {
+  catch_up();
+  stream_ = nullptr;
+  return std::move(owned_);
+}
+
+void End::on_session_open(Guest& guest) {
+  guest_ = &guest;
+  stream_ = &guest.stream();
+  if (handler_ != nullptr) handler_->is_retired = true;
+  handler_ = &handlers_.emplace_back(*this);
+  awaits_session_ = in_open_ = true;
+  opened_at_ = world.now();
+  // One that was started before is called as before until on_open() has returned.
+  world.visit({Where::open, this}, is_started_ ? Running::no : Running::yes);
+  in_open_ = false;
+}
+
+void End::on_session_start() {
+  if (in_open_ || !std::exchange(awaits_session_, false) || is_over()) return;
+  const bool is_first = !is_started_;
+  note_start();
+  if (is_first) read_.since = opened_at_;
+}
+
+void End::on_session_drain(Nanos grace) {
+  on_session_start();
+  if (stream_->is_open()) deadline_ = {std::max(grace, Nanos{1}), world.now(), world.now(), 0};
+}
+
+// With the Sessions, if not over.
+void End::on_session_gone() {
+  catch_up();
+  if (!is_over() && stream_->is_open()) gone("thrown away with its session");
+  note_given_up();
+  is_gone_ = true;
+  guest_ = nullptr;
+  stream_ = nullptr;
+}
+
+void End::abort_session() {
+  const bool was_open = stream_->is_open();
+  catch_up();
+  is_gone_ = true;
+  if (was_open) mark_dead("aborted");
+  note_given_up();
+  Guest& guest = *guest_;
+  guest.note_abort();
+  guest.abort();
 }
 
 }  // namespace spate::chaos

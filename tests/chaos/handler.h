@@ -14,6 +14,7 @@ class End::Handler final : public StreamHandler {
   void on_descriptors(std::span<const int> fds, bool some_lost) override {
     end_.on_descriptors(*this, fds, some_lost);
   }
+  void on_connected() override { end_.on_connected(*this); }
   void on_drained() override { end_.on_drained(*this); }
   void on_closed(std::error_code error) override { end_.on_closed(*this, error); }
 

@@ -126,6 +126,10 @@ void World::add_fds(Kind kind, int first, int second, const Step& step) {
 }
 
 End& World::add_end(Kind kind, Stream stream) {
+  return add_end(kind, std::make_unique<Stream>(std::move(stream)));
+}
+
+End& World::add_end(Kind kind, std::unique_ptr<Stream> stream) {
   return *ends_.emplace_back(std::make_unique<End>(*this, next_number(), kind, std::move(stream)));
 }
 
@@ -152,19 +156,47 @@ void World::join_parties(Party& first, Party& second) {
 void World::meet(std::uint16_t port, Side side, Party& party) {
   const auto half = halves_.find(port);
   if (half == halves_.end() || half->second.side == side) {
-    party.in = make_channel(party.kind);
-    party.out = make_channel(party.kind);
-    party.peer = &ghost_;
+    if (party.out == nullptr) await(party);
     halves_[port] = {side, &party};
     return;
   }
   Party& other = *half->second.party;
   halves_.erase(half);
+  join_halves(party, other);
+}
+
+void World::await(Party& party) {
+  party.in = make_channel(party.kind);
+  party.out = make_channel(party.kind);
+  party.peer = &ghost_;
+}
+
+// What one has written, maybe before it was connected, is what the other one reads.
+void World::join_halves(Party& party, Party& other) {
+  if (party.out == nullptr) party.out = other.in;
+  if (other.in->is_lossy()) party.out->lose(other.in->loss());
+  if (party.in != nullptr && party.in->is_lossy()) other.out->lose(party.in->loss());
+  other.in = party.out;
   party.in = other.out;
-  party.out = other.in;
   party.peer = &other;
   other.peer = &party;
   tell("  %u meets %u", party.number, other.number);
+}
+
+void World::identify(Party& party, Bytes bytes) {
+  if (has_met(*party.peer)) return;
+  std::vector<Party*> callers(lost_callers_.begin(), lost_callers_.end());
+  for (const auto& [port, half] : halves_) {
+    if (half.side == Side::calling) callers.push_back(half.party);
+  }
+  for (Party* caller : callers) {
+    if (!caller->out->begins_with(bytes)) continue;
+    std::erase(lost_callers_, caller);
+    std::erase_if(halves_, [&](const auto& half) {
+      return half.second.party == &party || half.second.party == caller;
+    });
+    return join_halves(*caller, party);
+  }
 }
 
 void World::hand_on(End& end, int fd, bool as_raw) {

@@ -17,6 +17,11 @@ struct Party {
   // Notes what has become of it since: before the other end is judged by it.
   virtual void catch_up() {}
 
+  // The other end may take what is not all for all.
+  virtual bool may_end_short() const { return false; }
+  // The other end is certain to be told that this one has gone.
+  virtual bool must_show_end() const { return may_show_end || may_show_cut; }
+
   World& world;
   const unsigned number;
   const Kind kind;

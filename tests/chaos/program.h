@@ -19,14 +19,23 @@ enum class Op : std::uint8_t {
   turn,
   advance,
   run,
+  run_for,
   stop,
   post,
   timer,
   group,
+  after,
+  defer,
+  signal,
+  offload,
+  offloading,
+  spawn,
+  process,
   // A stream's.
   write,
   write_buffer,
   write_pieces,
+  write_span,
   echo,
   send_file,
   send_descriptors,
@@ -43,6 +52,10 @@ enum class Op : std::uint8_t {
   rate,
   join,
   half_open,
+  want,
+  unread,
+  configure,
+  functions,
   idle_timeout,
   read_timeout,
   write_timeout,
@@ -51,6 +64,9 @@ enum class Op : std::uint8_t {
   move,
   move_over,
   kernel_buffers,
+  reconnect,
+  become_session,
+  relay,
   // A raw peer's.
   peer_send,
   peer_read,
@@ -63,7 +79,12 @@ enum class Op : std::uint8_t {
   listener,
   connect,
   connecting,
+  connect_stream,
   client,
+  // Sessions and relays.
+  sessions,
+  sessions_change,
+  relaying,
   // Packets.
   packets,
   packets_send,
@@ -87,8 +108,11 @@ enum class Where : std::uint8_t {
   packet_error,
   writable,
   released,  // A Buffer's release function.
+  open,      // A session's on_open(), ...
+  drain,     // ... and its on_drain().
+  done,      // What is told once: after(), defer(), offload(), relay(), spawn(), drain().
 };
-inline constexpr int kWheres = static_cast<int>(Where::released) + 1;
+inline constexpr int kWheres = static_cast<int>(Where::done) + 1;
 
 const char* name_of(Op op);
 const char* name_of(Where where);

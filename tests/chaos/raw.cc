@@ -20,6 +20,8 @@ Raw::~Raw() {
   if (fd_ >= 0) ::close(fd_);
 }
 
+bool Raw::has_met() const { return world.has_met(*peer); }
+
 void Raw::act(const Step& step) {
   if (fd_ < 0) return;
   switch (step.op) {
@@ -78,7 +80,7 @@ bool Raw::read(std::size_t max) {
   if (count == 0) {
     is_over_ = saw_end_ = true;
     world.tell("[peer %u reads the end]", number);
-    const bool shows_resets = kind == Kind::tcp;
+    const bool shows_resets = kind == Kind::tcp && !peer->may_end_short();
     check(in->is_whole() || (in->is_lossy() && !shows_resets) || world.is_stormy(), "end_is_whole",
           "peer %u: the end after %zu bytes of %zu; lost by: %s", number, in->shown(),
           in->accepted(), in->loss());
@@ -89,6 +91,7 @@ bool Raw::read(std::size_t max) {
   const Bytes bytes(room, static_cast<std::size_t>(count));
   const std::size_t at = in->shown();
   world.tell("[peer %u reads %zu bytes from %zu]", number, bytes.size(), at);
+  if (in->accepted() == 0) world.identify(*this, bytes);
   in->verify(at, bytes, who.c_str());
   in->show(at + bytes.size(), world.has_loop() ? world.now() : Nanos{0});
   if (mode_ == Mode::echoes && in->shown() <= in->accepted() && out != nullptr && !has_ended_ &&

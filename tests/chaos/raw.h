@@ -24,7 +24,7 @@ class Raw final : public Party {
   void check_settled();
   void check_told();
   bool is_open() const { return fd_ >= 0; }
-  bool has_met() const { return peer->number != 0; }
+  bool has_met() const;
   bool awaits_end() const { return fd_ >= 0 && in != nullptr && !is_over_; }
 
  private:

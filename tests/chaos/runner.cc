@@ -251,10 +251,7 @@ bool run_batch(const Batch& batch, Coverage* coverage) {
   Report* report = shared_report();
   std::memset(report, 0, sizeof(*report));
   const std::string promise = in_child([&] { run_all(batch, true); }, !is_told());
-  if (coverage != nullptr) {
-    for (std::size_t i = 0; i < sizeof(Coverage) / sizeof(std::uint64_t); ++i)
-      (&coverage->hits[0][0][0])[i] += (&report->coverage.hits[0][0][0])[i];
-  }
+  if (coverage != nullptr) coverage->add(report->coverage);
   if (promise.empty()) return true;
   if (promise != "leak") return print_failure(batch, report->seed, promise), false;
   for (std::uint64_t i = 0; i < batch.count; ++i) {

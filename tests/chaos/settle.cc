@@ -1,6 +1,7 @@
 // How a program ends: everybody turns friendly, all that is owed must come, and nothing is left.
 #include <poll.h>
 
+#include <algorithm>
 #include <cerrno>
 
 #include "chaos/verdict.h"
@@ -52,6 +53,7 @@ bool World::settle(Nanos patience) {
   for (int turns = 0; turns < kMaxTurns; ++turns) {
     has_moved_ = false;
     for (const auto& raw : raws_) raw->read_all();
+    chores_.wait_for_jobs();
     const std::size_t queued = total_queued();
     const std::error_code error = loop_->run(Run::no_wait);
     check(!error, "run_succeeds", "%s", error.message().c_str());
@@ -91,16 +93,29 @@ std::size_t World::total_queued() const {
 int World::max_naps(Nanos wait) const {
   constexpr int kFew = 12;
   constexpr int kMany = 100;
+  constexpr int kPatient = 400;  // On a machine full of others.
+  if (chores_.has_jobs() || couriers_.has_process_ending()) return kPatient;
+  if (has_connecting()) return kMany;
   if (has_bytes_on_the_way()) return wait < std::chrono::seconds{1} ? kFew : kMany;
   return is_parting_ && has_tcp_untold() ? kMany : 0;
 }
 
+// What somebody else carries, in his own time.
+bool World::is_slow(Kind kind) const {
+  return kind == Kind::tcp || (kind == Kind::pipe && couriers_.has_process());
+}
+
+bool World::has_connecting() const {
+  return std::ranges::any_of(
+      ends_, [](const auto& end) { return end->has_handle() && end->stream().is_connecting(); });
+}
+
 bool World::has_bytes_on_the_way() const {
   for (const auto& channel : channels_) {
-    if (channel->kind() == Kind::tcp && !channel->is_lossy() && !channel->is_whole()) return true;
+    if (is_slow(channel->kind()) && !channel->is_lossy() && !channel->is_whole()) return true;
   }
   for (const auto& end : ends_) {
-    if (end->kind == Kind::tcp && end->has_handle() && end->stream().queued() > 0) return true;
+    if (is_slow(end->kind) && end->has_handle() && end->stream().queued() > 0) return true;
   }
   return false;
 }
@@ -127,6 +142,7 @@ void World::finish() {
   groups_.clear();
   doors_.make_friendly();
   packets_.make_friendly();
+  chores_.make_friendly();
   for (const auto& raw : raws_) raw->make_friendly();
   make_friendly_again();
   tell("what should have come?");
@@ -135,6 +151,9 @@ void World::finish() {
         static_cast<unsigned long long>(posts_made_));
   doors_.check_settled();
   packets_.check_settled();
+  guests_.check_settled();
+  chores_.check_settled();
+  for (const End* end : lost_callers_) end->out->lose("nobody was there");
   for (auto& [port, half] : halves_) half.party->out->lose("nobody was there");
   for (const auto& end : ends_) end->check_settled();
   for (const auto& raw : raws_) raw->check_settled();
@@ -167,7 +186,10 @@ void World::part() {
   for (const auto& raw : raws_) raw->check_told();
   for (const auto& end : ends_) end->destroy();
   settle_all(std::chrono::seconds{60}, "after the end");
+  guests_.check_empty();
+  couriers_.check_empty();
   doors_.check_empty();
+  guests_.close();
   doors_.close();
   packets_.close();
   settle_all(std::chrono::seconds{1}, "after the doors");
@@ -183,20 +205,32 @@ void World::check_empty() {
   // One for all deadlines of Streams may be early, and find nothing.
   check(loop_->metrics().active_timers <= 1, "nothing_is_left", "%zu timers",
         loop_->metrics().active_timers);
+  couriers_.close();
+  chores_.close();
   loop_.reset();
+  check_tokens();
+}
+
+void World::check_tokens() {
+  check(token_.use_count() == 1, "callables_are_destroyed", "%ld are left", token_.use_count() - 1);
 }
 
 // The loop goes first: Streams are closed, and nobody is told.
 void World::lose_loop() {
   tell("the loop goes first");
   laid_out_.clear();
+  chores_.on_loop_gone();
   loop_.reset();
   for (const auto& end : ends_) end->on_loop_gone();
+  guests_.close();
   for (const auto& end : ends_) end->destroy();
   doors_.close();
   packets_.close();
+  couriers_.close();
+  chores_.close();
   tickers_.clear();
   groups_.clear();
+  check_tokens();
 }
 
 }  // namespace spate::chaos

@@ -54,6 +54,7 @@ void World::tell(const char* format, ...) {
 // ---- steps
 
 void World::do_step(const Step& step) {
+  has_stopped_ = false;
   if (step.where == Where::outside) return act(step, {});
   if (laid_out_.size() == kMaxLaidOut) laid_out_.erase(laid_out_.begin());
   laid_out_.push_back(step);
@@ -63,9 +64,10 @@ std::vector<Step>::iterator World::laid_out_for(Where where) {
   return std::ranges::find(laid_out_, where, &Step::where);
 }
 
-void World::visit(const Visit& visit) {
+void World::visit(const Visit& visit, Running running) {
   if (visits_ == kMaxVisits) return;
   ++visits_;
+  if (running == Running::no) ++holds_;
   for (int done = 0; done < 4; ++done) {
     auto next = laid_out_for(visit.where);
     if (next == laid_out_.end()) next = laid_out_for(Where::anywhere);
@@ -75,6 +77,7 @@ void World::visit(const Visit& visit) {
     act(step, visit);
     if (!step.more) break;
   }
+  if (running == Running::no) --holds_;
   --visits_;
 }
 
@@ -123,7 +126,9 @@ void World::act_on_raw(const Step& step, const Visit& visit) {
 }
 
 void World::act_on_world(const Step& step, const Visit& visit) {
-  count(step.op, Coverage::kNone, visit.where);
+  const bool counts_itself = (step.op >= Op::after && step.op <= Op::process) ||
+                             (step.op >= Op::sessions && step.op <= Op::relaying);
+  if (!counts_itself) count(step.op, Coverage::kNone, visit.where);
   if (step.op != Op::turn)
     tell("%s: %s a=%u b=%u", name_of(visit.where), name_of(step.op), step.a, step.b);
   switch (step.op) {
@@ -142,9 +147,13 @@ void World::act_on_world(const Step& step, const Visit& visit) {
       return;
     }
     case Op::run:
-      if (visit.where != Where::descriptors) run_nested(step);
+      run_nested(step);
+      return;
+    case Op::run_for:
+      run_for(step);
       return;
     case Op::stop:
+      has_stopped_ = true;
       return step.a % 2 == 0 ? loop_->stop() : loop_->stop_all();
     case Op::post:
       return post();
@@ -152,6 +161,19 @@ void World::act_on_world(const Step& step, const Visit& visit) {
       return use_timer(step);
     case Op::group:
       return use_group(step);
+    case Op::after:
+    case Op::defer:
+    case Op::signal:
+    case Op::offload:
+    case Op::offloading:
+      return chores_.act(step, visit);
+    case Op::spawn:
+    case Op::process:
+    case Op::relaying:
+      return couriers_.act(step, visit);
+    case Op::sessions:
+    case Op::sessions_change:
+      return guests_.act(step, visit);
     default:
       return step.op >= Op::packets ? packets_.act(step, visit) : doors_.act(step, visit);
   }
@@ -161,6 +183,7 @@ void World::act_on_world(const Step& step, const Visit& visit) {
 
 void World::turn() {
   for (const auto& raw : raws_) raw->go_on();
+  chores_.wait_for_jobs();
   tell("turn at %lld ns", static_cast<long long>(clock_.monotonic().count()));
   const std::error_code error = loop_->run(Run::no_wait);
   check(!error || is_stormy(), "run_succeeds", "%s", error.message().c_str());
@@ -168,6 +191,9 @@ void World::turn() {
 }
 
 void World::after_turn() {
+  guests_.look();
+  couriers_.look();
+  chores_.look();
   bool must_live = false;
   for (std::size_t i = 0; i < ends_.size(); ++i) {
     ends_[i]->look();
@@ -179,7 +205,7 @@ void World::after_turn() {
 }
 
 void World::run_nested(const Step& step) {
-  if (runs_ == kMaxRuns) return;
+  if (runs_ == kMaxRuns || holds_ > 0) return;
   ++runs_;
   for (const auto& end : ends_) end->note_run();
   bool is_ready = false;
@@ -192,7 +218,7 @@ void World::run_nested(const Step& step) {
       if (is_ready) loop_->run(Run::once);
       break;
     case 2:
-      run_until_told();
+      run_until_told(kForever);
       break;
     default:
       for (const auto& raw : raws_) raw->go_on();
@@ -222,10 +248,34 @@ struct TellToStop {
 
 }  // namespace
 
-void World::run_until_told() {
+void World::run_until_told(Nanos span) {
   const auto wait = std::make_shared<Wait>(loop_.get(), loop_->depth() + 1);
-  if (loop_->post(TellToStop{wait})) loop_->run();
+  if (loop_->post(TellToStop{wait})) span < kForever ? loop_->run_for(span) : loop_->run();
   wait->is_over = true;
+}
+
+// Not at all, until it is told to stop, or until its time has passed.
+void World::run_for(const Step& step) {
+  static constexpr std::int64_t kSpans[4] = {-1, 1, 3'000'000, 80'000'000};
+  if (runs_ == kMaxRuns || holds_ > 0) return;
+  ++runs_;
+  for (const auto& end : ends_) end->note_run();
+  for (const auto& raw : raws_) raw->go_on();
+  const Nanos span{kSpans[step.b % 4]};
+  const Nanos end = loop_->now() + span;
+  if (step.a % 3 == 0) {
+    loop_->run_for(std::min(span, Nanos{0}));
+  } else if (step.a % 3 == 1) {
+    run_until_told(std::max(span, Nanos{1'000'000'000}));
+  } else if (loop_->post([this, span] { clock_.advance(std::max(span, Nanos{0})); })) {
+    const std::error_code error = loop_->run_for(span);
+    check(!error || is_stormy(), "run_succeeds", "%s", error.message().c_str());
+    if (!error) count(Event::ran_for);
+    check(error || has_stopped_ || now() >= end || !loop_->has_work() || loop_->depth() > 0,
+          "runs_for_its_time", "run_for() returns %lld ns early",
+          static_cast<long long>((end - now()).count()));
+  }
+  --runs_;
 }
 
 // ---- posts, timers, groups

@@ -11,9 +11,12 @@
 
 #include "base/fault.h"
 #include "chaos/channel.h"
+#include "chaos/chores.h"
+#include "chaos/couriers.h"
 #include "chaos/coverage.h"
 #include "chaos/doors.h"
 #include "chaos/end.h"
+#include "chaos/guests.h"
 #include "chaos/packets.h"
 #include "chaos/program.h"
 #include "chaos/raw.h"
@@ -31,6 +34,14 @@ struct Visit {
   Bytes arrived{};     // on_data()'s.
   std::size_t arrived_at = 0;
 };
+
+// Whether it may run the loop.
+enum class Running : std::uint8_t { yes, no };
+
+// What is given to the library to keep holds one of the world's: it is that number as long as it is
+// there, and all are back in the end.
+using Token = std::shared_ptr<const int>;
+inline constexpr int kToken = 4711;
 
 // What a world is given from outside.
 struct Surroundings {
@@ -67,7 +78,7 @@ class World {
   // Calls fail: everything may end, for no fault of the parties.
   bool is_stormy() const { return weather_ == Weather::stormy; }
   // Inside a callback: does what has been laid out for it.
-  void visit(const Visit& visit);
+  void visit(const Visit& visit, Running running = Running::yes);
   // Something has happened that a program could notice.
   void moved() { has_moved_ = true; }
   RateGroup* group(std::size_t number);
@@ -79,12 +90,33 @@ class World {
   // Whether there may be more connections.
   bool has_room() const { return channels_.size() < kMaxChannels; }
   End& add_end(Kind kind, Stream stream);
+  End& add_end(Kind kind, std::unique_ptr<Stream> stream);
   Raw& add_raw(Kind kind, int fd);
   // The party is one side of the connection that set out from `port`.
   void meet(std::uint16_t port, Side side, Party& party);
+  bool has_met(const Party& party) const { return &party != &ghost_; }
+  // Who connects and has no port yet writes to nobody.
+  void await(Party& party);
+  // One that has been let go before it was connected: what it has written may still come.
+  void lose_caller(End& end) { lost_callers_.push_back(&end); }
+  // The first bytes from somebody who has not shown himself may be of such a one.
+  void identify(Party& party, Bytes bytes);
+  Channel* make_channel(Kind kind);
+  Token token() const { return token_; }
+  Guests& guests() { return guests_; }
+  // A server's: its End, and the account of who came in.
+  End& admit_guest(Guest& guest, Doors::Door& door) { return doors_.admit_guest(guest, door); }
+  bool serve(Host& host, const Step& step) { return doors_.serve(host, step); }
+  void note_closing(Doors::Door& door) { doors_.note_closing(door); }
+  void note_gone(Doors::Door& door) { doors_.note_gone(door); }
+  void connect_stream(End* before, const Step& step) { doors_.connect_stream(before, step); }
+  void relay(End& end, const Step& step) { couriers_.relay(end, step); }
   void tell(const char* format, ...) __attribute__((format(printf, 2, 3)));
   void count(Op op, int kind, Where where) {
     if (around_.coverage != nullptr) around_.coverage->note(op, kind, where);
+  }
+  void count(Event event) {
+    if (around_.coverage != nullptr) around_.coverage->note(event);
   }
 
  private:
@@ -116,11 +148,12 @@ class World {
   void add_pair(Kind kind, Stream first, Stream second, const Step& step);
   void add_fds(Kind kind, int first, int second, const Step& step);
   void join_parties(Party& first, Party& second);
-  Channel* make_channel(Kind kind);
+  void join_halves(Party& party, Party& other);
   void turn();
   void after_turn();
   void run_nested(const Step& step);
-  void run_until_told();
+  void run_until_told(Nanos span);
+  void run_for(const Step& step);
   void post();
   void on_post(std::uint64_t number);
   void use_timer(const Step& step);
@@ -133,11 +166,14 @@ class World {
   void settle_all(Nanos patience, const char* what);
   void make_friendly_again();
   std::size_t total_queued() const;
+  bool is_slow(Kind kind) const;
+  bool has_connecting() const;
   bool has_bytes_on_the_way() const;
   int max_naps(Nanos wait) const;
   bool has_tcp_untold() const;
   void part();
   void check_empty();
+  void check_tokens();
   void lose_loop();
 
   Surroundings around_;
@@ -151,15 +187,22 @@ class World {
   std::vector<std::unique_ptr<Raw>> raws_;
   Ghost ghost_{*this};
   std::map<std::uint16_t, Half> halves_;
+  std::vector<End*> lost_callers_;
+  Token token_ = std::make_shared<const int>(kToken);
   Doors doors_{*this};
   Packets packets_{*this};
+  Guests guests_{*this};
+  Couriers couriers_{*this};
+  Chores chores_{*this};
   std::vector<std::unique_ptr<Ticker>> tickers_;
   std::vector<std::unique_ptr<RateGroup>> groups_;
   std::vector<Step> laid_out_;
   unsigned last_number_ = 0;
   int visits_ = 0;  // Nested.
   int runs_ = 0;    // Nested, of run() inside callbacks.
+  int holds_ = 0;   // Callbacks in which it may not be.
   bool has_moved_ = false;
+  bool has_stopped_ = false;  // Since this step began.
   bool is_friendly_ = false;
   bool is_parting_ = false;
   std::uint64_t posts_made_ = 0;

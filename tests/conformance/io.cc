@@ -9,8 +9,6 @@ namespace {
 using IoTest = OnEveryBackend;
 SPATE_ON_EVERY_BACKEND(IoTest);
 
-constexpr Events kReadWrite = Events::read | Events::write;
-
 TEST_P(IoTest, ReportsReadableAndWritable) {
   Pipe pipe;
   Probe<Io> reader{*loop_, pipe.in(), Events::read};

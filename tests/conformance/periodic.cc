@@ -73,6 +73,16 @@ TEST_F(PeriodicTest, AnOffsetShiftsTheMultiples) {
   }
 }
 
+TEST_F(PeriodicTest, AnOffsetBackShiftsThemWhateverTheTime) {
+  for (int i = 0; i < 10; ++i) {
+    Probe<Periodic> periodic{loop_};
+    EXPECT_TRUE(periodic->start_every(10s, Nanos{-3s}));
+    EXPECT_GT(periodic->at(), wall());
+    EXPECT_LE(periodic->at(), wall() + 10s);
+    pass(1s);
+  }
+}
+
 TEST_F(PeriodicTest, StartedExactlyAtAMultipleTheNextOneCounts) {
   Probe<Periodic> periodic{loop_};
   EXPECT_TRUE(periodic->start_every(1s, wall().time_since_epoch()));

@@ -491,6 +491,20 @@ TEST_P(Deadlines, AGroupThatIsDestroyedWakesItsMembers) {
   turn_until([&] { return right_log_.received.size() == 1'000; });
 }
 
+TEST_P(Deadlines, ARestEndsForNobodyWhenItWasReleasedMeanwhile) {
+  if (is_in_memory()) GTEST_SKIP() << "has no descriptor";
+  ASSERT_TRUE(left_.set_rate_limits({.read = {.bytes_per_second = 10, .burst = 80}, .write = {}}));
+  EXPECT_TRUE(right_.write(pattern(200)));
+  turn_until([&] { return left_log_.received.size() == 80; });
+  turns();
+  const auto fd = left_.release();
+  ASSERT_TRUE(fd);
+  pass(60s);  // Its handle is still there.
+  EXPECT_EQ(left_log_.received.size(), 80u);
+  EXPECT_EQ(left_log_.log, "");
+  ::close(*fd);
+}
+
 TEST_P(Deadlines, ReleasedStreamsLeaveTheirGroup) {
   if (is_in_memory()) GTEST_SKIP() << "has no descriptor";
   RateGroup group({});

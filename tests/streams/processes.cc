@@ -262,17 +262,22 @@ TEST_F(ProcessTest, StandardDescriptorsThatAreClosedStayClosed) {
 bool is_there(int pid) { return ::kill(pid, 0) == 0; }
 
 TEST_F(ProcessTest, RunsOnWithoutItsHandleAndIsReaped) {
-  int ends[2];
-  ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+  int input[2];
+  int output[2];
+  ASSERT_EQ(::pipe2(input, O_CLOEXEC) | ::pipe2(output, O_CLOEXEC), 0);
   int pid = -1;
   {
-    const Process process = shell("read line", {.input = Stdio::descriptor(ends[0])});
+    const Process process = shell("read line; echo on", {.input = Stdio::descriptor(input[0]),
+                                                         .output = Stdio::descriptor(output[1])});
     pid = process.pid();
   }
   EXPECT_EQ(loop_->active_count(), 0);
   EXPECT_TRUE(is_there(pid));
-  ::close(ends[0]);
-  ::close(ends[1]);
+  for (const int fd : {input[0], input[1], output[1]}) ::close(fd);
+  char text[8] = {};
+  EXPECT_EQ(::read(output[0], text, sizeof(text)), 3);
+  EXPECT_STREQ(text, "on\n");
+  ::close(output[0]);
   run_until(*loop_, [pid] { return !is_there(pid); });
   EXPECT_EQ(loop_->active_count(), 0);
   EXPECT_FALSE(status_.has_value());

@@ -298,6 +298,28 @@ TEST_P(Unread, IsDrainedByHigherLimits) {
   EXPECT_TRUE(right_.is_full());
 }
 
+TEST_P(Unread, DoesNotCountAfterClose) {
+  right_log_.use = [](Bytes) { return std::size_t{0}; };
+  EXPECT_TRUE(right_.write("an answer, which has it wait for the end of its peer"));
+  EXPECT_TRUE(left_.write("more than may be left from now on"));
+  run_until(loop_, [&] { return right_log_.data_calls == 1; });
+  ASSERT_TRUE(right_.set_limits({.max_unread = 3}));
+  right_.close();
+  EXPECT_TRUE(left_.write("what is thrown away"));
+  run_until(loop_, [&] { return right_log_.closed_calls == 1; });
+  EXPECT_FALSE(right_log_.error);
+}
+
+TEST_P(Unread, LimitsStayWhenItHasBeenTaken) {
+  ASSERT_TRUE(right_.set_limits({.low = 0, .high = 0, .max = 10, .when_full = WhenFull::drop}));
+  right_log_.use = [&](Bytes bytes) { return right_log_.data_calls == 1 ? 0 : bytes.size(); };
+  EXPECT_TRUE(left_.write("left"));
+  run_until(loop_, [&] { return right_log_.data_calls == 1; });
+  right_.start(right_log_);
+  run_until(loop_, [&] { return right_log_.received == "left"; });
+  EXPECT_FALSE(right_.write("more than ten bytes"));
+}
+
 using Wanted = StreamTest;
 INSTANTIATE_TEST_SUITE_P(Kinds, Wanted, ::testing::Values(Kind::memory, Kind::local, Kind::tcp),
                          name_of);

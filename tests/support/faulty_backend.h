@@ -27,10 +27,10 @@ class FaultyBackend final : public Backend {
 
   std::string_view name() const override { return inner_->name(); }
 
-  std::error_code modify(int fd, Events before, Events after, std::uint32_t generation) override {
-    const std::error_code error = inner_->modify(fd, before, after, generation);
-    note(fd, error ? Events::none : after, generation);
-    return error;
+  long modify(int fd, Events before, Events after, std::uint32_t generation) override {
+    const long result = inner_->modify(fd, before, after, generation);
+    note(fd, result < 0 ? Events::none : after, generation);
+    return result;
   }
   void closing(int fd, Events before) override {
     inner_->closing(fd, before);

@@ -43,7 +43,7 @@ class ScriptedBackend final : public Backend {
 
   std::string_view name() const override { return "scripted"; }
 
-  std::error_code modify(int fd, Events before, Events after, std::uint32_t generation) override {
+  long modify(int fd, Events before, Events after, std::uint32_t generation) override {
     ++calls_.modify;
     changes.push_back({fd, before, after});
     if (any(after)) {
@@ -53,7 +53,7 @@ class ScriptedBackend final : public Backend {
     } else {
       registered.erase(fd);
     }
-    return {};
+    return 0;
   }
 
   long wait(Nanos timeout, ReadyList& ready) override {
@@ -85,7 +85,7 @@ class ScriptedBackend final : public Backend {
     std::uint32_t generation = 0;
   };
   std::map<int, Registration> registered;
-  std::map<int, std::error_code> refusals;  // What modify() answers for a descriptor.
+  std::map<int, long> refusals;  // What modify() answers for a descriptor.
   std::vector<Change> changes;
   std::vector<Nanos> waits;
   long wait_error = 0;  // What wait() answers: a negated errno.

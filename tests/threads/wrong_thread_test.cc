@@ -48,12 +48,12 @@ class WrongThreadDeathTest : public ::testing::Test {
 };
 
 // Everything that the headers do not allow any thread.
-struct Misuse {
+struct LoopMisuse {
   const char* name;
   void (*does)(Loop& loop);
 };
 
-const Misuse kMisuses[] = {
+const LoopMisuse kLoopMisuses[] = {
     {"Run", [](Loop& loop) { loop.run(Run::no_wait); }},
     {"Stop", [](Loop& loop) { loop.stop(); }},
     {"StopAll", [](Loop& loop) { loop.stop_all(); }},
@@ -100,8 +100,8 @@ const Misuse kMisuses[] = {
 };
 
 class WrongThreadTableDeathTest : public WrongThreadDeathTest,
-                                  public ::testing::WithParamInterface<Misuse> {};
-INSTANTIATE_TEST_SUITE_P(Each, WrongThreadTableDeathTest, ::testing::ValuesIn(kMisuses),
+                                  public ::testing::WithParamInterface<LoopMisuse> {};
+INSTANTIATE_TEST_SUITE_P(Each, WrongThreadTableDeathTest, ::testing::ValuesIn(kLoopMisuses),
                          [](const auto& of) { return of.param.name; });
 
 TEST_P(WrongThreadTableDeathTest, Traps) {

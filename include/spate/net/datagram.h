@@ -29,10 +29,11 @@ class Loop;
 // Explicit congestion notification (RFC 3168).
 enum class Ecn : std::uint8_t { not_capable = 0, capable_1 = 1, capable_0 = 2, congested = 3 };
 
+// Its bytes and addresses are valid until the callback returns.
 struct Packet {
-  Bytes bytes;                 // Valid until the callback returns.
-  Address peer;                // The sender.
-  Address local;               // The destination, with DatagramOptions::local_address.
+  Bytes bytes;
+  const Address& peer;         // The sender.
+  const Address& local;        // The destination, with DatagramOptions::local_address; else none.
   Ecn ecn = Ecn::not_capable;  // With DatagramOptions::ecn.
   bool truncated = false;      // Cut to packet_size.
 };

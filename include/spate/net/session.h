@@ -51,8 +51,9 @@ class Session : public StreamHandler {
 
   // Connected, and nothing has been read: the place for limits, deadlines and a greeting.
   virtual void on_open() {}
-  // Sessions::drain() was called: finish. When the grace is over, the connection is reset, and
-  // on_closed() gets Error::deadline. The default sends what was written, and reads no more.
+  // Sessions::drain() was called, now or before on_open(): finish. When the grace is over, the
+  // connection is reset, and on_closed() gets Error::deadline. The default sends what was written,
+  // and reads no more.
   virtual void on_drain() { stream_.close(); }
   // The last call. Must not be private in a derived class.
   void on_closed(std::error_code) override {}

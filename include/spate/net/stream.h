@@ -74,7 +74,8 @@ class SPATE_EXPORT StreamHandler {
   virtual void on_descriptors(std::span<const int> descriptors, [[maybe_unused]] bool some_lost) {
     close_descriptors(descriptors);
   }
-  // Stream::connect() has succeeded. If it fails, on_closed() gets the error.
+  // Stream::connect() has succeeded. If it fails, on_closed() gets the error. Not called after
+  // Stream::close().
   virtual void on_connected() {}
   // The queue exceeded `high` and is down to `low`: go on writing.
   virtual void on_drained() {}
@@ -231,11 +232,13 @@ class SPATE_EXPORT Stream {
 
   // Calls on_data() again when at least `size` bytes are there, those that it leaves included, or
   // at end of file: for long messages, so that the beginning is not passed in with each piece.
-  // Applies once; start() cancels it. Bounded by QueueLimits::max_unread. False when memory runs
+  // Applies once; start() cancels it. Bytes that are waited for are unread: with more than
+  // QueueLimits::max_unread the connection ends with Error::unread_full. False when memory runs
   // out.
   bool want(std::size_t size);
-  // What on_data() has left, until the next call to the handler; empty inside on_data(). In
-  // on_end(): the incomplete message, if not empty.
+  // What on_data() has left, and after want() what has arrived behind it, until the next call to
+  // the handler. Empty inside on_data(), and once the stream is closed or about to be. In on_end():
+  // the incomplete message, if not empty.
   Bytes unread() const;
 
   // Unix sockets: accept descriptors sent with bytes (SCM_RIGHTS). Off at first: the kernel then
@@ -256,7 +259,8 @@ class SPATE_EXPORT Stream {
   void end();
   // As the destructor, but on_closed() is called when it is done.
   void close();
-  // Resets the connection. The queue is lost, and no callback follows.
+  // Resets the connection. The queue is lost, and no callback follows, whatever had ended it
+  // before.
   void abort();
   // Keep our side open after the peer's end of file, until end(). Off at first.
   void set_half_open(bool on);

@@ -6,6 +6,7 @@
 #include <new>
 #include <utility>
 
+#include "net/stream/callback_handler.h"
 #include "net/stream/hub.h"
 #include "net/stream/transport.h"
 #include "spate/assert.h"
@@ -20,6 +21,9 @@ constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
 constexpr Nanos kLinger{10'000'000'000};
 
 }  // namespace
+
+Connection::BusyState::BusyState() = default;
+Connection::BusyState::~BusyState() = default;
 
 Connection* Connection::make(Transport& transport, int fd) {
   void* memory = transport.hub().slab().take();
@@ -36,7 +40,9 @@ Connection::Connection(Transport& transport, int fd) : transport_(&transport) {
   node_.fd = fd;
   node_.events = kFdIsNew;
   node_.head.callback = [](void*, Node& head, Events events) {
-    reinterpret_cast<Connection&>(head).on_ready(events);
+    auto& connection = reinterpret_cast<Connection&>(head);
+    if (events == Events::read && connection.is_plain()) return connection.receive_plainly();
+    connection.on_ready(events);
   };
   touch();
   hub().enter();

@@ -1,0 +1,97 @@
+// Couriers: who takes bytes from one connection to another: relay() and copy(), and child processes
+// that write what they read.
+//
+// What one side of a courier is sent is what the other side's channel follows.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "chaos/party.h"
+#include "chaos/program.h"
+#include "spate/net/process.h"
+#include "spate/net/relay.h"
+
+namespace spate::chaos {
+
+class End;
+class World;
+struct Visit;
+
+// The two parties that it plays, and what they may show of each other.
+class Courier {
+ public:
+  enum class Ways : std::uint8_t { one, both };
+
+  Courier(World& world, Ways ways);
+  // It plays what `from` and `to` have played, which go on to read where they were.
+  void take_over(End& from, End& to);
+  // It is the other end of both.
+  void stand_between(End& writer, End& reader);
+  // Anything may come of it from now on.
+  void fail(const char* why);
+  void catch_up();
+  // Its first side has ended or failed, so that it is about to end.
+  bool is_ending() const { return has_failed_ || first_.peer->may_show_end; }
+  bool reaches(const Party& party) const;
+  bool is_lossy() const;
+  // What the first side was sent for the second, and back.
+  std::uint64_t forth();
+  std::uint64_t back();
+
+ private:
+  struct Side final : Party {
+    Side(World& its_world, Courier& its_courier)
+        : Party(its_world, 0, Kind::memory, true), courier(its_courier) {}
+    void catch_up() override { courier.catch_up(); }
+    bool may_end_short() const override { return courier.has_failed_; }
+    bool must_show_end() const override { return may_show_end && !courier.has_failed_; }
+    Courier& courier;
+    std::size_t from = 0;  // Of its `in`, what the other one is given.
+  };
+
+  static void replace(End& end, Side& side);
+  void pass_on(Side& from, Side& to);
+
+  World& world_;
+  const Ways ways_;
+  Side first_;
+  Side second_;
+  bool has_failed_ = false;
+  bool is_catching_up_ = false;
+};
+
+class Couriers {
+ public:
+  explicit Couriers(World& world);
+  ~Couriers();
+
+  // relaying, spawn, process.
+  void act(const Step& step, const Visit& visit);
+  // The Stream of `end` and another one.
+  void relay(End& end, const Step& step);
+
+  void look();
+  // A process is there that bytes go through, or that is about to end, in its own time.
+  bool has_process() const;
+  bool has_process_ending() const;
+  // No connection is left: all have told how they went.
+  void check_empty();
+  void close();
+
+ private:
+  struct Relay;
+  struct Child;
+
+  void on_relayed(Relay& relay, const RelayResult& result);
+  void spawn(const Step& step);
+  static bool is_running(const Child& child);
+  void use_process(Child& child, const Step& step);
+  void on_exit(Child& child, const spate::Child& status);
+
+  World& world_;
+  std::vector<std::unique_ptr<Relay>> relays_;
+  std::vector<std::unique_ptr<Child>> children_;
+};
+
+}  // namespace spate::chaos
