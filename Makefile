@@ -1,6 +1,7 @@
 # The commands of every day. The build itself is CMake's; see CMakePresets.json.
 
 PRESET ?= dev
+SHELL := /bin/bash
 
 help:
 	@echo 'make setup   install the packages that tests, benchmarks and tools need (apt)'
@@ -17,7 +18,8 @@ test:
 	tools/setup test programs
 	cmake --preset $(PRESET)
 	cmake --build --preset $(PRESET)
-	ctest --preset $(PRESET)
+	@ctest --preset $(PRESET) | tee build/test.log; status=$${PIPESTATUS[0]}; \
+	  grep -E '^[0-9]+% tests passed' build/test.log; exit $$status
 
 # Whole executables, as a process for each test takes longer than most tests do.
 QUICK = unit conformance stream fault regression

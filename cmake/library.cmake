@@ -60,3 +60,18 @@ function(spate_configure target)
     ${PROJECT_SOURCE_DIR}/src/core/error.cc ${PROJECT_SOURCE_DIR}/src/net/names/name_error.cc
     TARGET_DIRECTORY ${target} PROPERTIES COMPILE_OPTIONS -frtti)
 endfunction()
+
+# The sources of a folder as one: a quarter of the time, as each header is read once a folder.
+function(spate_compile_by_folder target)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+  target_compile_options(${target} PRIVATE  # Only of a header would it be true.
+    $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
+  get_target_property(sources ${target} SOURCES)
+  foreach(source IN LISTS sources)
+    cmake_path(GET source PARENT_PATH folder)
+    file(RELATIVE_PATH folder ${PROJECT_SOURCE_DIR} ${folder})
+    string(MAKE_C_IDENTIFIER ${folder} group)
+    set_source_files_properties(${source} TARGET_DIRECTORY ${target} PROPERTIES
+      UNITY_GROUP ${group})
+  endforeach()
+endfunction()

@@ -1,3 +1,4 @@
+option(SPATE_TESTS_GROUPED "Compile the tests several files at a time" ON)
 option(SPATE_TESTS_SHARED "Link the tests to a shared library (tools/mutants.py)" OFF)
 
 # spate_testing: the library once more, with the fault seam, which the library proper does not have.
@@ -18,6 +19,9 @@ function(spate_add_testing_library)
   endif()
   set_target_properties(spate_testing PROPERTIES POSITION_INDEPENDENT_CODE ON)
   target_compile_definitions(spate_testing PUBLIC SPATE_FAULTS=1)
+  if(SPATE_SANITIZE)  # Other builds show whether each source can be compiled by itself.
+    spate_compile_by_folder(spate_testing)
+  endif()
 endfunction()
 
 # spate_add_test(<name> LABEL <label> SOURCES <file>...): one GoogleTest executable, each of whose
@@ -33,6 +37,10 @@ function(spate_add_test name)
   target_compile_options(${name} PRIVATE -Wno-dangling-else)
   target_compile_options(${name} PRIVATE "SHELL:-iquote ${PROJECT_SOURCE_DIR}/tests")
   target_link_libraries(${name} PRIVATE spate_testing GTest::gmock GTest::gtest GTest::gtest_main)
+  if(SPATE_TESTS_GROUPED)
+    set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 5)
+    target_compile_options(${name} PRIVATE -Wno-shadow)  # What is global in the file before.
+  endif()
   if(NOT TARGET tests_of_${arg_LABEL})  # To build what one label needs.
     add_custom_target(tests_of_${arg_LABEL})
   endif()

@@ -1,77 +1,68 @@
-// A chat room: whatever line one guest writes, all others get. A guest who does not read is asked
-// to leave instead of filling the server's memory.
-//   chat [port]     Join it: nc localhost 7000
+// A chat room: a line from one client goes to all others. A client that does not read is
+// disconnected once 64 kB wait for it.
+//   chat 7000          join it: nc localhost 7000
 #include <csignal>
-#include <cstdio>
-#include <cstdlib>
 #include <functional>
+#include <iostream>
 #include <string>
 
 #include "spate/net/framing.h"
 #include "spate/net/server.h"
 
+using namespace std::chrono_literals;
+
 namespace {
 
-class Guest;
+class User;
 
-// Who is there.
 struct Room {
-  spate::Sessions<Guest>* guests = nullptr;
-  int newcomers = 0;
-
-  void tell(spate::Bytes line, const Guest* speaker);
+  spate::Sessions<User>* users = nullptr;
+  int joined = 0;
 };
 
-class Guest : public spate::Session {
+class User : public spate::Session {
  public:
-  explicit Guest(Room& room) : room_(room), name_("guest " + std::to_string(++room.newcomers)) {}
+  explicit User(Room& room) : room_(room), name_("user " + std::to_string(++room.joined)) {}
 
   void on_open() override {
     stream().set_limits({.low = 4'000, .high = 16'000, .max = 64'000});
     stream().write("you are " + name_ + "\n");
-    say("has come");
+    tell_others(name_ + " joined\n");
   }
   std::size_t on_data(spate::Bytes bytes) override {
-    const spate::Split lines =
-        split(bytes, spate::Delimiter{.max = 1000},
-              [this](spate::Bytes line) { say("says: " + std::string(spate::text_of(line))); });
+    const spate::Split lines = split(bytes, spate::Delimiter{.max = 1000}, [&](spate::Bytes line) {
+      tell_others(name_ + ": " + std::string(spate::text_of(line)) + "\n");
+    });
     if (lines.broken) stream().close();
     return lines.used;
   }
-  void on_closed(std::error_code) override { say("has gone"); }
+  void on_closed(std::error_code) override { tell_others(name_ + " left\n"); }
 
  private:
-  void say(const std::string& words) {
-    const std::string line = name_ + " " + words + "\n";
-    room_.tell(spate::bytes_of(line), this);
+  void tell_others(const std::string& line) {
+    room_.users->for_each([&](User& user) {
+      if (&user != this) user.stream().write(line);
+    });
   }
 
   Room& room_;
   const std::string name_;
 };
 
-void Room::tell(spate::Bytes line, const Guest* speaker) {
-  guests->for_each([&](Guest& guest) {
-    if (&guest != speaker) guest.stream().write(line);
-  });
-}
-
 }  // namespace
 
-int main(int count, char** arguments) {
-  const int port = count > 1 ? std::atoi(arguments[1]) : 7000;
-  auto loop = spate::Loop::create().value();
-  Room room;
-  auto server = spate::serve<Guest>(
-      *loop, spate::Address::any_ipv6(static_cast<std::uint16_t>(port)), std::ref(room));
-  if (!server) {
-    std::fprintf(stderr, "chat: port %d: %s\n", port, server.error().message().c_str());
-    return 1;
+int main(int argc, char** argv) {
+  if (argc != 2) {
+    std::cerr << "usage: chat PORT\n";
+    return 2;
   }
-  room.guests = &server->sessions();
-  std::printf("%s\n", server->address().to_string().c_str());
-  std::fflush(stdout);
+  auto loop = spate::must(spate::Loop::create());
+  const auto address = spate::must(spate::Address::parse("[::]:" + std::string(argv[1])));
+  Room room;
+  auto server = spate::must(spate::serve<User>(*loop, address, std::ref(room)));
+  room.users = &server.sessions();
+  std::cout << server.address().to_string() << std::endl;
 
-  if (loop->on_signal(SIGTERM, [&] { server->drain(std::chrono::seconds(5)); })) return 1;
+  spate::must(loop->on_signal(SIGTERM, [&] { server.drain(5s); }));
   loop->run();
 }

@@ -1,62 +1,45 @@
-// Adds up the bytes of files on the threads of a pool, while the loop goes on ticking.
-//   example_checksums file...      without a file, itself
+// Adds up the bytes of files on the threads of a pool, and prints the sums as they are done.
+//   checksums FILE...
 #include <cstdint>
-#include <cstdio>
 #include <fstream>
-#include <memory>
+#include <iostream>
 #include <string>
 #include <vector>
 
 #include "spate/offload.h"
-#include "spate/timer.h"
-
-using namespace std::chrono_literals;
 
 namespace {
 
-// Fletcher's, of as many bytes as there are.
-struct Checksum {
-  std::uint32_t value = 0;
-  std::size_t size = 0;
-};
-
-Checksum checksum_of(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
+// Fletcher's.
+std::uint32_t checksum(std::istream& file) {
   std::uint32_t low = 0;
   std::uint32_t high = 0;
-  Checksum sum;
-  for (char byte = 0; file.get(byte); ++sum.size) {
+  for (char byte = 0; file.get(byte);) {
     low = (low + static_cast<unsigned char>(byte)) % 65535;
     high = (high + low) % 65535;
   }
-  sum.value = high << 16 | low;
-  return sum;
+  return high << 16 | low;
+}
+
+std::string line_for(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return path + ": cannot be opened";
+  return path + ": " + std::to_string(checksum(file));
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::unique_ptr<spate::Loop> loop = spate::Loop::create().value();
-  const std::vector<std::string> paths(argv + (argc > 1 ? 1 : 0), argv + argc);
-
-  int ticks = 0;
-  spate::Timer ticker{*loop, [&ticks] { ++ticks; }};
-  ticker.start(1ms, 1ms);
-  loop->unref();  // It is the jobs that keep the loop running.
-
-  std::size_t done = 0;
+  if (argc < 2) {
+    std::cerr << "usage: checksums FILE...\n";
+    return 2;
+  }
+  auto loop = spate::must(spate::Loop::create());
   std::vector<spate::Offloading> jobs;
-  for (const std::string& path : paths) {
-    auto job = offload(
-        *loop, [path] { return checksum_of(path); },
-        [path, &done](Checksum sum) {
-          std::printf("%08x %10zu %s\n", sum.value, sum.size, path.c_str());
-          ++done;
-        });
-    if (!job) return 1;
-    jobs.push_back(std::move(*job));
+  for (int i = 1; i < argc; ++i) {
+    jobs.push_back(spate::must(offload(
+        *loop, [path = std::string(argv[i])] { return line_for(path); },
+        [](const std::string& line) { std::cout << line << "\n"; })));
   }
   loop->run();
-  std::printf("%d ticks meanwhile\n", ticks);
-  return done == paths.size() ? 0 : 1;
 }

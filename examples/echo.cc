@@ -1,9 +1,12 @@
-// A TCP echo server.   echo [port]     Talk to it: nc localhost 7000
+// A TCP echo server.
+//   echo 7000          talk to it: nc localhost 7000
 #include <csignal>
-#include <cstdio>
-#include <cstdlib>
+#include <iostream>
+#include <string>
 
 #include "spate/net/server.h"
+
+using namespace std::chrono_literals;
 
 namespace {
 
@@ -16,18 +19,16 @@ struct Echo : spate::Session {
 
 }  // namespace
 
-int main(int count, char** arguments) {
-  const int port = count > 1 ? std::atoi(arguments[1]) : 7000;
-  auto loop = spate::Loop::create().value();
-  auto server =
-      spate::serve<Echo>(*loop, spate::Address::any_ipv6(static_cast<std::uint16_t>(port)));
-  if (!server) {
-    std::fprintf(stderr, "echo: port %d: %s\n", port, server.error().message().c_str());
-    return 1;
+int main(int argc, char** argv) {
+  if (argc != 2) {
+    std::cerr << "usage: echo PORT\n";
+    return 2;
   }
-  std::printf("%s\n", server->address().to_string().c_str());
-  std::fflush(stdout);
+  auto loop = spate::must(spate::Loop::create());
+  const auto address = spate::must(spate::Address::parse("[::]:" + std::string(argv[1])));
+  auto server = spate::must(spate::serve<Echo>(*loop, address));
+  std::cout << server.address().to_string() << std::endl;
 
-  if (loop->on_signal(SIGTERM, [&] { server->drain(std::chrono::seconds(5)); })) return 1;
+  spate::must(loop->on_signal(SIGTERM, [&] { server.drain(5s); }));
   loop->run();
 }

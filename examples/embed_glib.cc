@@ -1,16 +1,24 @@
-// A spate loop inside a GLib main loop.
+// An echo server on a spate loop inside a GLib main loop.
+//   embed_glib 7000          talk to it: nc localhost 7000
 // needs: glib-2.0
+#include <glib-unix.h>
 #include <glib.h>
 
-#include <cstdio>
-#include <memory>
-#include <thread>
+#include <algorithm>
+#include <csignal>
+#include <iostream>
+#include <string>
 
-#include "spate/timer.h"
-
-using namespace std::chrono_literals;
+#include "spate/net/server.h"
 
 namespace {
+
+struct Echo : spate::Session {
+  std::size_t on_data(spate::Bytes bytes) override {
+    stream().write(bytes);
+    return bytes.size();
+  }
+};
 
 struct SpateSource {
   GSource source;
@@ -24,12 +32,12 @@ gboolean prepare(GSource* source, gint* timeout_ms) {
   const spate::Nanos wait = of(source).loop->prepare_to_wait();
   const auto rounded_up = std::chrono::ceil<std::chrono::milliseconds>(wait).count();
   *timeout_ms = wait >= spate::kForever ? -1 : static_cast<gint>(std::min(rounded_up, 60'000L));
-  return wait == 0ns;
+  return wait == spate::Nanos{0};
 }
 
 gboolean check(GSource* source) {
   const bool is_readable = (of(source).poll.revents & G_IO_IN) != 0;
-  return is_readable || of(source).loop->prepare_to_wait() == 0ns;
+  return is_readable || of(source).loop->prepare_to_wait() == spate::Nanos{0};
 }
 
 gboolean dispatch(GSource* source, GSourceFunc, gpointer) {
@@ -40,58 +48,34 @@ GSource* attach(spate::Loop& loop) {
   static GSourceFuncs functions{prepare, check, dispatch, nullptr, nullptr, nullptr};
   GSource* source = g_source_new(&functions, sizeof(SpateSource));
   of(source).loop = &loop;
-  of(source).poll = {.fd = loop.poll_fd().value(), .events = G_IO_IN, .revents = 0};
+  of(source).poll = {.fd = spate::must(loop.poll_fd()), .events = G_IO_IN, .revents = 0};
   g_source_add_poll(source, &of(source).poll);
   g_source_attach(source, nullptr);
   return source;
 }
 
-struct Tally {
-  GMainLoop* main_loop = g_main_loop_new(nullptr, FALSE);
-  int spate_ticks = 0;
-  int glib_ticks = 0;
-  int posts = 0;
-
-  void tick(spate::Timer& timer) {
-    if (++spate_ticks == 5) timer.stop();
-    quit_when_done();
-  }
-  void quit_when_done() {
-    if (spate_ticks == 5 && glib_ticks >= 3 && posts == 2) g_main_loop_quit(main_loop);
-  }
-};
-
-gboolean on_glib_timeout(gpointer context) {
-  Tally& tally = *static_cast<Tally*>(context);
-  ++tally.glib_ticks;
-  tally.quit_when_done();
-  return G_SOURCE_CONTINUE;
+gboolean quit(gpointer main_loop) {
+  g_main_loop_quit(static_cast<GMainLoop*>(main_loop));
+  return G_SOURCE_REMOVE;
 }
 
 }  // namespace
 
-int main() {
-  std::unique_ptr<spate::Loop> loop = spate::Loop::create({.backend = "epoll"}).value();
-  loop->ref();
+int main(int argc, char** argv) {
+  if (argc != 2) {
+    std::cerr << "usage: embed_glib PORT\n";
+    return 2;
+  }
+  auto loop = spate::must(spate::Loop::create({.backend = "epoll"}));
+  const auto address = spate::must(spate::Address::parse("[::]:" + std::string(argv[1])));
+  auto server = spate::must(spate::serve<Echo>(*loop, address));
+  std::cout << server.address().to_string() << std::endl;
+
+  GMainLoop* main_loop = g_main_loop_new(nullptr, FALSE);
   GSource* source = attach(*loop);
-
-  Tally tally;
-  spate::Timer timer{*loop, spate::bind<&Tally::tick>(&tally)};
-  timer.start(10ms, 10ms);
-  g_timeout_add(10, on_glib_timeout, &tally);
-  std::jthread poster{[&] {
-    for (int i = 0; i < 2; ++i) {
-      std::this_thread::sleep_for(15ms);
-      loop->post([&tally] { ++tally.posts, tally.quit_when_done(); });
-    }
-  }};
-
-  g_main_loop_run(tally.main_loop);
-  std::printf("%d ticks of spate, %d of GLib, %d posts\n", tally.spate_ticks, tally.glib_ticks,
-              tally.posts);
-  poster.join();
+  g_unix_signal_add(SIGTERM, quit, main_loop);
+  g_main_loop_run(main_loop);
   g_source_destroy(source);
   g_source_unref(source);
-  g_main_loop_unref(tally.main_loop);
-  return 0;
+  g_main_loop_unref(main_loop);
 }

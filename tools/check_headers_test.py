@@ -27,7 +27,12 @@ class Headers(unittest.TestCase):
     def test_a_missing_include_is_found(self):
         found = problems("#pragma once\ninline std::vector<int> a;\n")
         self.assertEqual(len(found), 2)
-        self.assertIn("a.h", found[0])
+        self.assertIn("a.h", found[1])
+
+    def test_a_need_for_their_absence_is_found(self):
+        found = problems("#pragma once\n#ifdef __cpp_exceptions\n#error no\n#endif\n")
+        self.assertEqual(len(found), 1)
+        self.assertIn("with exceptions", found[0])
 
     def test_a_missing_guard_is_found(self):
         self.assertEqual(len(problems("struct A {};\n")), 2)

@@ -126,6 +126,7 @@ struct ev_loop final : spate::Dispatcher {
   double timeout_interval = 0;
 
  private:
+  [[gnu::cold, gnu::noinline]] void refuse(spate::FdNode& node);
   static void read_messages(struct ev_loop* loop, ev_watcher*, int);
 
   void turn(int flags);

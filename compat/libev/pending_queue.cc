@@ -16,12 +16,14 @@ PendingQueue::~PendingQueue() {
   for (const Stack& stack : stacks_) std::free(stack.entries);
 }
 
-void PendingQueue::grow(Stack& stack) {
+void PendingQueue::feed_more(ev_watcher& watcher, int events) {
+  Stack& stack = stacks_[level_of(watcher)];
   const int capacity = stack.capacity == 0 ? kFirstCapacity : stack.capacity * 2;
   void* entries = std::realloc(stack.entries, static_cast<std::size_t>(capacity) * sizeof(Entry));
   require(entries != nullptr, "out of memory for pending events");
   stack.entries = static_cast<Entry*>(entries);
   stack.capacity = capacity;
+  feed(watcher, events);
 }
 
 int PendingQueue::blank(ev_watcher& watcher) {

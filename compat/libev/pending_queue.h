@@ -35,7 +35,7 @@ class PendingQueue {
       stack.entries[watcher.pending - 1].events |= events;
       return;
     }
-    if (stack.size == stack.capacity) grow(stack);
+    if (stack.size == stack.capacity) return feed_more(watcher, events);
     stack.entries[stack.size] = {&watcher, events};
     watcher.pending = ++stack.size;
     filled_ |= 1u << level;
@@ -75,7 +75,7 @@ class PendingQueue {
       return level;
     return watcher.priority > EV_MAXPRI ? kPriorityLevels - 1 : 0;
   }
-  [[gnu::cold]] static void grow(Stack& stack);
+  [[gnu::cold, gnu::noinline]] void feed_more(ev_watcher& watcher, int events);
   [[gnu::cold]] int blank(ev_watcher& watcher);
   static void do_nothing(struct ev_loop*, ev_watcher*, int) {}
 

@@ -112,9 +112,12 @@ void ev_loop::feed_idle() {
 // ---- from core
 
 void ev_loop::ready(spate::Loop&, spate::FdNode& node, spate::Events events) {
-  ev_watcher& watcher = spate::libev::watcher_of(node);
-  if (!any(events & spate::Events::error)) return pending.feed(watcher, static_cast<int>(events));
-  pending.feed(watcher, EV_ERROR | EV_READ | EV_WRITE);
+  if (any(events & spate::Events::error)) return refuse(node);
+  pending.feed(spate::libev::watcher_of(node), static_cast<int>(events));
+}
+
+void ev_loop::refuse(spate::FdNode& node) {
+  pending.feed(spate::libev::watcher_of(node), EV_ERROR | EV_READ | EV_WRITE);
   has_refused = true;
 }
 

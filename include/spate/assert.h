@@ -1,9 +1,9 @@
-// SPATE_ASSERT: the caller's mistake, and nothing else.
+// SPATE_ASSERT: for mistakes of the caller only.
 //
-// What the world does wrong is returned as an error; what the caller does wrong (a watcher re-aimed
-// while it is active, a loop used from a second thread while it runs) ends here: a line on stderr
-// says which function was called against which rule, and what to do instead; then the program
-// traps. On in debug builds and, with SPATE_HARDENED, in every build.
+// Failures of the system are returned as errors. A mistake of the caller (setting the descriptor of
+// an active watcher, using a running loop from another thread) prints a line to stderr, with the
+// function, the rule and what to do instead, and traps. Enabled in debug builds and, with
+// SPATE_HARDENED, in every build.
 #pragma once
 
 #include <source_location>
@@ -12,19 +12,18 @@
 
 namespace spate {
 
-// Says so, and traps. `advice` may be nullptr.
+// Prints and traps. `advice` may be nullptr.
 [[noreturn, gnu::cold]] SPATE_EXPORT void rule_broken(std::source_location where, const char* rule,
                                                       const char* advice = nullptr) noexcept;
 
-// The advice for the commonest of all mistakes.
+// The advice for the most common mistake.
 inline constexpr const char* kWrongThread =
     "another thread is running this loop, and until it has returned from run() this one may call "
     "only post(), wake() and Async::send(): post() a task that does it";
 
 }  // namespace spate
 
-// SPATE_ASSERT(condition), or SPATE_ASSERT(condition, advice). With _IN, the function to be named
-// is not this one but `where`.
+// SPATE_ASSERT(condition) or SPATE_ASSERT(condition, advice). _IN reports `where` as the function.
 #if defined(SPATE_HARDENED) || !defined(NDEBUG)
 #define SPATE_ASSERT_IN(where, condition, ...) \
   ((condition) ? static_cast<void>(0)          \

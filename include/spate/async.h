@@ -1,8 +1,8 @@
-// Async: a call-back that any thread, or a signal handler, can ask for. Sends that come before the
-// callback runs are merged into one call; where every call counts, use Loop::post().
+// Async: calls back when any thread, or a signal handler, calls send(). Sends before the callback
+// runs are merged into one call; use Loop::post() where each call counts.
 //
-// Threads: send() from anywhere; everything else on the loop's thread. The Async must outlive the
-// last send() that may still be on its way. An active Async keeps its loop alive.
+// Threads: send() from anywhere; everything else on the loop's thread. The Async must outlive all
+// calls to send(). An active Async keeps its loop alive.
 #pragma once
 
 #include <atomic>
@@ -13,8 +13,7 @@ namespace spate {
 
 struct AsyncNode {
   Node head;
-  // core: not, or sent and not yet collected; or the latter, and a call came meanwhile which has
-  // served it.
+  // core: not sent; sent and not yet collected; or the latter, and served by a call meanwhile.
   enum Sent : std::uint32_t { kUnsent, kSent, kServed };
 
   AsyncNode* next;  // core: the next one to be collected.
@@ -33,14 +32,13 @@ class Async : public Watcher<Async, AsyncNode> {
   void stop() {
     if (is_known()) loop_->stop(node_);
   }
-  // Has the callback called in the loop's next turn. Enters the kernel only if the loop sleeps.
-  // Async-signal-safe.
+  // Calls back in the loop's next turn. A system call only if the loop sleeps. Async-signal-safe.
   void send() noexcept { loop_->send(node_); }
 
  private:
   friend class Delegate<Async>;
 
-  // What was sent between the collecting and this call is served by it.
+  // Serves what was sent between collecting and this call.
   void before_call(Events& events) {
     if (node_.sent.load(std::memory_order_relaxed) == AsyncNode::kUnsent) return;
     node_.sent.exchange(AsyncNode::kServed);

@@ -1,15 +1,14 @@
-// Delegate: what a watcher calls, in two words. It owns nothing, so it never allocates and copying
-// it is free.
+// Delegate: a watcher's callback, in two words. It owns nothing and never allocates.
 //
 // Made from any callable that is trivially copyable and no larger than a pointer:
 //   Timer timer{loop, [](Timer& t) { ... }};               a captureless lambda or a function
 //   Timer timer{loop, [this] { on_tick(); }};              a lambda with one captured pointer
 //   Timer timer{loop, bind<&Session::on_tick>(this)};      a method
-// The callable may take (Watcher&, Events), (Watcher&), (Events) or nothing. Whatever it points to
-// must outlive the watcher.
+// The callable may take (Watcher&, Events), (Watcher&), (Events) or nothing. What it points to must
+// outlive the watcher.
 //
-// It must not throw, and nor must any other code that the library calls: in every build that ends
-// the program by std::terminate(), after a line on stderr that says whose callback it was.
+// It must not throw, nor may any other callback: that ends the program, in every build, by
+// std::terminate(), after a line on stderr that names the callback.
 #pragma once
 
 #include <cstring>
@@ -64,7 +63,7 @@ class Delegate {
   void* context_ = nullptr;
 };
 
-// A method bound to an object: as small as the pointer to the object.
+// A method bound to an object; the size of a pointer.
 template <auto Method, class T>
 struct Bound {
   T* object;

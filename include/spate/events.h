@@ -1,7 +1,7 @@
 // Events: what happened to a watcher, or what it asks for, as a set of bits.
 //
-// The values below `custom` are libev's (ev.h 4.33), so that a layer which speaks libev converts by
-// a cast. `urgent` and `peer_closed` are ours: libev has no name for them.
+// The values below `custom` are those of libev (ev.h 4.33), so that a libev layer converts by a
+// cast. `urgent` and `peer_closed` are additions.
 #pragma once
 
 #include <cstdint>
@@ -47,9 +47,8 @@ constexpr Events& operator&=(Events& a, Events b) { return a = a & b; }
 // True if any bit is set: `if (any(events & Events::read))`.
 constexpr bool any(Events events) { return events != Events::none; }
 
-// For nodes only, beside what they ask for: readiness is to be reported once each time it comes
-// about (epoll's edges). Backends other than epoll ignore it. All nodes of a descriptor have to
-// agree.
+// For nodes only: edge-triggered (EPOLLET). Backends other than epoll ignore it. All nodes of a
+// descriptor must agree.
 inline constexpr Events kEdge = static_cast<Events>(0x10);
 
 // What an Io may ask for.

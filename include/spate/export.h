@@ -1,5 +1,5 @@
-// What every header of spate's begins with: the language it needs, and SPATE_EXPORT, what the
-// shared library shows. Everything else is hidden.
+// Included by every header: checks the language version, and defines SPATE_EXPORT, which marks what
+// the shared library exports. Everything else is hidden.
 #pragma once
 
 #if !defined(__cplusplus) || __cplusplus <= 202002L

@@ -1,7 +1,7 @@
-// The hooks of a turn: Prepare, Check, Idle, Fork, Cleanup. loop.h shows where each has its place.
+// The hooks of a turn: Prepare, Check, Idle, Fork, Cleanup. See the order of a turn in loop.h.
 //
-// Hooks of one kind are called in the order they were started (by priority first). Starting or
-// stopping hooks inside a hook is fine; one started there is called from the next turn on.
+// Hooks of one kind are called by priority, then in the order they were started. Hooks may start
+// and stop hooks; one that is started in a hook is called from the next turn on.
 #pragma once
 
 #include "spate/watcher.h"
@@ -21,15 +21,13 @@ class HookWatcher : public Watcher<Self, Node> {
   }
 };
 
-// Just before the kernel is told what changed and the loop waits: the place to start watchers for
-// this turn's wait.
+// Just before the kernel is updated and the loop waits: the place to start watchers for this wait.
 class Prepare : public HookWatcher<Prepare, Hook::prepare> {
  public:
   using HookWatcher::HookWatcher;
 };
 
-// Just after the wait, whatever came of it. Give it a high priority to be called before the events
-// themselves.
+// After every wait. Give it a high priority to be called before the events.
 class Check : public HookWatcher<Check, Hook::check> {
  public:
   using HookWatcher::HookWatcher;
@@ -49,8 +47,8 @@ class Fork : public HookWatcher<Fork, Hook::fork> {
   using HookWatcher::HookWatcher;
 };
 
-// While the loop is being destroyed, when everything else still works but run(). Does not keep the
-// loop alive.
+// While the loop is being destroyed, when everything but run() still works. Does not keep the loop
+// alive.
 class Cleanup : public HookWatcher<Cleanup, Hook::cleanup> {
  public:
   using HookWatcher::HookWatcher;

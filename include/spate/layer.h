@@ -1,8 +1,8 @@
-// For layers: drop-in libraries and language bindings, which keep their own structs (node.h), start
-// them on a NodeLoop, and take delivery through a Dispatcher.
+// For layers (drop-in libraries and language bindings), which keep their own structs (node.h),
+// start them on a NodeLoop, and receive events through a Dispatcher.
 //
-// Ownership: NodeLoop::create() hands out the loop; the dispatcher stays the layer's.
-// Threads: the loop's, but for LayerOptions::guarded.
+// Ownership: NodeLoop::create() returns the loop; the dispatcher stays the layer's.
+// Threads: the loop's, except with LayerOptions::guarded.
 #pragma once
 
 #include "spate/loop.h"
@@ -29,15 +29,15 @@ class SPATE_EXPORT Dispatcher {
 
 struct LayerOptions {
   LoopOptions loop{};
-  // Takes the place of the default dispatch. Must outlive the loop.
+  // Replaces the default dispatch. Must outlive the loop.
   Dispatcher* dispatcher = nullptr;
-  // The layer has a lock of its own: any thread that holds it may touch the loop, also while
-  // another one sleeps in run(), whose dispatcher gives the lock up from before_wait() to
-  // after_wait(). Such a thread calls wake() when the sleeper has to look again, and uses
-  // start_now() with the epoll backend only.
+  // The layer has a lock: any thread that holds it may use the loop, even while another thread
+  // sleeps in run(), whose dispatcher releases the lock from before_wait() to after_wait(). Such a
+  // thread calls wake() when the sleeping one has to look again, and uses start_now() with the
+  // epoll backend only.
   bool guarded = false;
-  // What is still active when the loop dies is left as it is, not stopped: for layers whose
-  // programs may have freed it by then.
+  // Nodes that are active when the loop is destroyed are not touched: the program may have freed
+  // them.
   bool orphans = false;
 };
 

@@ -1,20 +1,20 @@
 // Loop: waits for events and calls the watchers that asked for them.
 //
-// Ownership: create() hands out a unique_ptr; the loop owns its backend and no watcher. It must not
-// be destroyed from inside one of its callbacks. Watchers still active when it dies are stopped.
+// Ownership: create() returns a unique_ptr; the loop does not own watchers. It must not be
+// destroyed inside one of its callbacks. Watchers that are active when it is destroyed are stopped.
 //
-// Threads: one thread at a time runs a loop, and only that thread touches it and its watchers, with
-// three exceptions that any thread may use at any time: post(), wake() and Async::send(). While no
-// thread runs the loop, any one thread may use it. Breaking this rule is asserted. Several loops
-// live side by side, in one thread or in many.
+// Threads: one thread at a time runs a loop, and only that thread may use it and its watchers, with
+// three exceptions that any thread may call at any time: post(), wake() and Async::send(). While no
+// thread runs the loop, any one thread may use it. This is asserted. A process may have any number
+// of loops, in one thread or in many.
 //
 // Inside a callback: everything, nested run() included, except destroying the loop.
 //
-// One turn of run(), in this order (libev's, with its quirks mended):
+// One turn of run(), in this order:
 //   1. fork hooks, prepare hooks; the kernel is told what changed; the wait; the clock is read
-//   2. queued is what is due: io and ended children, timers, signals, async, posts
+//   2. what is due is queued: io and ended children, timers, signals, async, posts
 //   3. idle hooks, if nothing of their priority is queued; check hooks
-//   4. called is what is queued, highest priority first, first queued first within one
+//   4. what is queued is called, highest priority first, in order within a priority
 // All that is queued when the calling begins is called in this turn. What the callbacks themselves
 // feed is called too, until LoopOptions::budget of those are spent; the rest waits for the next
 // turn, which then does not block. So no class of events can starve another.
@@ -41,7 +41,7 @@
 
 namespace spate {
 
-// A call that a queue owns until it is made.
+// A call that the loop owns until it is made.
 using Job = std::move_only_function<void()>;
 using OnceCallback = std::move_only_function<void(Events)>;
 
@@ -52,15 +52,14 @@ enum class Run {
 };
 
 struct LoopOptions {
-  // "epoll", "poll", "select", or "auto", which takes the first of that list that can be had.
+  // "epoll", "poll", "select", or "auto", the first of these that is available.
   std::string_view backend = "auto";
-  // How many of the events that callbacks feed to a turn are still called in it. 1 ... 2^31.
+  // How many events fed by callbacks are called in the same turn. 1 ... 2^31.
   std::uint32_t budget = 256;
   // Where time comes from; nullptr is system_clock(). Must outlive the loop.
   Clock* clock = nullptr;
-  // For so long the loop looks again and again, without sleeping, before it sleeps: what comes
-  // meanwhile does not have to wait for this thread to be woken up, and the processor is kept busy.
-  // 0 sleeps at once. Not with a Clock of the caller's.
+  // Polls for this long before it sleeps: lower latency, as the thread need not be woken up, for a
+  // busy processor. 0 sleeps at once. Not with a Clock of the caller's.
   Nanos busy_poll{0};
 };
 
@@ -89,14 +88,14 @@ class SPATE_EXPORT Loop : public NodeLoop {
   // lost).
   std::error_code run(Run mode = Run::until_done);
   // Runs until nothing is left, until stop(), or for `span` of loop time, whichever is first; a
-  // run() nested into it ends with it. What is queued by then is still called; without any time,
-  // that is one turn. Errors: as run(); ENOMEM, before anything has been called.
+  // run() nested into it ends with it. What is queued by then is still called; a span of zero is
+  // one turn. Errors: as run(); ENOMEM, before anything has been called.
   std::error_code run_for(Nanos span);
-  // Whether something is left that keeps the loop alive, or that is queued: run() returned because
-  // of stop() or after its one turn, and would go on.
+  // Whether something keeps the loop alive or is queued: run() returned because of stop(), or after
+  // its one turn.
   bool has_work() const;
-  // Makes the innermost run() return once the callbacks already queued have been called; a run()
-  // nested into it meanwhile returns too. Without effect outside run().
+  // Makes the innermost run() return after the callbacks that are already queued; a run() nested
+  // into it meanwhile returns too. No effect outside run().
   void stop();
   // The same for all nested runs.
   void stop_all();
@@ -104,8 +103,8 @@ class SPATE_EXPORT Loop : public NodeLoop {
   // thread.
   static Loop* current();
 
-  // Keeps the loop alive without a watcher, and back. An active watcher whose owner calls unref()
-  // once does not keep run() from returning; ref() before stopping it.
+  // ref() keeps the loop alive without a watcher; unref() undoes it. After unref(), an active
+  // watcher does not keep run() from returning; call ref() before stopping it.
   void ref();
   void unref();
 
@@ -119,17 +118,17 @@ class SPATE_EXPORT Loop : public NodeLoop {
   // Reads the clock again: before starting timers after a long computation inside one callback.
   void update_now();
   WallTime wall_now();
-  // Between the two, loop time stands still: the timers of a process that was stopped do not all
-  // expire at once. A loop that runs meanwhile waits for no timer.
+  // Between the two, loop time stands still, so that the timers of a process that was stopped do
+  // not all expire at once. A loop that runs meanwhile waits for no timer.
   void suspend();
   void resume();
 
   // ---- from other threads
 
-  // Calls `task` on the loop's thread, in this turn or the next. Every task is called exactly once,
-  // one thread's in its own order; the kernel is entered only if the loop sleeps. Any thread, also
-  // inside a callback; not in a signal handler. False, and the task destroyed, when memory runs
-  // out. Tasks still queued when the loop dies are destroyed uncalled.
+  // Calls `task` on the loop's thread, in this turn or the next. Each task is called exactly once,
+  // those of one thread in order; a system call only if the loop sleeps. Any thread, also inside a
+  // callback; not in a signal handler. False, and the task destroyed, when memory runs out. Tasks
+  // that are queued when the loop is destroyed are destroyed uncalled.
   template <class F>
     requires std::is_constructible_v<Job, F&&>
   bool post(F&& task) {
@@ -139,52 +138,48 @@ class SPATE_EXPORT Loop : public NodeLoop {
     end_post(place);
     return true;
   }
-  // Makes the loop turn once more if it sleeps, without calling anything. Any thread;
-  // async-signal-safe.
+  // Wakes the loop if it sleeps, without calling anything. Any thread; async-signal-safe.
   void wake() noexcept;
 
   // ---- calls that the loop owns until it makes them
   //
-  // What cannot be taken back needs no watcher. A callable that was not called when the loop dies
-  // is destroyed.
+  // For calls that need not be cancelled. What was not called is destroyed with the loop.
 
-  // Calls `task` once, `delay` from now(), and keeps the loop alive until then; for what may have
-  // to be called off there is Timer. Negative counts as zero. Errors: ENOMEM; EINVAL for kForever
-  // and more.
+  // Calls `task` once, `delay` from now(), and keeps the loop alive until then. To cancel, use a
+  // Timer. Negative counts as zero. Errors: ENOMEM; EINVAL for kForever and more.
   std::error_code after(Nanos delay, Job task);
-  // Calls `task` when the callback that is running, and what is queued already, has been called: in
-  // this turn, or, when LoopOptions::budget is spent or outside of run(), in the next. Never from
-  // inside defer(). From other threads: post(). False, and the task destroyed, when memory runs
-  // out.
+  // Calls `task` after the running callback and what is already queued: in this turn, or, when
+  // LoopOptions::budget is spent or outside of run(), in the next. Never from inside defer(). From
+  // other threads: post(). False, and the task destroyed, when memory runs out.
   bool defer(Job task);
-  // Calls `callback` each time that the process has received the signal, as Signal does, as long as
-  // the loop lives. Does not keep it alive. Errors: as Signal::start().
+  // Calls `callback` each time the process has received the signal, as Signal does, until the loop
+  // is destroyed. Does not keep the loop alive. Errors: as Signal::start().
   std::error_code on_signal(int signum, Job callback);
-  // Calls `callback` once: with what became ready on `fd`, or with Events::timer after `timeout`
-  // (kForever: never), whichever is first. Keeps the loop alive until then. A descriptor that the
-  // kernel refuses comes with Events::error. Errors: ENOMEM; EINVAL without a descriptor or without
-  // an event to wait for.
+  // Calls `callback` once: with the events that are ready on `fd`, or with Events::timer after
+  // `timeout` (kForever: never), whichever is first; with Events::error if the kernel refuses the
+  // descriptor. Keeps the loop alive until then. Errors: ENOMEM; EINVAL without a descriptor or an
+  // event.
   std::error_code once(int fd, Events events, Nanos timeout, OnceCallback callback);
 
   // ---- embedding in another loop
 
-  // A descriptor that is readable when run(Run::no_wait) has something to do. The loop's own: not
-  // to be closed, read or kept beyond it; another one after after_fork(). Errors:
-  // Error::not_pollable with backends other than epoll; EMFILE, ENFILE, ENOMEM at the first call.
+  // A descriptor that is readable when run(Run::no_wait) has something to do. The loop owns it: do
+  // not close, read or keep it; after_fork() replaces it. Errors: Error::not_pollable with backends
+  // other than epoll; EMFILE, ENFILE, ENOMEM at the first call.
   Result<int> poll_fd();
-  // To be called before the outer loop waits: tells the kernel what changed and returns how long
-  // the outer loop may wait on poll_fd(): zero, a duration, or kForever. From here until the next
-  // run, post() wakes through poll_fd().
+  // Call this before the outer loop waits. Tells the kernel what changed, and returns how long the
+  // outer loop may wait on poll_fd(): zero, a duration, or kForever. From here until the next run,
+  // post() wakes through poll_fd().
   Nanos prepare_to_wait();
 
   // ---- fork
 
-  // In the child of a fork, before anything else is done with a loop that the child goes on to use.
-  // Until it has succeeded run(), poll_fd() and immediate starts answer Error::loop_forked, and the
-  // parent's kernel objects are not touched. A loop that another thread was running at the fork is
-  // in pieces here, and not to be touched at all. Fork hooks run at the start of the next turn.
-  // Children watched in the parent are not the child's: their watchers are stopped. Errors: EMFILE,
-  // ENFILE, ENOMEM; the loop can then be told again.
+  // Call this in the child of a fork before using the loop there. Until it has succeeded, run(),
+  // poll_fd() and immediate starts return Error::loop_forked, and the parent's kernel objects are
+  // not touched. A loop that another thread was running at the fork is unusable in the child, and
+  // must not be touched. Fork hooks run at the start of the next turn. Child watchers are stopped:
+  // the processes are the parent's. Errors, after which it may be called again: EMFILE, ENFILE,
+  // ENOMEM.
   std::error_code after_fork();
 
   // ---- looking in
@@ -198,16 +193,20 @@ class SPATE_EXPORT Loop : public NodeLoop {
   Metrics metrics() const;
   // Callback times cost two clock readings a callback, so they are measured on request.
   void measure_callbacks(bool on);
-  // Makes room for so many descriptors (by number) and timers, so that starting them cannot run out
-  // of memory. False when it runs out here.
+  // From the next run() on: the time spent waiting, and the rest of it. They cost two clock
+  // readings a turn.
+  void measure_waits(bool on);
+  // Allocates room for descriptors up to the number `fds`, and for `timers`, so that starting them
+  // cannot run out of memory. False when memory runs out.
   bool reserve(std::size_t fds, std::size_t timers);
 
-  using NodeLoop::stop;  // The nodes', which that of run() would hide.
+  using NodeLoop::stop;  // For nodes; hidden otherwise.
 
  protected:
   Loop() = default;
   bool is_mine() const;  // The calling thread may use it.
-  // Where the next task of the calling thread is to be made, and that it has been.
+  // begin_post() returns where to construct the calling thread's next task; end_post() publishes
+  // it.
   struct PostPlace {
     Job* task;
     void* lane;

@@ -1,8 +1,8 @@
 // Metrics: what a loop has done so far. Plain numbers, taken by Loop::metrics() on the loop's
 // thread.
 //
-// Counting costs an increment where the thing happens anyway. Callback times are zero until
-// Loop::measure_callbacks(true), because they cost two clock readings a callback.
+// Counting costs an increment where the thing happens anyway. Times cost readings of the clock, and
+// are zero until they are asked for: Loop::measure_callbacks(), Loop::measure_waits().
 #pragma once
 
 #include <cstddef>
@@ -24,13 +24,13 @@ struct Metrics {
   std::uint64_t events = 0;   // Callbacks called, posted tasks included.
   std::uint64_t posts = 0;    // Posted tasks called.
   std::uint64_t wakeups = 0;  // Waits that ended because another thread or a signal asked for it.
-  // Kernel events dropped, because they belonged to an earlier life of their descriptor.
+  // Kernel events that were dropped, because they belonged to an earlier file of that descriptor.
   std::uint64_t stale_events = 0;
-  // Time inside waits that were allowed to block, and the rest of the time inside run(). Calls of
-  // run(Run::no_wait) are not measured.
+  // With measure_waits(true): time inside waits that were allowed to block, and the rest of the
+  // time inside run(). Calls of run(Run::no_wait) are not measured.
   Nanos blocked{0};
   Nanos busy{0};
-  Nanos longest_callback{0};
+  Nanos longest_callback{0};  // With measure_callbacks(true).
   Nanos last_callback{0};
   KernelCalls kernel_calls;
   // Those that the loop has for its own needs (process descriptors, inotify, polling) included.

@@ -1,9 +1,9 @@
 // The intrusive nodes below the watchers: what the loop's tables point to.
 //
-// A program that uses Io, Timer and the rest never needs this header. It is for layers that keep
-// their own structs and cannot afford an allocation beside each: drop-in libraries, language
-// bindings. Such a layer overlays a node on its struct, starts it with NodeLoop::start() and takes
-// delivery through a Dispatcher (layer.h).
+// Programs that use Io, Timer and the rest do not need this header. It is for layers that keep
+// their own structs without a second allocation: drop-in libraries, language bindings. A layer
+// overlays a node on its struct, starts it with NodeLoop::start(), and receives events through a
+// Dispatcher (layer.h).
 //
 // Ownership: the layer's. Between start and stop the node must not move, and the fields marked
 // "core" are the loop's. Thread: the loop's. All nodes are standard-layout, and zero-filled memory
@@ -28,7 +28,8 @@ struct Node {
 
   std::uint32_t active;   // core: 0 when stopped.
   std::uint32_t pending;  // core: 0 when not queued, else 1 + its place in the pending queue.
-  std::int32_t priority;  // -2 ... +2, higher first; clamped. Not to change while pending.
+  std::int32_t priority;  // -2 ... +2, higher first; clamped. Not to change while pending, nor, of
+                          // an FdNode, while active.
   std::uint32_t extra;    // core: timers: place and order; descriptors: the errno of a refusal.
   void* context;          // The layer's; handed to `callback`.
   Callback callback;      // The layer's; called by the default dispatch.
@@ -70,7 +71,7 @@ struct TimerNode {
   std::int64_t repeat;    // Nanoseconds; 0 is one-shot. Read by the default expiry only.
 };
 
-// The deadline of a node that NodeLoop::park() has stopped and left linked.
+// The deadline of a node that was stopped by NodeLoop::park() and is still linked.
 inline constexpr std::int64_t kParked = INT64_MAX;
 
 static_assert(sizeof(Node) == 32 && sizeof(FdNode) == 48 && sizeof(TimerNode) == 48);

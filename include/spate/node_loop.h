@@ -1,9 +1,9 @@
-// NodeLoop: what a Loop is to watchers and layers, which start and stop nodes.
+// NodeLoop: the interface of a Loop for watchers and layers, which start and stop nodes.
 //
-// A program that uses Io, Timer and the rest calls nothing here. A layer that brings its own
-// structs does (layer.h), on the Loop that it made: every Loop is a NodeLoop.
+// Programs that use Io, Timer and the rest call nothing here. Layers with their own structs do
+// (layer.h): every Loop is a NodeLoop.
 //
-// Ownership: none; nodes are their owner's (node.h). Threads and callbacks: as for Loop; send()
+// Ownership: none; nodes belong to their owner (node.h). Threads and callbacks: as for Loop; send()
 // from any thread.
 #pragma once
 
@@ -29,7 +29,7 @@ struct StatNode;
 
 class SPATE_EXPORT NodeLoop {
  public:
-  // As Loop::create(), with what layers ask for besides. Any thread.
+  // As Loop::create(), with the options of layers. Any thread.
   [[nodiscard("a Loop that nobody keeps is destroyed at once")]]
   static Result<std::unique_ptr<Loop>> create(const LayerOptions& options);
   // With a backend of the caller's; for tests. options.loop.backend is not read.
@@ -40,8 +40,8 @@ class SPATE_EXPORT NodeLoop {
   NodeLoop(const NodeLoop&) = delete;
   NodeLoop& operator=(const NodeLoop&) = delete;
 
-  // start() does nothing to an active node, stop() only forgets what is queued for an inactive one.
-  // Neither enters the kernel. False when memory runs out; the node is then inactive.
+  // start() does nothing to an active node; stop() only drops what is queued for an inactive one.
+  // Neither makes a system call. False when memory runs out; the node is then inactive.
   bool start(FdNode& node);
   void stop(FdNode& node);
   // Starts and tells the kernel at once. On an error the node is inactive. Errors: EBADF, EPERM
@@ -53,11 +53,13 @@ class SPATE_EXPORT NodeLoop {
   void stop_before_close(FdNode& node);
   // Stops, and tells the kernel at once: the descriptor goes to another loop.
   void stop_now(FdNode& node);
+  // Asks for other events, also while active, and forgets what is due of those no longer asked for.
+  void modify(FdNode& node, Events events);
 
   bool start(TimerNode& node);
   void stop(TimerNode& node);
-  // Stops, but may leave the node linked, so that stopping costs a store, and so does starting it
-  // again, with restart(): it has to be stopped in earnest before its memory goes.
+  // Stops, but may leave the node linked, so that this and a later restart() are a store each. Call
+  // stop() before freeing the node.
   void park(TimerNode& node);
   // Moves the deadline, of an inactive node too, which it starts. To a later one this is a store.
   bool restart(TimerNode& node, std::int64_t deadline);
@@ -79,11 +81,15 @@ class SPATE_EXPORT NodeLoop {
   void refresh(StatNode& node);
 
   bool feed(Node& node, Events events);
+  // Forgets what was fed to a node, or has expired, ended, arrived.
   Events clear_pending(Node& node);
+  // Of descriptors, readiness is not queued as long as nobody asks for it; these two do.
+  Events clear_pending(FdNode& node);
+  bool is_pending(const FdNode& node);
 
-  // Shows `show` the started nodes that are not the loop's own, until it answers false, and returns
-  // its last answer. Descriptors come by their numbers, of one the newest node first; timers in no
-  // order. Nothing may be started or stopped meanwhile.
+  // Calls `show` for each started node that is not the loop's own, until it returns false; returns
+  // its last result. Descriptors come in numerical order, of one the newest node first; timers in
+  // no order. Nothing may be started or stopped meanwhile.
   bool for_each(bool (*show)(void* context, FdNode& node), void* context) const;
   bool for_each(bool (*show)(void* context, TimerNode& node), void* context) const;
 

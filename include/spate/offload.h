@@ -1,19 +1,18 @@
-// offload(): has a thread of a pool do what would keep the loop waiting, and comes back to the loop
-// with what came of it.
+// offload(): runs blocking work on a thread pool, and passes the result back to the loop.
 //
-// Ownership: the Offloading that is returned stands for the job; destroying it means that `done` is
-// not called. A job that no thread has begun is taken out then, and destroyed; one that has begun
-// runs on to its end. The loop may be destroyed first: that does the same to its jobs. While a job
-// has an Offloading, it keeps its loop alive until `done` is called.
-// Threads: offload() and the Offloading are for the loop's thread only. `work` is called on a
-// thread of the pool, in which all signals are blocked, and destroyed there when it has returned;
-// `done` is called, and destroyed, on the loop's.
-// Callbacks: `done` is called once, from the loop and never from inside offload(). Everything is
-// allowed inside, destroying the Offloading included. In `work`, what any thread may do.
+// Ownership: the Offloading that is returned is the job's handle; destroying it cancels `done`. A
+// job that has not begun is then removed and destroyed; one that has begun runs to its end.
+// Destroying the loop first does the same. Until `done` is called, a job with an Offloading keeps
+// its loop alive.
+// Threads: offload() and the Offloading on the loop's thread only. `work` is called and destroyed
+// on a thread of the pool, with all signals blocked; `done` is called and destroyed on the loop's
+// thread.
+// Callbacks: `done` is called once, from the loop and never from inside offload(). Inside it
+// everything is allowed, destroying the Offloading included. In `work`, what any thread may do.
 //
-// Jobs are begun in the order in which they were given to the pool; their ends come as they come.
-// After a fork, the jobs are the parent's: in the child nobody is called for them, and from the
-// first turn after Loop::after_fork() on they keep no loop alive. The pool makes new threads there.
+// Jobs begin in the order in which they were given to the pool, and may end in any order. After a
+// fork the jobs are the parent's: in the child `done` is not called, and from the first turn after
+// Loop::after_fork() they keep no loop alive. The pool makes new threads there.
 #pragma once
 
 #include <atomic>
@@ -36,7 +35,7 @@ namespace spate {
 class OffloadJob;
 class Team;
 
-// Ends a job. In the library, so that programs may be compiled with RTTI and it without.
+// A deleter in the library, so that programs may be compiled with RTTI and the library without.
 struct SPATE_EXPORT OffloadJobEnd {
   void operator()(OffloadJob* job) const;
 };
@@ -46,7 +45,7 @@ class [[nodiscard]] Offloading {
   Offloading() = default;
   explicit Offloading(OffloadJob* job) : job_(job) {}
 
-  // Nobody is called any more.
+  // `done` is not called.
   void cancel() { job_.reset(); }
 
  private:
@@ -54,31 +53,31 @@ class [[nodiscard]] Offloading {
 };
 
 struct ThreadPoolOptions {
-  unsigned max_threads = 4;           // One at least; each is made when it is first needed.
+  unsigned max_threads = 4;           // At least one; made when needed.
   std::size_t max_queued = SIZE_MAX;  // Jobs that may wait for a thread.
   std::string name = "spate-pool";    // Threads are called name/0, name/1, ...; cut to what the
                                       // system takes.
 };
 
-// Threads that do the work of any number of loops. Any thread may use it, but for destroying it.
+// Threads for the work of any number of loops. Thread-safe, except for the destructor.
 class SPATE_EXPORT ThreadPool {
  public:
-  // The process's own, with the options as they are by default. Made when it is first asked for,
-  // and never destroyed: a process that ends does not wait for its jobs.
+  // The process's own, with default options. Made at the first call, and never destroyed: a process
+  // that ends does not wait for its jobs.
   static ThreadPool& shared();
 
   explicit ThreadPool(const ThreadPoolOptions& options = {});
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
-  // Waits for all jobs that it has been given and that nobody has cancelled. Not from inside one,
-  // which would wait for itself: that is asserted.
+  // Waits for all jobs that were not cancelled. Not from inside a job (asserted), which would wait
+  // for itself.
   ~ThreadPool();
 
-  // Threads there are, and jobs that none of them has begun.
+  // Running threads, and jobs that have not begun.
   unsigned threads() const;
   std::size_t queued() const;
 
-  // What offload() does, with nothing to hand over.
+  // As offload(), without a result.
   Result<Offloading> start(Loop& loop, Job work, Job done);
 
  private:
@@ -86,12 +85,12 @@ class SPATE_EXPORT ThreadPool {
   Team* make_team();
 
   const ThreadPoolOptions options_;
-  std::atomic<Team*> team_{nullptr};  // A child of a fork has another one.
+  std::atomic<Team*> team_{nullptr};  // A child of a fork makes its own.
 };
 
-// Calls `work()` on a thread of the pool, and then `done(what it returned)`, or `done()` if that is
-// nothing. Errors, with which nothing is done: Error::queue_full when `max_queued` jobs wait
-// already; EAGAIN when the system gives the pool not one thread; Error::loop_forked; ENOMEM.
+// Calls `work()` on a thread of the pool, then `done(result)` on the loop, or `done()` if `work`
+// returns void. Errors, with which nothing is called: Error::queue_full when `max_queued` jobs
+// wait; EAGAIN when the pool cannot start its first thread; Error::loop_forked; ENOMEM.
 template <class Work, class Done>
   requires std::invocable<Work&>
 Result<Offloading> offload(Loop& loop, Work work, Done done,

@@ -1,10 +1,10 @@
-// Periodic: calls back at times of the wall clock: once at a time, at every multiple of an
-// interval, or whenever a function of the caller's says.
+// Periodic: calls back at times of the wall clock: once, at multiples of an interval, or at times
+// that a function returns.
 //
 // Never before the wall clock shows the time. When the clock is set forward past several times, the
-// callback comes once; when it is set back, the same times come again. The loop notices a jump at
-// once, also while it sleeps. "Every day at three" is a job for reschedule_with(): days differ in
-// length where summer time is kept.
+// callback is called once; when it is set back, the same times come again. The loop notices a jump
+// at once, also while it sleeps. Use reschedule_with() for "every day at three": days differ in
+// length with daylight saving time.
 #pragma once
 
 #include "spate/watcher.h"
@@ -29,19 +29,19 @@ class Periodic : public Watcher<Periodic, PeriodicNode> {
   Periodic(Loop& loop, Delegate<Periodic> callback) : Watcher(loop, callback) {}
   ~Periodic() { stop(); }
 
-  // Once, when the wall clock shows `at` or later. Starts, anew if active; so do the other two.
-  // False: out of memory.
+  // Once, when the wall clock shows `at` or later. Starts or restarts, as do the next two. False
+  // when memory runs out.
   bool start_at(WallTime at) {
     return start_with(at.time_since_epoch().count(), 0, nullptr, nullptr);
   }
-  // Whenever (time - offset) is a multiple of `interval`, which must be positive.
+  // When (time - offset) is a multiple of `interval`, which must be positive.
   bool start_every(Nanos interval, Nanos offset = Nanos{0}) {
     SPATE_ASSERT(interval > Nanos{0}, "an interval is longer than nothing");
     return start_with(offset.count(), interval.count(), nullptr, nullptr);
   }
-  // `next(context, now)` returns the next time, later than `now`; one that is not later is called
-  // back for at once and is the last. It is asked at the start, when a time has come, and after a
-  // clock jump; it must not start, stop or destroy watchers.
+  // `next(context, now)` returns the next time, later than `now`; an earlier one is due at once and
+  // the last. It is called at the start, at each expiry, and after a clock jump; it must not start,
+  // stop or destroy watchers.
   bool reschedule_with(PeriodicNode::Reschedule next, void* context = nullptr) {
     SPATE_ASSERT(next != nullptr, "there is no function to ask for the next time");
     return start_with(0, 0, next, context);
@@ -50,7 +50,7 @@ class Periodic : public Watcher<Periodic, PeriodicNode> {
     if (is_known()) loop_->stop(node_);
   }
 
-  // The next time it will be called back; meaningful while active.
+  // The next time; meaningful while active.
   WallTime at() const { return WallTime{Nanos{node_.at}}; }
 
  private:

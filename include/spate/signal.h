@@ -1,10 +1,10 @@
 // Signal: calls back, on the loop's thread, after the process received a signal.
 //
-// Any number of watchers in any loops may share a signal; each is called. Signals that come before
-// the callback runs are merged. While at least one watcher is active, a handler of spate's (with
-// SA_RESTART) has the signal; when the last one stops, the disposition that was found is put back,
-// unless somebody else changed it meanwhile. No signal is touched that nobody watches. An active
-// watcher keeps its loop alive.
+// Any number of watchers in any loops may share a signal; each is called. Signals that arrive
+// before the callback runs are merged. While at least one watcher is active, spate's handler is
+// installed (with SA_RESTART); when the last one stops, the previous disposition is restored,
+// unless it was changed meanwhile. Signals that are not watched are not touched. An active watcher
+// keeps its loop alive.
 #pragma once
 
 #include "spate/watcher.h"
@@ -22,7 +22,7 @@ class Signal : public Watcher<Signal, SignalNode> {
   Signal(Loop& loop, Delegate<Signal> callback) : Watcher(loop, callback) {}
   ~Signal() { stop(); }
 
-  // `signum`: 1 ... 64, as in <signal.h>. Starts, anew if active. Errors: EINVAL for a signal that
+  // `signum`: 1 ... 64, as in <signal.h>. Starts or restarts. Errors: EINVAL for a signal that
   // cannot be caught, ENOSPC when more than 16 loops watch it, ENOMEM, EMFILE.
   std::error_code start(int signum) {
     stop();

@@ -1,12 +1,12 @@
-// Stat: calls back when a path starts to name something else, or what it names changes: contents,
-// size, owner, mode, times, existence.
+// Stat: calls back when a path, or the file it names, changes: existence, contents, size, owner,
+// mode, times.
 //
-// The path need not exist; its coming into being is a change. Where inotify can serve (local file
-// systems) nothing is polled while all is quiet; elsewhere, and where inotify's limits are reached,
-// the path is looked at every interval(). Changes faster than that, or within one tick of the file
-// system's clock, may be merged, and inotify does not see a directory further up being renamed, nor
-// a link there being changed. A symbolic link at the end of the path is watched itself, or, by
-// option, what it leads to. An active watcher keeps its loop alive.
+// The path need not exist. On local file systems inotify is used, without polling; elsewhere, and
+// when inotify's limits are reached, the path is checked every interval(). Changes that are faster
+// than that, or within one tick of the file system's clock, may be merged. inotify does not see a
+// parent directory further up being renamed, nor a link there being changed. A symbolic link at the
+// end of the path is watched itself, or, by option, its target. An active watcher keeps its loop
+// alive.
 #pragma once
 
 #include <string>
@@ -15,8 +15,8 @@
 
 namespace spate {
 
-// What lstat() says of a path, or stat(), in neutral types. All zero, links included, when the path
-// names nothing.
+// The result of lstat() or stat(), in portable types. All zero, links included, if the path does
+// not exist.
 struct FileStatus {
   std::uint64_t device = 0;
   std::uint64_t inode = 0;
@@ -47,25 +47,25 @@ struct StatNode {
 };
 
 struct StatOptions {
-  // How often the path is looked at where inotify does not serve. Zero: Stat::kDefaultInterval;
-  // less than Stat::kMinInterval: that.
+  // For polling, where inotify cannot be used. Zero: Stat::kDefaultInterval; at least
+  // Stat::kMinInterval.
   Nanos interval{0};
-  // Watches what a symbolic link at the end of the path leads to. Such a path is looked at every
-  // interval, too: nothing tells that the link leads elsewhere.
+  // Watch the target of a symbolic link at the end of the path. Such a path is also polled, as
+  // inotify does not report that the link has changed.
   bool follow_links = false;
 };
 
 class Stat : public Watcher<Stat, StatNode> {
  public:
-  // libev's default, chosen odd so that many watchers do not march in step.
+  // libev's default, an odd value so that watchers do not synchronize.
   static constexpr Nanos kDefaultInterval{5'007'489'100};
   static constexpr Nanos kMinInterval{107'489'100};
 
   Stat(Loop& loop, Delegate<Stat> callback) : Watcher(loop, callback) {}
   ~Stat() { stop(); }
 
-  // Starts, anew if active, and looks at the path at once (blocking as lstat() does). Errors:
-  // EINVAL for an empty path or one with a NUL byte, ENAMETOOLONG, ENOMEM, Error::loop_forked.
+  // Starts or restarts, and checks the path at once (blocking, as lstat() does). Errors: EINVAL for
+  // an empty path or one with a NUL byte, ENAMETOOLONG, ENOMEM, Error::loop_forked.
   std::error_code start(std::string_view path, const StatOptions& options = {}) {
     stop();
     node_.path = path;
@@ -80,11 +80,10 @@ class Stat : public Watcher<Stat, StatNode> {
 
   const std::string& path() const { return node_.path; }
   Nanos interval() const { return Nanos{node_.interval}; }
-  // In the callback: what the path names now, and what it named before. Both stay until the next
-  // look.
+  // In the callback: the new status and the one before. Unchanged until the next check.
   const FileStatus& current() const { return node_.current; }
   const FileStatus& previous() const { return node_.previous; }
-  // Looks now, without calling back.
+  // Checks now, without calling back.
   void refresh() { loop_->refresh(node_); }
 };
 

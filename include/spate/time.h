@@ -1,8 +1,8 @@
 // Time in spate: whole nanoseconds, in std::chrono's types.
 //
-// Two clocks, never mixed. Loop::now() and every Timer use the monotonic clock (it never jumps; its
-// origin means nothing). Periodic uses the wall clock (UTC; it may jump when somebody sets it).
-// Both come from a Clock, which a test replaces to own time.
+// There are two clocks. Loop::now() and Timer use the monotonic clock, which never jumps; its
+// origin means nothing. Periodic uses the wall clock (UTC), which may be set. Both come from a
+// Clock, which tests can replace.
 #pragma once
 
 #include <chrono>
@@ -15,20 +15,19 @@ namespace spate {
 using Nanos = std::chrono::nanoseconds;
 using WallTime = std::chrono::sys_time<Nanos>;
 
-// Longer than any wait: about 146 years, chosen so that adding it to any clock reading cannot
-// overflow.
+// For ever: about 146 years, so that adding it to a clock reading cannot overflow.
 inline constexpr Nanos kForever{INT64_MAX / 2};
 
-// When `delay` from `now` is, for any duration whatever: a negative one counts as none, and one
-// beyond kForever as that. A duration that a caller chose becomes a time here and nowhere else.
+// `now` + `delay`, for any duration: negative counts as zero; bounded by kForever. All durations of
+// callers are converted here.
 constexpr Nanos deadline_after(Nanos now, Nanos delay) {
   const auto span = static_cast<std::uint64_t>(delay.count());
   if (span <= static_cast<std::uint64_t>(kForever.count())) return now + delay;
   return delay < Nanos{0} ? now : now + kForever;
 }
 
-// Where a loop gets its time from. Owned by its creator and alive as long as every loop that uses
-// it; called on the loop's thread only.
+// A loop's source of time. The creator owns it; it must outlive the loop. Called on the loop's
+// thread only.
 class SPATE_EXPORT Clock {
  public:
   virtual ~Clock() = default;

@@ -1,16 +1,14 @@
 // Timer: calls back after a time, once or repeatedly, on the monotonic clock.
 //
 // Never early, counted from Loop::now() (the start of this turn; Loop::update_now() refreshes it).
-// Timers that are due together are called earliest deadline first, equal deadlines in the order in
-// which they were started (restart() keeps a timer's place; exact as long as fewer than two million
-// starts lie between the two). A one-shot timer is inactive when its callback is called. A
-// repeating one keeps its phase: it does not drift, and after a stall it skips what it missed
-// instead of firing in a burst.
+// Timers that are due together are called by deadline, equal deadlines in the order in which they
+// were started (restart() keeps a timer's place; exact for up to two million starts in between). A
+// one-shot timer is inactive when its callback is called. A repeating timer does not drift; after a
+// stall it skips the times that it missed.
 //
-// restart() to a later deadline, stop(), and start() after it are a store or two, whatever the
-// number of timers: a timeout around each request, or reset on each message, costs nothing worth
-// saving. An earlier deadline is constant time too; timers armed out of order to expire within
-// about a millisecond share a small heap.
+// restart() to a later deadline, stop(), and start() after it are a store or two for any number of
+// timers, so a timeout may be reset on each message. An earlier deadline is constant time, too;
+// timers that are started out of order within about a millisecond share a small heap.
 #pragma once
 
 #include "spate/watcher.h"
@@ -27,10 +25,9 @@ class Timer : public Watcher<Timer, TimerNode> {
   // Hides the base's: a stopped timer may still be linked.
   bool is_active() const { return Watcher::is_active() && node_.deadline != kParked; }
 
-  // Arms, or arms anew if it is active, to expire once `delay` from Loop::now(). Negative counts as
-  // zero, which expires in the next turn, and more than kForever as that. Forgets an expiry that is
-  // queued but not yet called. False when memory runs out (never after Loop::reserve()); it is then
-  // inactive.
+  // Starts or restarts to expire once, `delay` from Loop::now(). Negative counts as zero, which
+  // expires in the next turn; bounded by kForever. Drops an expiry that is queued but not yet
+  // called. False when memory runs out (never after Loop::reserve()); it is then inactive.
   bool start(Nanos delay) { return start(delay, Nanos{0}); }
   // First after `delay`, then every `repeat` (zero: once).
   bool start(Nanos delay, Nanos repeat) {
@@ -40,8 +37,8 @@ class Timer : public Watcher<Timer, TimerNode> {
   void stop() {
     if (is_known()) loop_->park(node_);
   }
-  // Arms anew to expire `delay` from now, keeping repeat(). Forgets an expiry that is queued but
-  // not yet called.
+  // Starts or restarts to expire `delay` from now, keeping repeat(). Drops an expiry that is queued
+  // but not yet called.
   bool restart(Nanos delay) {
     if (is_pending()) clear_pending();
     return loop_->restart(node_, deadline_after(loop_->now(), delay).count());
@@ -60,7 +57,7 @@ class Timer : public Watcher<Timer, TimerNode> {
 
   // In loop time; meaningful while active.
   Nanos deadline() const { return Nanos{node_.deadline}; }
-  // Until it expires; zero when that is overdue or it is inactive.
+  // Time to the expiry; zero when overdue or inactive.
   Nanos remaining() const {
     return is_active() && deadline() > loop_->now() ? deadline() - loop_->now() : Nanos{0};
   }

@@ -1,12 +1,12 @@
 // Watcher: what all watchers have in common.
 //
-// A watcher is memory that its owner lends to one Loop. It starts inactive; start() activates it,
-// stop() and the destructor deactivate it. While it is active the loop points to it, so it can be
-// neither copied nor moved.
+// A watcher belongs to its owner and is used by one Loop. start() activates it, stop() and the
+// destructor deactivate it. While it is active the loop points to it, so it can be neither copied
+// nor moved.
 //
 // Lifetime: a watcher may be stopped or destroyed anywhere on the loop's thread, inside any
-// callback, its own included; after that its callback is not called, even if an event for it had
-// been queued. A loop that is destroyed first stops all its watchers, so either order is fine.
+// callback, its own included; after that its callback is not called, even if an event was queued.
+// A loop that is destroyed first stops all its watchers, so either order is fine.
 // Threads: the loop's thread only, Async::send() excepted.
 // Inside a callback: everything is allowed, except destroying the loop that is running it.
 #pragma once
@@ -25,15 +25,15 @@ class Watcher {
 
   Loop& loop() const { return *loop_; }
 
-  // Started and not yet stopped. A one-shot timer is inactive when its callback is called.
+  // Started and not stopped. A one-shot timer is inactive when its callback is called.
   bool is_active() const { return head().active != 0; }
-  // An event is queued and its callback not yet called.
+  // An event is queued and the callback not called yet.
   bool is_pending() const { return head().pending != 0; }
 
-  // -2 ... +2, 0 at first. Within one turn, what is pending is called highest first; a low priority
-  // never starves.
+  // -2 ... +2, initially 0. Within one turn, pending events are called highest first; a low
+  // priority never starves.
   int priority() const { return head().priority; }
-  // Beyond the range is clamped. Not while pending.
+  // Clamped to the range. Not while pending.
   void set_priority(int priority) {
     SPATE_ASSERT(!is_pending(), "clear_pending() first: what is queued stands in another line");
     head().priority = priority < kPriorityMin   ? kPriorityMin
@@ -41,28 +41,27 @@ class Watcher {
                                                 : priority;
   }
 
-  // What is called from now on.
   void set_callback(Delegate<Self> callback) {
     head().callback = callback.thunk();
     head().context = callback.context();
   }
 
-  // Queues the callback as if `events` had happened; the watcher need not be active. Fed twice
-  // before it runs, it runs once with both sets. False, and nothing queued, when memory runs out.
+  // Queues a call as if `events` had happened; the watcher need not be active. If fed again before
+  // the call, it is called once with both sets. False, and nothing queued, when memory runs out.
   bool feed(Events events = Events::custom) { return loop_->feed(head(), events); }
-  // Forgets what is queued. Returns what that was.
+  // Drops what is queued, and returns it.
   Events clear_pending() { return is_pending() ? loop_->clear_pending(head()) : Events::none; }
-  // Calls the callback now. The watcher may be gone afterwards.
+  // Calls the callback now. It may destroy the watcher.
   void invoke(Events events = Events::custom) { head().callback(head().context, head(), events); }
 
-  // The watcher that a node is the head of.
+  // The watcher of a node.
   static Self& from(Node& node) { return static_cast<Self&>(*reinterpret_cast<Watcher*>(&node)); }
 
  protected:
   Watcher(Loop& loop, Delegate<Self> callback) : node_{}, loop_(&loop) { set_callback(callback); }
-  ~Watcher() = default;  // Stopping is the kind's: only it knows its table.
+  ~Watcher() = default;  // The derived class stops: it knows its table.
 
-  // Something of the loop points here. Once the loop is gone, nothing does, and it is not asked.
+  // The loop points here. False after the loop is destroyed, when it must not be touched.
   bool is_known() const { return is_active() || is_pending(); }
 
   Node& head() {

@@ -2,6 +2,7 @@
 // and callbacks are written once, in core. README.md beside this file is the contract in full.
 #pragma once
 
+#include <cerrno>
 #include <cstdint>
 #include <expected>
 #include <string_view>
@@ -19,7 +20,8 @@ struct Ready {
   int fd;
   std::uint32_t generation;  // Of the registration that the event belongs to.
   Events events;             // With Events::error if the descriptor is in error or hung up.
-  int error;                 // Not 0: the kernel no longer knows this descriptor; an errno.
+  int error;                 // Not 0: the kernel no longer knows this descriptor; an errno, and
+                             // `events` is none.
 };
 
 using ReadyList = Array<Ready>;
@@ -36,8 +38,9 @@ class Backend {
   // once a descriptor; `before` equal to `after` means that the number may stand for another file
   // now; EEXIST then says that it does not, and that nothing has been changed. ENOMEM, as any
   // error, changes nothing either. Events of this registration carry `generation` from here on.
-  // Removing never fails.
-  virtual std::error_code modify(int fd, Events before, Events after, std::uint32_t generation) = 0;
+  // Removing never fails. 0, or a negated errno; kOutOfRange for a number that is too high.
+  virtual long modify(int fd, Events before, Events after, std::uint32_t generation) = 0;
+  static constexpr long kOutOfRange = -ERANGE;
 
   // `fd` is about to be closed: what modify() to nothing does, unless closing does it anyway.
   virtual void closing(int fd, Events before) { modify(fd, before, Events::none, 0); }
@@ -46,7 +49,8 @@ class Backend {
   // and appends what is. Early and empty is allowed. When memory runs out, as much as there is
   // room for: the rest is found by the next wait. Being interrupted is no error,
   // but what is ready by then has to be looked for once more: timers must not overtake it.
-  virtual std::error_code wait(Nanos timeout, ReadyList& ready) = 0;
+  // 0, or a negated errno.
+  virtual long wait(Nanos timeout, ReadyList& ready) = 0;
 
   // Opens, or opens everything anew in the child of a fork; there are no descriptors afterwards.
   virtual std::error_code reopen() = 0;

@@ -1,5 +1,6 @@
 // epoll, level-triggered. Deadlines to the nanosecond with epoll_pwait2, where the kernel has it.
 #include <cerrno>
+#include <iterator>
 #include <new>
 
 #include "backend/registry.h"
@@ -9,7 +10,7 @@ namespace spate {
 
 namespace {
 
-std::uint32_t to_epoll(Events events) {
+constexpr std::uint32_t mask_of(Events events) {
   std::uint32_t mask = 0;
   if (any(events & Events::read)) mask |= EPOLLIN;
   if (any(events & Events::write)) mask |= EPOLLOUT;
@@ -19,13 +20,32 @@ std::uint32_t to_epoll(Events events) {
   return mask;
 }
 
-// Once an event, so without branches: the kernel's bits, moved to where ours are.
-Events from_epoll(std::uint32_t mask) {
-  static_assert(EPOLLIN == 1 && EPOLLOUT == 4 && EPOLLPRI == 2 && EPOLLRDHUP == 0x2000);
-  const auto events = static_cast<Events>((mask & EPOLLIN) | (mask & EPOLLOUT) >> 1 |
-                                          (mask & EPOLLPRI) << 1 | (mask & EPOLLRDHUP) >> 10);
-  return mask & (EPOLLERR | EPOLLHUP) ? events | kHungUp : events;
+constexpr Events from_epoll(std::uint32_t mask) {
+  Events events = Events::none;
+  if (mask & EPOLLIN) events |= Events::read;
+  if (mask & EPOLLOUT) events |= Events::write;
+  if (mask & EPOLLPRI) events |= Events::urgent;
+  if (mask & EPOLLRDHUP) events |= Events::peer_closed;
+  if (mask & (EPOLLERR | EPOLLHUP)) events |= kHungUp;
+  return events;
 }
+
+// Looked up is what nearly all events are, and all that can be asked for.
+constexpr std::uint32_t kPlainMasks = 8;
+static_assert((EPOLLIN | EPOLLPRI | EPOLLOUT) < kPlainMasks);
+
+struct Tables {
+  constexpr Tables() {
+    for (std::uint32_t mask = 0; mask < kPlainMasks; ++mask) events[mask] = from_epoll(mask);
+    for (std::uint32_t wish = 0; wish < std::size(masks); ++wish)
+      masks[wish] = mask_of(static_cast<Events>(wish));
+  }
+  Events events[kPlainMasks] = {};
+  std::uint32_t masks[2 * static_cast<std::uint32_t>(kEdge)] = {};
+};
+constexpr Tables kTables;
+
+std::uint32_t to_epoll(Events events) { return kTables.masks[static_cast<std::uint32_t>(events)]; }
 
 class Epoll final : public Backend {
  public:
@@ -41,43 +61,40 @@ class Epoll final : public Backend {
     return around_.get();
   }
 
-  std::error_code modify(int fd, Events before, Events after, std::uint32_t generation) override {
+  long modify(int fd, Events before, Events after, std::uint32_t generation) override {
     if (!any(after)) {
       control(EPOLL_CTL_DEL, fd, after,
               generation);  // Closing the file has done it already, often enough.
-      return {};
+      return 0;
     }
-    // The same file is refused, which costs less than changing it to what it is.
-    if (before == after && !any(after & kEdge))
-      return sys::error_code(control(EPOLL_CTL_ADD, fd, after, generation));
     const bool known = any(before);
-    long result = control(known ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, fd, after, generation);
-    // The number was closed and reopened, or is in the set through a duplicate: it is the other
-    // case after all.
-    if (known && result == -ENOENT) result = control(EPOLL_CTL_ADD, fd, after, generation);
-    if (!known && result == -EEXIST) result = control(EPOLL_CTL_MOD, fd, after, generation);
-    return sys::error_code(result);
+    // The same file is refused, which costs less than changing it to what it is.
+    const bool is_new = before == after && !any(after & kEdge);
+    const int operation = known && !is_new ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
+    const long result = control(operation, fd, after, generation);
+    return result >= 0 || is_new ? result : correct(result, known, fd, after, generation);
   }
 
   void closing(int, Events) override {}  // The kernel forgets a closed file by itself.
 
-  std::error_code wait(Nanos timeout, ReadyList& ready) override {
+  long wait(Nanos timeout, ReadyList& ready) override {
     const std::size_t room = room_for(buffer_.size(), ready);
     long count = wait_for(timeout, room);
-    if (count == -EINTR) count = wait_for(Nanos{0}, room);
-    if (count == -EINTR) return {};
-    if (count < 0) return sys::error_code(count);
-    for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
-      const std::uint64_t cookie = buffer_[i].data.u64;
-      ready.push_reserved({.fd = static_cast<int>(cookie & 0xffffffffu),
-                           .generation = static_cast<std::uint32_t>(cookie >> 32),
-                           .events = from_epoll(buffer_[i].events),
-                           .error = 0});
+    if (count < 0) {
+      count = look_after(count, room);
+      if (count < 0) return count;
     }
-    // Without memory for larger batches there are more of them.
-    if (static_cast<std::size_t>(count) == buffer_.size() && count < kMaxBatch)
-      buffer_.grow_with_zeros(buffer_.size() * 2);
-    return {};
+    Ready* to = ready.end();
+    for (const epoll_event* event = buffer_.begin(); event != buffer_.begin() + count; ++event) {
+      *to++ = {.fd = static_cast<int>(event->data.u64 & 0xffffffffu),
+               .generation = static_cast<std::uint32_t>(event->data.u64 >> 32),
+               .events = event->events < kPlainMasks ? kTables.events[event->events]
+                                                     : from_epoll(event->events),
+               .error = 0};
+    }
+    ready.grow_reserved(static_cast<std::size_t>(count));
+    if (static_cast<std::size_t>(count) == buffer_.size()) make_larger_batches();
+    return 0;
   }
 
   std::error_code reopen() override {
@@ -95,7 +112,8 @@ class Epoll final : public Backend {
 
  private:
   static constexpr std::size_t kFirstBatch = 256;
-  static constexpr long kMaxBatch = 512;  // More at a time would cost memory and win nothing.
+  static constexpr std::size_t kMaxBatch =
+      512;  // More at a time would cost memory and win nothing.
 
   std::error_code surround() {
     const long fd = sys::epoll_create();
@@ -119,14 +137,38 @@ class Epoll final : public Backend {
   long wait_for(Nanos timeout, std::size_t room) {
     ++calls_.wait;
     const int capacity = static_cast<int>(room);
-    if (timeout <= Nanos{0}) return sys::epoll_wait(epoll_.get(), buffer_.begin(), capacity, 0);
     if (timeout >= kForever) return sys::epoll_wait(epoll_.get(), buffer_.begin(), capacity, -1);
+    if (timeout <= Nanos{0}) return sys::epoll_wait(epoll_.get(), buffer_.begin(), capacity, 0);
+    return wait_until(timeout, capacity);
+  }
+
+  [[gnu::noinline]] long wait_until(Nanos timeout, int capacity) {
     if (precise_) {
       const long count = sys::epoll_wait_precise(epoll_.get(), buffer_.begin(), capacity, timeout);
       if (count != -ENOSYS && count != -EPERM) return count;
       precise_ = false;  // An older kernel, or a sandbox that has not heard of the call.
     }
     return sys::epoll_wait(epoll_.get(), buffer_.begin(), capacity, rounded_up(timeout));
+  }
+
+  // The number was closed and reopened, or is in the set through a duplicate: it is the other case
+  // after all.
+  [[gnu::noinline]] long correct(long result, bool known, int fd, Events after,
+                                 std::uint32_t generation) {
+    if (known && result == -ENOENT) result = control(EPOLL_CTL_ADD, fd, after, generation);
+    if (!known && result == -EEXIST) result = control(EPOLL_CTL_MOD, fd, after, generation);
+    return result;
+  }
+
+  // How many are ready when a wait has failed; an interrupted one has not.
+  [[gnu::noinline]] long look_after(long error, std::size_t room) {
+    const long count = error == -EINTR ? wait_for(Nanos{0}, room) : error;
+    return count == -EINTR ? 0 : count;
+  }
+
+  // Without memory for them there are more of smaller ones.
+  [[gnu::noinline]] void make_larger_batches() {
+    if (buffer_.size() < kMaxBatch) buffer_.grow_with_zeros(buffer_.size() * 2);
   }
 
   static int rounded_up(Nanos timeout) {

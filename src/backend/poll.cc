@@ -32,26 +32,25 @@ class Poll final : public Backend {
  public:
   std::string_view name() const override { return "poll"; }
 
-  std::error_code modify(int fd, Events before, Events after, std::uint32_t generation) override {
+  long modify(int fd, Events before, Events after, std::uint32_t generation) override {
     const auto number = static_cast<std::size_t>(fd);
     if (!any(after)) {
       if (any(before)) remove(number);
-      return {};
+      return 0;
     }
-    if (!sys::is_open(fd)) return sys::error_code(-EBADF);
-    if (!has_place(number) && !add(number)) return sys::error_code(-ENOMEM);
+    if (!sys::is_open(fd)) return -EBADF;
+    if (!has_place(number) && !add(number)) return -ENOMEM;
     const std::size_t index = place_[number] - 1;
     fds_[index].events = to_poll(after);
     generations_[index] = generation;
-    return {};
+    return 0;
   }
 
-  std::error_code wait(Nanos timeout, ReadyList& ready) override {
+  long wait(Nanos timeout, ReadyList& ready) override {
     std::size_t room = room_for(fds_.size(), ready);
     long count = wait_for(timeout);
     if (count == -EINTR) count = wait_for(Nanos{0});
-    if (count == -EINTR) return {};
-    if (count < 0) return sys::error_code(count);
+    if (count < 0) return count == -EINTR ? 0 : count;
     for (std::size_t i = 0; count > 0 && room > 0; ++i) {
       const pollfd& entry = fds_[i];
       if (entry.revents == 0) continue;
@@ -62,7 +61,7 @@ class Poll final : public Backend {
                            .events = from_poll(entry.revents),
                            .error = entry.revents & POLLNVAL ? EBADF : 0});
     }
-    return {};
+    return 0;
   }
 
   std::error_code reopen() override {

@@ -16,29 +16,27 @@ class Select final : public Backend {
 
   // Events::peer_closed cannot be asked of select: it is given with read, which a half-closed peer
   // makes ready too.
-  std::error_code modify(int fd, Events, Events after, std::uint32_t generation) override {
-    if (fd >= FD_SETSIZE)
-      return any(after) ? make_error_code(Error::fd_out_of_range) : std::error_code();
-    if (any(after) && !sys::is_open(fd)) return {EBADF, std::system_category()};
+  long modify(int fd, Events, Events after, std::uint32_t generation) override {
+    if (fd >= FD_SETSIZE) return any(after) ? kOutOfRange : 0;
+    if (any(after) && !sys::is_open(fd)) return -EBADF;
     wanted_[fd] = after;
     generations_[fd] = generation;
     if (any(after) && fd >= end_) end_ = fd + 1;
     while (end_ > 0 && !any(wanted_[end_ - 1])) --end_;
-    return {};
+    return 0;
   }
 
-  std::error_code wait(Nanos timeout, ReadyList& ready) override {
+  long wait(Nanos timeout, ReadyList& ready) override {
     const std::size_t max = ready.size() + room_for(static_cast<std::size_t>(end_), ready);
     long count = wait_for(timeout);
     if (count == -EINTR) count = wait_for(Nanos{0});
-    if (count == -EINTR) return {};
     if (count == -EBADF) return report_closed(ready, max);
-    if (count < 0) return sys::error_code(count);
+    if (count < 0) return count == -EINTR ? 0 : count;
     for (int fd = 0; count > 0 && fd < end_ && ready.size() < max; ++fd) {
       const Events events = events_of(fd);
       if (any(events)) ready.push_reserved({fd, generations_[fd], events, 0});
     }
-    return {};
+    return 0;
   }
 
   std::error_code reopen() override {
@@ -82,12 +80,12 @@ class Select final : public Backend {
   }
 
   // select does not say which descriptor is bad.
-  std::error_code report_closed(ReadyList& ready, std::size_t max) const {
+  long report_closed(ReadyList& ready, std::size_t max) const {
     for (int fd = 0; fd < end_ && ready.size() < max; ++fd) {
       if (any(wanted_[fd]) && !sys::is_open(fd))
         ready.push_reserved({fd, generations_[fd], Events::none, EBADF});
     }
-    return {};
+    return 0;
   }
 
   Events wanted_[FD_SETSIZE] = {};

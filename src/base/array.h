@@ -44,9 +44,11 @@ class Array {
   }
   // Where room has been reserved.
   void push_reserved(T value) { data_[size_++] = value; }
+  // By so many that have been written there.
+  void grow_reserved(std::size_t count) { size_ += count; }
   bool reserve(std::size_t wanted) { return wanted <= capacity_ || grow(wanted); }
   // Room for as many and no more: for what is kept for each of many idle things.
-  bool reserve_exactly(std::size_t wanted) { return wanted <= capacity_ || grow_to(wanted); }
+  bool reserve_exactly(std::size_t wanted) { return wanted <= capacity_ || resize_to(wanted); }
   // `wanted`, and so much more that growing is rare: twice as many, or an eighth more of many.
   static std::size_t with_reserve(std::size_t wanted) {
     return wanted < kMany ? std::bit_ceil(wanted) : wanted + wanted / 8;
@@ -59,6 +61,10 @@ class Array {
     return true;
   }
   void pop() { --size_; }
+  // Gives memory back of which three quarters have become empty, if it is worth it.
+  void give_back_room() {
+    if (capacity_ > kMany && size_ < capacity_ / 4) resize_to(capacity_ / 2);
+  }
   void shrink_to(std::size_t size) { size_ = size; }
   void clear() { size_ = 0; }
   void swap(Array& other) {
@@ -73,9 +79,9 @@ class Array {
 
   [[gnu::noinline]] bool grow(std::size_t wanted) {
     const std::size_t grown = capacity_ * 2 > kMinimum ? capacity_ * 2 : kMinimum;
-    return grow_to(wanted > grown ? wanted : grown);
+    return resize_to(wanted > grown ? wanted : grown);
   }
-  bool grow_to(std::size_t capacity) {
+  bool resize_to(std::size_t capacity) {
     if (capacity > SIZE_MAX / sizeof(T)) return false;
     void* data = reallocate(data_, capacity * sizeof(T));
     if (data == nullptr) return false;

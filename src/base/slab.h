@@ -1,8 +1,11 @@
 // Slab: memory for many objects of one kind, without a header for each. What is given back is kept
-// for the next; it goes when the slab goes.
+// for the next; when more lies idle than is used, blocks that are wholly free go back to the
+// system.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
+#include <functional>
 
 #include "base/array.h"
 #include "base/memory.h"
@@ -14,10 +17,7 @@ class Slab {
  public:
   Slab() = default;
   ~Slab() {
-    for (Place* block : blocks_) {
-      mark_used(block, sizeof(Place) * kPlaces);
-      deallocate(block);
-    }
+    for (Block* block : blocks_) release(block);
   }
   Slab(const Slab&) = delete;
   Slab& operator=(const Slab&) = delete;
@@ -28,33 +28,100 @@ class Slab {
     Place* place = free_;
     mark_used(place, sizeof(Place));
     free_ = place->next;
+    --idle_;
     return place;
   }
   void give_back(void* memory) {
-    auto* place = static_cast<Place*>(memory);
-    place->next = free_;
-    free_ = place;
-    mark_unused(place, sizeof(Place));
+    push(static_cast<Place*>(memory));
+    if (idle_ >= trim_at_) trim();
   }
+  // How many there is memory for.
+  std::size_t capacity() const { return blocks_.size() * kPlaces; }
 
  private:
   static constexpr std::size_t kPlaces = 64;
+  static constexpr std::size_t kMaxIdle = 1024;  // So few are kept, whatever is used.
   union Place {
     Place* next;
     alignas(T) std::byte object[sizeof(T)];
   };
+  struct Block {
+    std::size_t idle;  // While trimming.
+    Place places[kPlaces];
+  };
 
+  void push(Place* place) {
+    mark_used(place, sizeof(Place));
+    place->next = free_;
+    free_ = place;
+    ++idle_;
+    mark_unused(place, sizeof(Place));
+  }
   bool add_block() {
     if (!blocks_.reserve(blocks_.size() + 1)) return false;
-    auto* block = static_cast<Place*>(reallocate(nullptr, sizeof(Place) * kPlaces));
+    auto* block = static_cast<Block*>(reallocate(nullptr, sizeof(Block)));
     if (block == nullptr) return false;
     blocks_.push_reserved(block);
-    for (std::size_t i = kPlaces; i > 0; --i) give_back(&block[i - 1]);
+    for (std::size_t i = kPlaces; i > 0; --i) push(&block->places[i - 1]);
+    set_trim_at();
     return true;
+  }
+  static void release(Block* block) {
+    mark_used(block, sizeof(Block));
+    deallocate(block);
+  }
+  // Half as many again as are idle already, when that is no fewer than are used: so trimming costs
+  // each that is given back a few steps, and a slab that is used evenly is left alone.
+  void set_trim_at() {
+    const std::size_t used = capacity() - idle_;
+    trim_at_ = std::max({kMaxIdle, used, idle_ + idle_ / 2});
+  }
+
+  void trim() {
+    std::ranges::sort(blocks_, std::less<Block*>());
+    for (Block* block : blocks_) block->idle = 0;
+    Place* place = free_;
+    for (Place* next = nullptr; place != nullptr; place = next) {
+      next = next_of(place);
+      ++block_of(place)->idle;
+    }
+    keep_those_in_use();
+    std::size_t kept = 0;
+    for (Block* block : blocks_) {
+      if (block->idle < kPlaces) {
+        blocks_[kept++] = block;
+      } else {
+        release(block);
+      }
+    }
+    blocks_.shrink_to(kept);
+    set_trim_at();
+  }
+  // The list of free places without those of blocks that go.
+  void keep_those_in_use() {
+    Place* place = free_;
+    free_ = nullptr;
+    idle_ = 0;
+    for (Place* next = nullptr; place != nullptr; place = next) {
+      next = next_of(place);
+      if (block_of(place)->idle < kPlaces) push(place);
+    }
+  }
+  static Place* next_of(Place* place) {
+    mark_used(place, sizeof(Place));
+    Place* next = place->next;
+    mark_unused(place, sizeof(Place));
+    return next;
+  }
+  Block* block_of(Place* place) {
+    void* memory = place;
+    return *(std::ranges::upper_bound(blocks_, memory, std::less<void*>()) - 1);
   }
 
   Place* free_ = nullptr;
-  Array<Place*> blocks_;
+  std::size_t idle_ = 0;
+  std::size_t trim_at_ = 0;
+  Array<Block*> blocks_;
 };
 
 }  // namespace spate

@@ -8,6 +8,8 @@
 #include <set>
 #include <vector>
 
+#include "tests/support/random.h"
+
 namespace spate {
 namespace {
 
@@ -31,6 +33,50 @@ TEST(Slab, KeepsWhatIsGivenBackForTheNext) {
   for (int i = 0; i < 640; ++i) first.insert(slab.take());
   for (void* place : first) slab.give_back(place);
   for (int i = 0; i < 640; ++i) EXPECT_TRUE(first.contains(slab.take()));
+}
+
+TEST(Slab, GivesMemoryBackWhenFewAreLeft) {
+  Slab<Thing> slab;
+  std::vector<void*> places;
+  for (int i = 0; i < 100'000; ++i) places.push_back(slab.take());
+  EXPECT_GE(slab.capacity(), 100'000u);
+  for (int i = 0; i < 100'000; ++i) slab.give_back(places[static_cast<std::size_t>(i)]);
+  EXPECT_LE(slab.capacity(), 2000u);
+}
+
+TEST(Slab, LeavesOneThatIsUsedEvenlyAlone) {
+  Slab<Thing> slab;
+  std::vector<void*> places;
+  for (int i = 0; i < 10'000; ++i) places.push_back(slab.take());
+  const std::size_t capacity = slab.capacity();
+  for (int round = 0; round < 10; ++round) {
+    for (int i = 0; i < 4000; ++i) slab.give_back(places[static_cast<std::size_t>(i)]);
+    for (int i = 0; i < 4000; ++i) places[static_cast<std::size_t>(i)] = slab.take();
+  }
+  EXPECT_EQ(slab.capacity(), capacity);
+}
+
+// Against a set of what is in use: nobody's place is given to another or taken away.
+TEST(Slab, SurvivesRandomUse) {
+  testing::Random random(1);
+  Slab<Thing> slab;
+  std::vector<Thing*> used;
+  std::uint64_t number = 0;
+  for (int phase = 0; phase < 20; ++phase) {
+    const std::size_t wanted = random.below(8000);
+    while (used.size() < wanted) {
+      used.push_back(new (slab.take()) Thing{{++number, 0, 0, 0, number}});
+    }
+    while (used.size() > wanted) {
+      std::swap(used[random.below(used.size())], used.back());
+      EXPECT_EQ(used.back()->words[0], used.back()->words[4]);
+      slab.give_back(used.back());
+      used.pop_back();
+    }
+    std::set<std::uint64_t> numbers;
+    for (const Thing* thing : used) EXPECT_TRUE(numbers.insert(thing->words[0]).second);
+    EXPECT_GE(slab.capacity(), used.size());
+  }
 }
 
 TEST(Slab, SaysWhenThereIsNoMemory) {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <set>
 #include <string>
 
@@ -26,6 +27,19 @@ TEST(Error, ComparesWithErrorCodesAndNotWithOtherCategories) {
   EXPECT_NE(code, Error::loop_forked);
   EXPECT_NE(code, std::error_code(code.value(), std::system_category()));
   EXPECT_STREQ(code.category().name(), "spate");
+}
+
+TEST(Must, GivesWhatWasMade) {
+  EXPECT_EQ(must(Result<int>(7)), 7);
+  EXPECT_EQ(*must(Result<std::unique_ptr<int>>(std::make_unique<int>(8))), 8);
+  must(std::error_code());
+}
+
+TEST(MustDeathTest, EndsTheProgramWithALineThatSaysWhereAndWhy) {
+  const Result<int> failed = std::unexpected(make_error_code(Error::unknown_backend));
+  const auto exits = ::testing::ExitedWithCode(1);
+  EXPECT_EXIT(must(failed), exits, "^error_test.cc:[0-9]+: no backend of that name\n$");
+  EXPECT_EXIT(must(make_error_code(Error::deadline)), exits, "error_test.cc:.* not done in time");
 }
 
 }  // namespace

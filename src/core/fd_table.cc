@@ -26,6 +26,13 @@ bool FdTable::resize(std::size_t size) {
          slots_.grow_with_zeros(slots_.capacity());
 }
 
+void FdTable::settle_newness(FdNode& node) {
+  Slot& slot = slots_[static_cast<std::size_t>(node.fd)];
+  update_wanted(slot);
+  const bool is_new = (static_cast<std::uint32_t>(wanted_by(node)) & ~slot.wanted) != 0;
+  node.events = (node.events & ~kFdIsNewUnlessWatched) | (is_new ? kFdIsNew : 0);
+}
+
 void FdTable::unlink(Slot& slot, FdNode& node) {
   FdNode* newest = slot.newest();
   if (newest == &node) {
@@ -35,6 +42,20 @@ void FdTable::unlink(Slot& slot, FdNode& node) {
     newest->next = node.next;
   }
   slot.flags |= kShared;
+}
+
+// A descriptor that has been touched since the wait may have another generation by now: its event
+// was no surprise when it came. What the kernel has is what a watcher wanted at the wait.
+FdTable::Found FdTable::look(const Ready& ready) const {
+  if (!holds(ready.fd)) return {Found::stale};
+  const Slot& slot = slots_[static_cast<std::size_t>(ready.fd)];
+  if (slot.has == 0 || slot.generation != ready.generation)
+    return {(slot.flags & kDirty) != 0 ? Found::nobody : Found::stale};
+  FdNode* node = slot.newest();
+  if (node == nullptr || (slot.flags & kFresh) != 0) return {Found::nobody};
+  if (node->next != nullptr || ready.error != 0) return {Found::several};
+  const Events share = share_of(events_of(slot.has), ready.events) & wanted_by(*node);
+  return {any(share) ? Found::one : Found::nobody, node, share};
 }
 
 // What several watchers want together; worked out when it is needed, not at each stop.
@@ -64,7 +85,7 @@ void FdTable::reconcile(Backend& backend, Sink& sink) {
     for (std::size_t i = 0; i < reconciling_.size(); ++i) {
       const int fd = reconciling_[i];
       Slot& slot = slots_[static_cast<std::size_t>(fd)];
-      slot.flags &= static_cast<std::uint8_t>(~kDirty);
+      slot.flags &= static_cast<std::uint8_t>(~(kDirty | kFresh));
       if (slot.flags != 0 || slot.wanted != slot.has) reconcile_slot(backend, fd, slot, sink);
     }
     reconciling_.clear();
@@ -74,43 +95,40 @@ void FdTable::reconcile(Backend& backend, Sink& sink) {
 void FdTable::reconcile_slot(Backend& backend, int fd, Slot& slot, Sink& sink) {
   update_wanted(slot);
   if (slot.wanted == slot.has && (slot.flags & (kRenewed | kAlwaysReady)) == 0) return;
-  const std::error_code error = apply(backend, fd, slot);
-  if (error.value() == EPERM && error.category() == std::system_category()) {
-    const bool is_ready = any(events_of(slot.wanted) & (Events::read | Events::write));
-    if (is_ready && !always_ready_.reserve(always_ready_.size() + 1))
-      return refuse(slot, ENOMEM, sink);
-    set_always_ready(fd, slot, is_ready);
-  } else if (error) {
-    refuse(slot, error.category() == std::system_category() ? error.value() : ERANGE, sink);
-  }
+  const long result = apply(backend, fd, slot);
+  if (result == 0) return;
+  if (result != -EPERM) return refuse(slot, static_cast<int>(-result), sink);
+  const bool is_ready = any(events_of(slot.wanted) & (Events::read | Events::write));
+  if (is_ready && !always_ready_.reserve(always_ready_.size() + 1))
+    return refuse(slot, ENOMEM, sink);
+  set_always_ready(fd, slot, is_ready);
 }
 
-std::error_code FdTable::reconcile_now(Backend& backend, int fd) {
+long FdTable::reconcile_now(Backend& backend, int fd) {
   Slot& slot = slots_[static_cast<std::size_t>(fd)];
   update_wanted(slot);
-  if (slot.wanted == slot.has && (slot.flags & kRenewed) == 0) return {};
+  if (slot.wanted == slot.has && (slot.flags & kRenewed) == 0) return 0;
   return apply(backend, fd, slot);
 }
 
-std::error_code FdTable::apply(Backend& backend, int fd, Slot& slot) {
+long FdTable::apply(Backend& backend, int fd, Slot& slot) {
   const bool renewed = (slot.flags & kRenewed) != 0;
   slot.flags &= static_cast<std::uint8_t>(~kRenewed);
   if (slot.flags & kAlwaysReady) {
-    if (slot.wanted != 0 && !renewed) return {EPERM, std::system_category()};
+    if (slot.wanted != 0 && !renewed) return -EPERM;
     set_always_ready(fd, slot, false);
   }
-  if (slot.wanted == 0 && slot.has == 0) return {};
+  if (slot.wanted == 0 && slot.has == 0) return 0;
   const bool is_new = slot.has == 0 || slot.wanted == 0 || renewed;
   const std::uint32_t generation = slot.generation + (is_new ? 1 : 0);
-  const std::error_code error =
-      backend.modify(fd, events_of(slot.has), events_of(slot.wanted), generation);
-  if (error.value() == EEXIST) return {};  // Its events go on to carry what they did.
+  const long result = backend.modify(fd, events_of(slot.has), events_of(slot.wanted), generation);
+  if (result == -EEXIST) return 0;  // Its events go on to carry what they did.
   slot.generation = generation;
-  if (error && slot.has != 0) {
+  if (result < 0 && slot.has != 0) {
     backend.modify(fd, events_of(slot.has), Events::none, slot.generation);
   }
-  slot.has = error ? std::uint8_t{0} : slot.wanted;
-  return error;
+  slot.has = result < 0 ? std::uint8_t{0} : slot.wanted;
+  return result;
 }
 
 void FdTable::set_always_ready(int fd, Slot& slot, bool on) {

@@ -34,18 +34,22 @@ class FdTable {
   std::error_code ensure(int fd) { return holds(fd) ? std::error_code() : grow(fd); }
   // Both need a slot: ensure() first. The node must be inactive, or active.
   void start(FdNode& node) {
+    if ((node.events & kFdIsNewUnlessWatched) != 0) settle_newness(node);
+    enter(node);
+  }
+  // The same for a node that says for certain whether its number is new.
+  void enter(FdNode& node) {
     Slot& slot = slots_[static_cast<std::size_t>(node.fd)];
     FdNode* newest = slot.newest();
     const bool is_same = newest != nullptr || slot.left_last() == &node;
-    if ((node.events & kFdIsNew) != 0 || !is_same || is_unwatched(slot, node)) {
-      slot.flags |= kRenewed;
-    }
-    node.events &= ~(kFdIsNew | kFdIsNewUnlessWatched);
+    if ((node.events & kFdIsNew) != 0 || !is_same) slot.flags |= kRenewed;
+    node.events &= ~kFdIsNew;
     node.next = newest;
     slot.set_newest(&node);
     slot.wanted |= static_cast<std::uint8_t>(wanted_by(node));
     node.head.active = 1;
     mark_dirty(node.fd, slot);
+    slot.flags |= kFresh;
   }
   void stop(FdNode& node) {
     Slot& slot = slots_[static_cast<std::size_t>(node.fd)];
@@ -54,6 +58,20 @@ class FdTable {
     if (slot.newest() != &node || node.next != nullptr) return unlink(slot, node);
     slot.set_left_last(&node);
     slot.wanted = 0;
+  }
+  // Has an active node ask for other events; it keeps its place.
+  void modify(FdNode& node, Events events) {
+    Slot& slot = slots_[static_cast<std::size_t>(node.fd)];
+    node.events = static_cast<std::uint32_t>(events);
+    slot.flags |= kShared;
+    mark_dirty(node.fd, slot);
+  }
+  // Whether an active node has company.
+  bool is_shared(const FdNode& node) const {
+    return node.next != nullptr || slots_[static_cast<std::size_t>(node.fd)].newest() != &node;
+  }
+  bool is_watched(int fd) const {
+    return holds(fd) && slots_[static_cast<std::size_t>(fd)].newest() != nullptr;
   }
   // Whether nobody watches the descriptor, and this node did last.
   bool was_last_watched_by(const FdNode& node) const {
@@ -67,8 +85,9 @@ class FdTable {
   // Tells the backend what changed since the last time; a refused descriptor loses its watchers.
   void reconcile(Backend& backend, Sink& sink);
   bool has_changes() const { return !dirty_.empty(); }
-  // The same for one descriptor, now; nobody loses anything. Errors: the backend's, EPERM included.
-  std::error_code reconcile_now(Backend& backend, int fd);
+  // The same for one descriptor, now; nobody loses anything. 0, or what the backend answers, -EPERM
+  // included.
+  long reconcile_now(Backend& backend, int fd);
 
   // Gets a slot, and then what hangs on it, into the cache before deliver() needs them: with many
   // descriptors, waiting for memory is most of what an event costs.
@@ -86,6 +105,28 @@ class FdTable {
   // descriptor. S is a Sink; its own type is kept, so that nothing stands between the two.
   template <class S>
   bool deliver(const Ready& ready, S& sink);
+
+  // The same for an event that has waited while callbacks started and stopped watchers: whom it
+  // concerns if that is one watcher that nothing has happened to; else nullptr, and look() knows.
+  FdNode* plain_watcher(const Ready& ready) const {
+    if (!holds(ready.fd)) return nullptr;
+    const Slot& slot = slots_[static_cast<std::size_t>(ready.fd)];
+    if (slot.generation != ready.generation || slot.flags != 0) return nullptr;
+    FdNode* node = slot.newest();
+    if (node == nullptr || node->next != nullptr) return nullptr;
+    return (node->head.pending | static_cast<std::uint32_t>(node->head.priority)) == 0 ? node
+                                                                                       : nullptr;
+  }
+  struct Found {
+    enum What { nobody, one, several, stale } what;
+    FdNode* node = nullptr;  // The one,
+    Events events{};         // and what it is to be called with.
+  };
+  Found look(const Ready& ready) const;
+  static Events plain_events(const FdNode& node, const Ready& ready) {
+    return wanted_by(node) & ready.events;
+  }
+
   // Descriptors of a kind without readiness, which count as always ready.
   bool has_always_ready() const { return !always_ready_.empty(); }
   template <class S>
@@ -107,6 +148,7 @@ class FdTable {
     kRenewed = 2,      // May be another file than the one the kernel was told about.
     kAlwaysReady = 4,  // The backend said EPERM: a regular file.
     kShared = 8,       // One of several watchers has left: `wanted` is to be worked out anew.
+    kFresh = 16,       // Started since the last wait: what was ready by then is not for it.
   };
   static constexpr std::size_t kLarge = 2048;
   struct Slot {
@@ -135,17 +177,18 @@ class FdTable {
     slot.flags |= kDirty;
     dirty_.push_reserved(fd);  // It grows with the slots, and nobody is on it twice.
   }
-  static bool is_unwatched(Slot& slot, const FdNode& node) {
-    if ((node.events & kFdIsNewUnlessWatched) == 0) return false;
-    update_wanted(slot);
-    return (static_cast<std::uint32_t>(wanted_by(node)) & ~slot.wanted) != 0;
-  }
+  void settle_newness(FdNode& node);
   static void unlink(Slot& slot, FdNode& node);
   static void update_wanted(Slot& slot);
   void reconcile_slot(Backend& backend, int fd, Slot& slot, Sink& sink);
-  std::error_code apply(Backend& backend, int fd, Slot& slot);
+  long apply(Backend& backend, int fd, Slot& slot);
   template <class S>
   static void deliver_to_all(const Slot& slot, Events events, S& sink);
+  static Events share_of(Events wanted, Events events) {
+    // An error that nobody asked about would be reported for ever: whoever is there has to look.
+    const Events share = wanted & events;
+    return !any(share) && any(events & Events::error) ? wanted : share;
+  }
   void set_always_ready(int fd, Slot& slot, bool on);
   void refuse(Slot& slot, int error, Sink& sink);
 
@@ -175,10 +218,8 @@ void FdTable::deliver_to_all(const Slot& slot, Events events, S& sink) {
   FdNode* next;
   for (FdNode* node = slot.newest(); node != nullptr; node = next) {
     next = node->next;  // A direct node may stop itself.
-    Events wanted = wanted_by(*node) & events;
-    // An error that nobody asked about would be reported for ever: whoever is there has to look.
-    if (!any(wanted) && any(events & Events::error)) wanted = wanted_by(*node);
-    if (any(wanted)) sink.on_ready(*node, wanted);
+    const Events share = share_of(wanted_by(*node), events);
+    if (any(share)) sink.on_ready(*node, share);
   }
 }
 

@@ -14,12 +14,14 @@
 #include "spate/error.h"
 #include "tests/support/random.h"
 #include "tests/support/recording_backend.h"
+#include "tests/support/system_error.h"
 
 namespace spate {
 namespace {
 
 using testing::Random;
 using testing::RecordingBackend;
+using testing::system_error;
 using Change = RecordingBackend::Change;
 using Changes = std::vector<Change>;
 
@@ -27,8 +29,6 @@ constexpr Events kRead = Events::read;
 constexpr Events kWrite = Events::write;
 constexpr Events kNone = Events::none;
 constexpr int kFd = 5;
-
-std::error_code system_error(int value) { return {value, std::system_category()}; }
 
 class FdTableTest : public ::testing::Test, public FdTable::Sink {
  public:
@@ -265,7 +265,7 @@ TEST_F(FdTableTest, ForgetsADescriptorThatIsAboutToBeClosedWithoutAKernelCall) {
 TEST_F(FdTableTest, StopsAllWatchersOfARefusedDescriptorAndSaysWhy) {
   std::vector<FdNode> nodes(3, node_of(kFd, kRead));
   for (FdNode& node : nodes) start(node);
-  backend_.refusals[kFd] = system_error(EBADF);
+  backend_.refusals[kFd] = -EBADF;
   reconcile();
   EXPECT_EQ(take_calls(),
             (std::vector<Call>{
@@ -280,7 +280,7 @@ TEST_F(FdTableTest, StopsAllWatchersOfARefusedDescriptorAndSaysWhy) {
 TEST_F(FdTableTest, GivesARefusalOfItsOwnKindAsOutOfRange) {
   FdNode node = node_of(kFd, kRead);
   start(node);
-  backend_.refusals[kFd] = Error::fd_out_of_range;
+  backend_.refusals[kFd] = Backend::kOutOfRange;
   reconcile();
   EXPECT_EQ(take_calls(), (std::vector<Call>{{&node, kNone, ERANGE}}));
 }
@@ -294,7 +294,7 @@ TEST_F(FdTableTest, LetsARefusalStartOtherDescriptorsWhenAllOfItsTableIsInUse) {
   for (int fd = 0; fd < 8; ++fd) {
     nodes.push_back(node_of(fd, kRead));
     more.push_back(node_of(fd, kWrite));
-    backend_.refusals[fd] = system_error(ENOMEM);
+    backend_.refusals[fd] = -ENOMEM;
   }
   for (FdNode& node : nodes) table.start(node);
   when_refused_ = [&](FdNode& node) {
@@ -319,8 +319,8 @@ TEST_F(FdTableTest, ReportsTheRefusalOfAnImmediateStartAndStopsNobody) {
   FdNode immediate = node_of(kFd, kWrite);
   start(lazy);
   start(immediate);
-  backend_.refusals[kFd] = system_error(ENOSPC);
-  EXPECT_EQ(table_.reconcile_now(backend_, kFd), system_error(ENOSPC));
+  backend_.refusals[kFd] = -ENOSPC;
+  EXPECT_EQ(table_.reconcile_now(backend_, kFd), -ENOSPC);
   table_.stop(immediate);
   EXPECT_TRUE(calls_.empty());
   backend_.changes.clear();
@@ -344,7 +344,7 @@ TEST_F(FdTableTest, CountsADescriptorWithoutReadinessAsAlwaysReady) {
   FdNode urgent = node_of(kFd, Events::urgent);
   start(reader);
   start(urgent);
-  backend_.refusals[kFd] = system_error(EPERM);
+  backend_.refusals[kFd] = -EPERM;
   reconcile();
   ASSERT_TRUE(table_.has_always_ready());
   for (int turn = 0; turn < 3; ++turn) {
@@ -361,14 +361,14 @@ TEST_F(FdTableTest, CountsADescriptorWithoutReadinessAsAlwaysReady) {
 TEST_F(FdTableTest, DoesNotAskAgainAboutAnAlwaysReadyFileUntilTheNumberIsAnother) {
   FdNode node = node_of(kFd, kRead);
   start(node);
-  backend_.refusals[kFd] = system_error(EPERM);
+  backend_.refusals[kFd] = -EPERM;
   EXPECT_EQ(reconcile().size(), 1u);
   table_.stop(node);
   node.events = static_cast<std::uint32_t>(kWrite);
   table_.start(node);
   EXPECT_EQ(reconcile(), Changes{});
   EXPECT_TRUE(table_.has_always_ready());
-  EXPECT_EQ(table_.reconcile_now(backend_, kFd), system_error(EPERM));
+  EXPECT_EQ(table_.reconcile_now(backend_, kFd), -EPERM);
   backend_.refusals.clear();
   table_.stop(node);
   node.events |= kFdIsNew;
@@ -381,7 +381,7 @@ TEST_F(FdTableTest, ForgetsOnlyTheRightOneOfSeveralAlwaysReadyFiles) {
   std::vector<FdNode> nodes;
   for (int fd = 3; fd < 7; ++fd) {
     nodes.push_back(node_of(fd, kRead));
-    backend_.refusals[fd] = system_error(EPERM);
+    backend_.refusals[fd] = -EPERM;
   }
   for (FdNode& node : nodes) start(node);
   reconcile();

@@ -33,7 +33,7 @@ void Loop::operator delete(Loop* loop, std::destroying_delete_t) {
 
 std::error_code Loop::run(Run mode) { return own(*this).run(mode); }
 std::error_code Loop::run_for(Nanos span) { return own(*this).run_for(span); }
-bool Loop::has_work() const { return own(*this).has_work(); }
+bool Loop::has_work() const { return own_whole(*this).has_work(); }
 void Loop::stop() { own(*this).leave(false); }
 void Loop::stop_all() { own(*this).leave(true); }
 void Loop::ref() { own(*this).ref(); }
@@ -87,14 +87,15 @@ Nanos Loop::prepare_to_wait() { return own(*this).prepare_to_wait(); }
 std::error_code Loop::after_fork() { return own(*this).after_fork(); }
 
 std::int64_t Loop::active_count() const { return own(*this).active_count(); }
-std::size_t Loop::pending_count() const { return own(*this).pending_.size(); }
+std::size_t Loop::pending_count() const { return own_whole(*this).pending_count(); }
 int Loop::depth() const { return own(*this).depth_; }
 std::uint64_t Loop::iteration() const { return own(*this).metrics_.turns; }
 BackendInfo Loop::backend_info() const {
   return {own(*this).backend_->name(), own(*this).backend_reason_};
 }
-Metrics Loop::metrics() const { return own(*this).metrics(); }
-void Loop::measure_callbacks(bool on) { own(*this).measuring_ = on; }
+Metrics Loop::metrics() const { return own_whole(*this).metrics(); }
+void Loop::measure_waits(bool on) { own(*this).measure_waits(on); }
+void Loop::measure_callbacks(bool on) { own(*this).measure_callbacks(on); }
 
 bool Loop::reserve(std::size_t fds, std::size_t timers) {
   return own(*this).fds_.reserve(fds) && own(*this).timers_.reserve(timers);

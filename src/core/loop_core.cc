@@ -28,6 +28,7 @@ LoopCore::LoopCore(OpenedBackend backend, const LayerOptions& options)
       busy_poll_(options.loop.clock == nullptr ? options.loop.busy_poll : Nanos{0}),
       guarded_(options.guarded),
       orphans_(options.orphans),
+      detours_(options.dispatcher != nullptr ? 1 : 0),
       fork_generation_(sys::fork_generation()) {
   wakeup_node_.head.priority = kDirect;
   wakeup_node_.head.context = this;
@@ -84,19 +85,21 @@ std::error_code LoopCore::run(Run mode) {
   const bool is_outermost = depth_++ == 0;
   Loop* const outer = std::exchange(current_loop, this);
   if (!is_outermost) locals_.on_handover();
-  // A layer with a lock calls its callbacks between turns: nothing to measure, two clocks less.
-  const bool measures = is_outermost && mode != Run::no_wait && !guarded_;
-  if (is_outermost) woke_up_ = measures ? loop_time() : kForever;
-  std::error_code error;
+  if (is_outermost) {
+    is_timed_ = measuring_waits_ && mode != Run::no_wait;
+    woke_up_ = is_timed_ ? loop_time() : kForever;
+  }
+  long result;
   do {
-    error = turn(mode != Run::no_wait);
-  } while (!error && mode == Run::until_done && !is_leaving() && has_work());
+    result = turn(mode != Run::no_wait);
+  } while (result == 0 && mode == Run::until_done && !is_leaving() &&
+           (is_kept_alive() || has_something_queued()));
   if (leave_from_ == depth_) leave_from_ = INT_MAX;
   if (!pending_.empty()) locals_.on_handover();
   --depth_;
   current_loop = outer;
-  if (measures) metrics_.busy += loop_time() - woke_up_;
-  return error;
+  if (is_outermost && is_timed_) metrics_.busy += loop_time() - woke_up_;
+  return to_error(result);
 }
 
 void LoopCore::leave(bool all) {
@@ -124,55 +127,113 @@ std::error_code LoopCore::run_for(Nanos span) {
   return error;
 }
 
-std::error_code LoopCore::turn(bool may_block) noexcept {
-  if (is_foreign()) return Error::loop_forked;
+long LoopCore::turn(bool may_block) noexcept {
+  leave_corridor();
+  if (is_foreign()) return kForked;
   ++metrics_.turns;
-  if (fork_hooks_due_) fork_hooks_due_ = !call_hooks(Hook::fork, Events::fork);
-  if (!hooks(Hook::prepare).empty()) call_hooks(Hook::prepare, Events::prepare);
-  if (is_leaving()) return {};
-  if (is_foreign()) return Error::loop_forked;  // A hook has forked, and this is the child.
-  if (rebuild_) {
-    if (const std::error_code error = rebuild_backend()) return error;
+  if (attention_) {
+    if (const long result = begin_with_care()) return result;
   }
-  reconcile();
-  const std::error_code error = wait(may_block);
-  queue_ready();
-  queue_timers();
-  if (signals_.has_raised()) signals_.collect();
-  queue_asyncs();
-  if (paths_.has_unreported()) paths_.report_again();
-  if (posts_.has_posts()) feed(post_node_, Events::custom);
-  queue_idle();
-  if (!hooks(Hook::check).empty()) hooks(Hook::check).feed_all(pending_, Events::check);
+  if (is_leaving()) return 0;
+  if (attention_ || fds_.has_changes()) reconcile();
+  const long result = may_block && is_kept_alive() ? wait() : look();
+  take_ready();
+  if (timers_.size() != 0) queue_timers();
+  if (has_messages_) queue_messages();
+  if (attention_) end_with_care();
   call_pending();
-  return error;
+  return result;
 }
 
-std::error_code LoopCore::rebuild_backend() {
-  if (const std::error_code error = backend_->start_over()) return error;
+long LoopCore::begin_with_care() {
+  attention_ = needs_attention();
+  if (fork_hooks_due_) fork_hooks_due_ = !call_hooks(Hook::fork, Events::fork);
+  if (!hooks(Hook::prepare).empty()) call_hooks(Hook::prepare, Events::prepare);
+  if (is_leaving()) return 0;
+  if (is_foreign()) return kForked;  // A hook has forked, and this is the child.
+  if (rebuild_) return rebuild_backend();
+  return 0;
+}
+
+void LoopCore::end_with_care() {
+  if (paths_.has_unreported()) paths_.report_again();
+  if (!hooks(Hook::idle).empty()) hooks(Hook::idle).feed_highest(pending_, Events::idle);
+  if (!hooks(Hook::check).empty()) hooks(Hook::check).feed_all(pending_, Events::check);
+}
+
+long LoopCore::rebuild_backend() {
+  if (const std::error_code error = backend_->start_over()) return -error.value();
   fds_.register_all_again();
   rebuild_ = false;
-  return {};
+  return 0;
 }
 
 // The wake-up may have been refused, with a set that had to be built anew.
 void LoopCore::reconcile() {
-  if (wakeup_node_.head.active == 0) {
+  if (is_deaf()) {
     wakeup_node_.events |= kFdIsNew;
     fds_.start(wakeup_node_);
   }
   fds_.reconcile(*backend_, delivery_);
+  if (fds_.has_always_ready() || is_deaf()) attend();
 }
 
 // ---- calling
 
-void LoopCore::call_pending() noexcept {
-  if (pending_.empty()) return;
-  pending_.begin_turn(budget_);
+void LoopCore::call_queued() noexcept {
   if (dispatcher_ != nullptr) {
     dispatcher_->run_pending(*this);
   } else {
     default_dispatch();
+  }
+}
+
+// What is ready is called first of what has priority 0. As long as nothing has to come before it
+// and nobody looks at the queue, it need not stand there: whom an event is for is looked up when it
+// is called, so that whoever was destroyed meanwhile is not found.
+void LoopCore::call_ready() noexcept {
+  const bool is_out_of_cache = fds_.is_large();
+  while (is_in_corridor()) {
+    if (pending_.has_urgent()) [[unlikely]] {
+      call_urgent();
+      continue;
+    }
+    const Ready& ready = *next_ready_++;
+    if (is_out_of_cache && ready_end_ - next_ready_ > kAhead) {
+      fds_.prefetch_watcher(next_ready_[kAhead].fd);
+    }
+    FdNode* const node = fds_.plain_watcher(ready);
+    const Events events = node == nullptr ? Events::none : FdTable::plain_events(*node, ready);
+    if (any(events)) [[likely]] {
+      call(node->head, events);
+    } else {
+      call_with_care(ready);
+    }
+  }
+}
+
+void LoopCore::call_urgent() {
+  Due due;
+  while (pending_.take_urgent(due)) call(*due.node, due.events);
+}
+
+// The wake-up, or one that has been fed besides, comes here; what several watch is queued for all
+// of them.
+void LoopCore::call_with_care(const Ready& ready) {
+  const FdTable::Found found = fds_.look(ready);
+  switch (found.what) {
+    case FdTable::Found::nobody:
+      return;
+    case FdTable::Found::one: {
+      Node& head = found.node->head;
+      if (head.priority == kDirect) return head.callback(head.context, head, found.events);
+      return call(head, found.events | pending_.remove(head));
+    }
+    case FdTable::Found::several:
+      --next_ready_;
+      return queue_rest();
+    case FdTable::Found::stale:
+      return note_stale();
   }
 }
 
@@ -188,18 +249,13 @@ void LoopCore::default_dispatch() {
   if (measuring_) {
     while (pending_.take(due)) call_measured(due);
   } else {
-    while (pending_.take(due)) call(due);
+    while (pending_.take(due)) call(*due.node, due.events);
   }
-}
-
-void LoopCore::call(const Due& due) {
-  ++metrics_.events;
-  call_user(due.events, [&due] { due.node->callback(due.node->context, *due.node, due.events); });
 }
 
 void LoopCore::call_measured(const Due& due) {
   const Nanos before = clock_.monotonic();
-  call(due);
+  call(*due.node, due.events);
   metrics_.last_callback = clock_.monotonic() - before;
   if (metrics_.last_callback > metrics_.longest_callback)
     metrics_.longest_callback = metrics_.last_callback;
@@ -211,7 +267,7 @@ bool LoopCore::take(Due& due) {
       ++metrics_.events;
       return true;
     }
-    call(due);
+    call(*due.node, due.events);
   }
   return false;
 }
@@ -222,14 +278,26 @@ void LoopCore::PostRunner::on_event(Events) {
   loop_.metrics_.events += count - 1;  // Their one common event has been counted.
 }
 
-Metrics LoopCore::metrics() const {
+// Measured are those that the queue hands out.
+void LoopCore::measure_callbacks(bool on) {
+  if (measuring_ == on) return;
+  set_detour(on ? 1 : -1);
+  measuring_ = on;
+}
+
+bool LoopCore::has_work() {
+  leave_corridor();
+  return is_kept_alive() || has_something_queued();
+}
+
+Metrics LoopCore::metrics() {
   Metrics metrics = metrics_;
   metrics.kernel_calls = backend_->kernel_calls();
   metrics.kernel_calls.wake_write = wakeup_.writes();
   metrics.active_timers = timers_.size();
   metrics.active_fds = fds_.active_fds() - 1;  // Without the wake-up's own.
-  metrics.pending = pending_.size();
-  if (depth_ > 0 && woke_up_ < kForever) metrics.busy += loop_time() - woke_up_;
+  metrics.pending = pending_count();
+  if (depth_ > 0 && is_timed_) metrics.busy += loop_time() - woke_up_;
   return metrics;
 }
 

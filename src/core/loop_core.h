@@ -21,6 +21,7 @@
 #include "core/post_queue.h"
 #include "core/signals.h"
 #include "core/timer_queue.h"
+#include "core/user_code.h"
 #include "core/wakeup.h"
 #include "spate/assert.h"
 #include "spate/async.h"
@@ -43,12 +44,12 @@ class LoopCore final : public Loop {
   // What Loop's functions of the same name do.
   static Loop* current();
   std::error_code run(Run mode);
-  bool has_work() const { return is_kept_alive() || has_something_queued(); }
+  bool has_work();
   std::error_code run_for(Nanos span);
   void leave(bool all);
   Nanos prepare_to_wait();
   std::error_code after_fork();
-  Metrics metrics() const;
+  Metrics metrics();
   void suspend();
   void resume();
 
@@ -62,17 +63,22 @@ class LoopCore final : public Loop {
 
   bool start_fd(FdNode& node) {
     if (node.head.active != 0) return true;
-    if (!fds_.holds(node.fd)) return start_fd_beyond(node);
-    if (node.head.priority != kDirect) ref();
-    fds_.start(node);
+    if (!fds_.holds(node.fd) || is_in_corridor() || node.head.priority != 0 ||
+        (node.events & kFdIsNewUnlessWatched) != 0) {
+      return start_fd_with_care(node);
+    }
+    ref();
+    fds_.enter(node);
     return true;
   }
   void stop_fd(FdNode& node) {
-    if (node.head.pending != 0) return stop_queued(node);
+    if ((node.head.pending | static_cast<std::uint32_t>(node.head.priority)) != 0)
+      return stop_fd_with_care(node);
     if (node.head.active == 0) return;
-    if (node.head.priority != kDirect) unref();
+    unref();
     fds_.stop(node);
   }
+  void modify_fd(FdNode& node, Events events);
   std::error_code start_fd_now(FdNode& node);
   void stop_fd_before_close(FdNode& node);
   void stop_fd_now(FdNode& node);
@@ -127,6 +133,22 @@ class LoopCore final : public Loop {
 
   bool feed(Node& node, Events events) { return pending_.feed(node, events); }
   Events clear_pending(Node& node) { return pending_.remove(node); }
+  Events clear_pending(FdNode& node) {
+    leave_corridor();
+    return pending_.remove(node.head);
+  }
+  bool is_pending(const FdNode& node) {
+    leave_corridor();
+    return node.head.pending != 0;
+  }
+  std::size_t pending_count() {
+    leave_corridor();
+    return pending_.size();
+  }
+  void measure_callbacks(bool on);
+  void measure_waits(bool on) { measuring_waits_ = on; }
+  // Something rare has been started: turns have to look after more than they usually do.
+  void attend() { attention_ = true; }
   bool take(Due& due);
   void default_dispatch();
   void default_expiry(TimerNode& node);
@@ -179,21 +201,69 @@ class LoopCore final : public Loop {
    private:
     LoopCore& loop_;
   };
+  // From the corridor: what has been fed to a node since takes its place there.
+  class FrontDelivery final : public FdTable::Sink {
+   public:
+    explicit FrontDelivery(LoopCore& loop) : loop_(loop) {}
+    void on_ready(FdNode& node, Events events) override {
+      loop_.deliver(node.head, events | loop_.clear_pending(node.head));
+    }
+    void on_refused(FdNode& node, int error) override { loop_.on_refused(node, error); }
+
+   private:
+    LoopCore& loop_;
+  };
 
   static constexpr std::size_t kPostsPerTurn = 1024;
   static constexpr Nanos kDeafSleep{10'000'000};  // While the wake-up is refused.
-  static constexpr std::size_t kAhead = 8;  // How many events' watchers are fetched in advance.
+  static constexpr std::ptrdiff_t kAhead = 8;  // How many events' watchers are fetched in advance.
 
   static bool keeps_alive(Hook hook) { return hook != Hook::fork && hook != Hook::cleanup; }
   HookList& hooks(Hook hook) { return hooks_[static_cast<int>(hook)]; }
+  const HookList& hooks(Hook hook) const { return hooks_[static_cast<int>(hook)]; }
+  bool is_deaf() const { return wakeup_node_.head.active == 0; }
+  bool needs_attention() const;
+
+  // The corridor, through which readiness is called straight from the list that the wait has filled
+  // (loop_core.cc). What wants to see the queue whole leaves it: the rest of the list is queued.
+  bool is_in_corridor() const { return next_ready_ != ready_end_; }
+  void leave_corridor() {
+    if (is_in_corridor()) queue_rest();
+  }
+  [[gnu::noinline]] void queue_rest();
+  // Nothing of such a descriptor waits in the corridor any more.
+  bool is_being_served(int fd) const {
+    return next_ready_ != ready_.begin() && next_ready_[-1].fd == fd;
+  }
+
+  // A started descriptor keeps the loop alive, unless its node is direct; all that have a priority
+  // of their own keep the loop out of the corridor.
+  void count_in(const FdNode& node) {
+    if (node.head.priority == 0) return ref();
+    count_special(node, 1);
+  }
+  void count_out(const FdNode& node) {
+    if (node.head.priority == 0) return unref();
+    count_special(node, -1);
+  }
+  [[gnu::noinline]] void count_special(const FdNode& node, int change);
+  void set_detour(int change);
 
   // The rare halves of functions that are called more often than anything else.
-  [[gnu::noinline]] void stop_queued(FdNode& node);
+  [[gnu::noinline]] bool start_fd_with_care(FdNode& node);
+  [[gnu::noinline]] void stop_fd_with_care(FdNode& node);
   [[gnu::noinline]] void park_queued(TimerNode& node);
   bool move_timer(TimerNode& node, std::int64_t deadline);
   bool start_fd_beyond(FdNode& node);
-  std::error_code turn(bool may_block) noexcept;
-  std::error_code rebuild_backend();
+  // The results of these are 0 or a negated errno, as those of src/sys, or kForked.
+  static constexpr long kForked = LONG_MIN;
+  static std::error_code to_error(long result) {
+    return result == kForked ? make_error_code(Error::loop_forked) : sys::error_code(result);
+  }
+  long turn(bool may_block) noexcept;
+  long begin_with_care();
+  void end_with_care();
+  long rebuild_backend();
   std::error_code open_again();
   void resend_asyncs();
   void reconcile();
@@ -203,24 +273,68 @@ class LoopCore final : public Loop {
   void leave_from(int depth) { leave_from_ = std::min(leave_from_, depth); }
   bool is_leaving() const { return leave_from_ <= depth_; }
   Nanos wait_time() noexcept;
-  std::error_code wait(bool may_block) noexcept;
-  std::error_code spin_and_sleep(Nanos timeout) noexcept;
-  std::error_code sleep(Nanos timeout) noexcept;
-  std::error_code wait_once(Nanos timeout) noexcept;
-  void queue_ready();
+  long wait() noexcept {
+    const bool is_plain = !attention_ && timers_.size() == 0 && pending_.empty();
+    return is_plain && !fds_.has_changes() ? sleep(kForever) : wait_by_the_clock();
+  }
+  long wait_by_the_clock() noexcept;
+  long spin_and_sleep(Nanos timeout) noexcept;
+  long sleep(Nanos timeout) noexcept;
+  long look() noexcept;
+  [[gnu::always_inline]] long wait_once(Nanos timeout) noexcept {
+    if (dispatcher_ != nullptr) dispatcher_->before_wait(*this);
+    ready_.clear();
+    const long result = backend_->wait(timeout, ready_);
+    if (dispatcher_ != nullptr) dispatcher_->after_wait(*this);
+    update_now();
+    return result;
+  }
+  void begin_sleep();
+  void end_sleep();
+  // Into the corridor, if nothing has to be called before what is ready.
+  void take_ready() {
+    if (fds_.is_large()) prefetch_slots();
+    if (detours_ == 0 && pending_.empty()) {
+      next_ready_ = ready_.begin();
+      ready_end_ = ready_.end();
+    } else {
+      queue_ready();
+    }
+    if (attention_) queue_always_ready();
+  }
+  [[gnu::noinline]] void prefetch_slots();
+  [[gnu::noinline]] void queue_always_ready();
+  [[gnu::noinline]] void queue_ready();
+  bool tell(Dispatcher& layer, const Ready& ready);
+  [[gnu::noinline]] void queue_for_all(const Ready& ready);
   void queue_timers();
+  void queue_messages();
   void queue_asyncs();
-  void queue_idle();
-  void call_pending() noexcept;
+  [[gnu::always_inline]] void call_pending() noexcept {
+    pending_.begin_turn(budget_);
+    if (is_in_corridor()) call_ready();
+    if (!pending_.empty()) call_queued();
+  }
+  void call_ready() noexcept;
+  void call_queued() noexcept;
+  void call_urgent();
+  [[gnu::noinline]] void call_with_care(const Ready& ready);
   bool call_hooks(Hook hook, Events events);
-  void call(const Due& due);
+  [[gnu::always_inline]] void call(Node& node, Events events) {
+    ++metrics_.events;
+    call_user(events, [&] { node.callback(node.context, node, events); });
+  }
   void call_measured(const Due& due);
-  bool has_something_queued() const;
-  bool has_messages() const;
-  bool is_kept_alive() const;
+  bool has_something_queued() const { return !pending_.empty() || posts_.has_posts(); }
+  // Whether other threads or signal handlers have left something.
+  bool has_messages() const {
+    return posts_.has_posts() || sent_.load() != nullptr || signals_.has_raised();
+  }
+  bool is_kept_alive() const { return active_count() > 0; }
   void read_wakeup();
   void stop_everything();
 
+  void note_stale();
   bool on_ready(FdNode& node, Events events);
   [[gnu::noinline]] bool dispatch_ready(FdNode& node, Events events);
   void on_refused(FdNode& node, int error);
@@ -256,13 +370,20 @@ class LoopCore final : public Loop {
   LoopLocals locals_;
 
   ReadyList ready_;
+  const Ready* next_ready_ = nullptr;  // What is left in the corridor,
+  const Ready* ready_end_ = nullptr;   // which is empty outside of it.
+  int detours_ = 0;                    // What there is that keeps the loop out of it.
   std::int64_t refs_ = 0;
   int depth_ = 0;
   int leave_from_ = INT_MAX;  // The run() calls nested so deep or deeper are to return.
   std::uintptr_t runner_ = 0;
   std::uint32_t fork_generation_;
+  bool has_messages_ = false;  // Other threads may have left some before the wait ended.
+  bool attention_ = true;      // The next turn sees whether it needs_attention().
+  bool is_timed_ = false;      // This run()'s waits are measured.
+  bool measuring_waits_ = false;
   bool fork_hooks_due_ = false;
-  bool saw_stale_ = false;
+  std::uint64_t last_stale_turn_ = 0;
   bool rebuild_ = false;
   bool measuring_ = false;
   Nanos suspended_{0};  // How much loop time lags behind the clock.
@@ -285,6 +406,12 @@ inline const LoopCore& own(const NodeLoop& loop, [[maybe_unused]] std::source_lo
                                                      std::source_location::current()) {
   SPATE_ASSERT_IN(where, core_of(loop).may_touch(), kWrongThread);
   return core_of(loop);
+}
+
+// For what looks at the queue and may have to set it right first.
+inline LoopCore& own_whole(const NodeLoop& loop,
+                           std::source_location where = std::source_location::current()) {
+  return own(const_cast<NodeLoop&>(loop), where);
 }
 
 }  // namespace spate

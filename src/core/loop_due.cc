@@ -6,30 +6,84 @@
 
 namespace spate {
 
+void LoopCore::prefetch_slots() {
+  for (const Ready& ready : ready_) fds_.prefetch_slot(ready.fd);
+}
+
+void LoopCore::queue_always_ready() { fds_.deliver_always_ready(delivery_); }
+
+// A layer is told of what is plain without further ado.
+inline bool LoopCore::tell(Dispatcher& layer, const Ready& ready) {
+  FdNode* const node = fds_.plain_watcher(ready);
+  const Events events = node == nullptr ? Events::none : FdTable::plain_events(*node, ready);
+  if (!any(events) || node->head.callback == &internal) return false;
+  layer.ready(*this, *node, events);
+  return true;
+}
+
 void LoopCore::queue_ready() {
-  bool stale = false;
-  const std::size_t count = ready_.size();
   const bool is_out_of_cache = fds_.is_large();
-  if (is_out_of_cache) {
-    for (const Ready& ready : ready_) fds_.prefetch_slot(ready.fd);
+  Dispatcher* const layer = dispatcher_;
+  for (const Ready *ready = ready_.begin(), *end = ready_.end(); ready != end; ++ready) {
+    if (is_out_of_cache && end - ready > kAhead) fds_.prefetch_watcher(ready[kAhead].fd);
+    if (layer == nullptr || !tell(*layer, *ready)) queue_for_all(*ready);
   }
-  for (std::size_t i = 0; i < count; ++i) {
-    if (is_out_of_cache && i + kAhead < count) fds_.prefetch_watcher(ready_[i + kAhead].fd);
-    if (fds_.deliver(ready_[i], delivery_)) continue;
-    ++metrics_.stale_events;
-    stale = true;
+}
+
+void LoopCore::queue_for_all(const Ready& ready) {
+  if (!fds_.deliver(ready, delivery_)) note_stale();
+}
+
+// A file that lives on behind a closed number, through a duplicate, cannot be taken out of the
+// kernel's set. Once may be a coincidence within one batch; in two turns running is such a file,
+// and it would keep the loop from ever sleeping.
+void LoopCore::note_stale() {
+  ++metrics_.stale_events;
+  if (last_stale_turn_ + 1 == metrics_.turns) {
+    rebuild_ = true;
+    attend();
   }
-  // A file that lives on behind a closed number, through a duplicate, cannot be taken out of the
-  // kernel's set. Once may be a coincidence within one batch; twice running is such a file, and it
-  // would keep the loop from ever sleeping.
-  rebuild_ = rebuild_ || (stale && saw_stale_);
-  saw_stale_ = stale;
-  if (fds_.has_always_ready()) fds_.deliver_always_ready(delivery_);
+  last_stale_turn_ = metrics_.turns;
+}
+
+// Where all of it would stand, had it not been in the corridor: before what is queued. Without
+// memory it is dropped: what is ready is ready in the next turn, too.
+void LoopCore::queue_rest() {
+  const auto count = static_cast<std::size_t>(ready_end_ - next_ready_);
+  if (!pending_.begin_front(count)) {
+    next_ready_ = ready_end_;
+    return;
+  }
+  FrontDelivery front{*this};
+  while (next_ready_ != ready_end_) {
+    const Ready& ready = *next_ready_++;
+    const FdTable::Found found = fds_.look(ready);
+    switch (found.what) {
+      case FdTable::Found::nobody:
+        break;
+      case FdTable::Found::one:
+        front.on_ready(*found.node, found.events);
+        break;
+      case FdTable::Found::several:
+        fds_.deliver(ready, front);
+        break;
+      case FdTable::Found::stale:
+        note_stale();
+    }
+  }
+  pending_.end_front();
 }
 
 void LoopCore::queue_timers() {
   if (!periodics_.empty()) periodics_.check_clock();
+  if (timers_.next_deadline() > now_.count()) return;
   while (TimerNode* node = timers_.pop_due(now_.count())) on_expired(*node);
+}
+
+void LoopCore::queue_messages() {
+  if (signals_.has_raised()) signals_.collect();
+  queue_asyncs();
+  if (posts_.has_posts()) feed(post_node_, Events::custom);
 }
 
 void LoopCore::queue_asyncs() {
@@ -41,10 +95,6 @@ void LoopCore::queue_asyncs() {
     if (is_owed && node->head.active != 0 && !deliver(node->head, Events::async)) send(*node);
     node = next;
   }
-}
-
-void LoopCore::queue_idle() {
-  if (!hooks(Hook::idle).empty()) hooks(Hook::idle).feed_highest(pending_, Events::idle);
 }
 
 void LoopCore::read_wakeup() {
@@ -73,7 +123,7 @@ bool LoopCore::dispatch_ready(FdNode& node, Events events) {
 // One that cannot be told for want of memory stays, to be refused again in the next turn.
 void LoopCore::on_refused(FdNode& node, int error) {
   node.head.extra = static_cast<std::uint32_t>(error);
-  if (node.head.priority != kDirect) unref();
+  count_out(node);
   if (on_ready(node, refusal_of(node))) return;
   node.events |= kFdIsNew;
   start_fd(node);

@@ -9,6 +9,7 @@ namespace spate {
 
 // Until all is there, the loop is the parent's.
 std::error_code LoopCore::after_fork() {
+  leave_corridor();
   const std::uint32_t before = std::exchange(fork_generation_, sys::fork_generation());
   const std::error_code error = open_again();
   if (error) {
@@ -20,6 +21,7 @@ std::error_code LoopCore::after_fork() {
   paths_.after_fork();
   periodics_.after_fork();
   fork_hooks_due_ = true;
+  attend();
   return {};
 }
 

@@ -3,6 +3,15 @@
 
 namespace spate {
 
+namespace {
+
+std::error_code error_of(long result) {
+  return result == Backend::kOutOfRange ? make_error_code(Error::fd_out_of_range)
+                                        : sys::error_code(result);
+}
+
+}  // namespace
+
 // A number that no open file has is refused where everybody looks for it: in a callback.
 bool LoopCore::start_fd_beyond(FdNode& node) {
   const std::error_code error = fds_.ensure(node.fd);
@@ -15,14 +24,51 @@ std::error_code LoopCore::start_fd_now(FdNode& node) {
   if (node.head.active != 0) return {};
   if (is_foreign()) return Error::loop_forked;
   if (const std::error_code error = fds_.ensure(node.fd)) return error;
+  if (fds_.is_watched(node.fd)) leave_corridor();
   fds_.start(node);
-  const std::error_code error = fds_.reconcile_now(*backend_, node.fd);
-  if (error) {
+  const long result = fds_.reconcile_now(*backend_, node.fd);
+  if (result < 0) {
     fds_.stop(node);
-  } else if (node.head.priority != kDirect) {
-    ref();
+    return error_of(result);
   }
-  return error;
+  count_in(node);
+  return {};
+}
+
+bool LoopCore::start_fd_with_care(FdNode& node) {
+  if (!fds_.holds(node.fd)) return start_fd_beyond(node);
+  if (fds_.is_watched(node.fd)) leave_corridor();  // It is not for the newcomer.
+  count_in(node);
+  fds_.start(node);
+  return true;
+}
+
+// One with a priority has to be known before the first is called; a direct one is told before
+// timers are.
+void LoopCore::count_special(const FdNode& node, int change) {
+  if (node.head.priority != kDirect) refs_ += change;
+  if (&node != &wakeup_node_) set_detour(change);
+}
+
+void LoopCore::set_detour(int change) {
+  leave_corridor();
+  detours_ += change;
+}
+
+void LoopCore::modify_fd(FdNode& node, Events events) {
+  const Events dropped = kIoEvents & ~events;
+  if (node.head.active == 0) {
+    if (node.head.pending != 0) pending_.drop(node.head, dropped);
+    node.events = (node.events & kFdIsNew) | static_cast<std::uint32_t>(events);
+    return;
+  }
+  // What is no longer asked for is forgotten, though it be asked for again; what another watcher of
+  // the descriptor has waited for is not this one's.
+  const bool drops = any(static_cast<Events>(node.events) & dropped);
+  if (is_in_corridor() && !is_being_served(node.fd) && (drops || fds_.is_shared(node)))
+    queue_rest();
+  if (node.head.pending != 0) pending_.drop(node.head, dropped);
+  fds_.modify(node, events);
 }
 
 // One that has been stopped since the last wait is still known to the kernel, too.
@@ -38,9 +84,11 @@ void LoopCore::stop_fd_now(FdNode& node) {
   if (!is_foreign() && fds_.was_last_watched_by(node)) fds_.reconcile_now(*backend_, node.fd);
 }
 
-void LoopCore::stop_queued(FdNode& node) {
+void LoopCore::stop_fd_with_care(FdNode& node) {
   forget_pending(node.head);
-  stop_fd(node);
+  if (node.head.active == 0) return;
+  count_out(node);
+  fds_.stop(node);
 }
 
 void LoopCore::park_queued(TimerNode& node) {
@@ -58,6 +106,8 @@ bool LoopCore::start_hook(Hook hook, Node& node) {
   if (node.active != 0) return true;
   if (!hooks(hook).add(node)) return false;
   if (keeps_alive(hook)) ref();
+  if (hook == Hook::idle) set_detour(1);
+  attend();
   return true;
 }
 
@@ -66,6 +116,7 @@ void LoopCore::stop_hook(Hook hook, Node& node) {
   if (node.active == 0) return;
   hooks(hook).remove(node);
   if (keeps_alive(hook)) unref();
+  if (hook == Hook::idle) set_detour(-1);
 }
 
 bool LoopCore::start_async(AsyncNode& node) {

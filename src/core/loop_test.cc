@@ -17,14 +17,14 @@
 #include "spate/timer.h"
 #include "tests/support/running.h"
 #include "tests/support/scripted.h"
+#include "tests/support/system_error.h"
 
 namespace spate {
 namespace {
 
 using testing::runs_out;
 using testing::ScriptedLoop;
-
-std::error_code system_error(int value) { return {value, std::system_category()}; }
+using testing::system_error;
 
 TEST(Loop, RefusesADescriptorBeyondItsTableInACallback) {
   ScriptedLoop scripted;

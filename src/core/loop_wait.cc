@@ -5,23 +5,26 @@
 
 namespace spate {
 
-bool LoopCore::has_something_queued() const { return !pending_.empty() || posts_.has_posts(); }
-
-// Whether other threads or signal handlers have left something.
-bool LoopCore::has_messages() const {
-  return posts_.has_posts() || sent_.load() != nullptr || signals_.has_raised();
+// Whether a turn has more to look after than descriptors, timers and messages.
+bool LoopCore::needs_attention() const {
+  return fork_hooks_due_ || rebuild_ || is_deaf() || is_suspended() || busy_poll_ > Nanos{0} ||
+         !hooks(Hook::prepare).empty() || !hooks(Hook::idle).empty() ||
+         !hooks(Hook::check).empty() || fds_.has_always_ready() || paths_.has_unreported() ||
+         !periodics_.empty();
 }
 
-bool LoopCore::is_kept_alive() const { return active_count() > 0; }
-
-// How long nothing of the loop's own can become due.
+// How long nothing of the loop's own can become due. Without timers that needs no clock.
 Nanos LoopCore::wait_time() noexcept {
-  if (has_something_queued() || !hooks(Hook::idle).empty() || fds_.has_always_ready() ||
-      fds_.has_changes() || paths_.has_unreported()) {
-    return Nanos{0};
+  if (!pending_.empty() || fds_.has_changes()) return Nanos{0};
+  Nanos longest = kForever;
+  if (attention_) {
+    if (!hooks(Hook::idle).empty() || fds_.has_always_ready() || paths_.has_unreported())
+      return Nanos{0};
+    longest = std::min(periodics_.longest_wait(), is_deaf() ? kDeafSleep : kForever);
+  } else if (timers_.size() == 0) {
+    return kForever;
   }
-  const bool is_deaf = wakeup_node_.head.active == 0;
-  const Nanos longest = std::min(periodics_.longest_wait(), is_deaf ? kDeafSleep : kForever);
+  update_now();                   // The callbacks may have taken their time.
   timers_.advance(now_.count());  // So that it is a deadline that comes next, if it is near.
   const std::int64_t deadline = timers_.next_deadline();
   if (deadline <= now_.count()) return Nanos{0};
@@ -30,59 +33,66 @@ Nanos LoopCore::wait_time() noexcept {
 }
 
 // A wait that ends only because timers have to be sorted more finely goes on: nobody is to see it.
-std::error_code LoopCore::wait(bool may_block) noexcept {
-  if (!may_block || !is_kept_alive()) return wait_once(Nanos{0});
+long LoopCore::wait_by_the_clock() noexcept {
   for (;;) {
-    update_now();  // The callbacks may have taken their time.
-    const Nanos began = now_;
     const Nanos timeout = wait_time();
+    if (timeout <= Nanos{0}) return look();
+    const Nanos began = now_;
     const bool spins = busy_poll_ > Nanos{0} && !is_suspended();  // For which time has to pass.
-    const std::error_code error = timeout <= Nanos{0} ? wait_once(timeout)
-                                  : spins             ? spin_and_sleep(timeout)
-                                                      : sleep(timeout);
-    const bool timed_out = timeout > Nanos{0} && now_ - began >= timeout;
-    if (error || !timed_out || !ready_.empty() || has_messages()) return error;
+    const long result = spins ? spin_and_sleep(timeout) : sleep(timeout);
+    const bool timed_out = now_ - began >= timeout;
+    if (result < 0 || !timed_out || !ready_.empty() || has_messages_) return result;
     timers_.advance(now_.count());
-    if (timers_.next_deadline() <= now_.count() || !periodics_.empty()) return {};
+    if (timers_.next_deadline() <= now_.count() || !periodics_.empty()) return 0;
   }
 }
 
-std::error_code LoopCore::spin_and_sleep(Nanos timeout) noexcept {
+long LoopCore::spin_and_sleep(Nanos timeout) noexcept {
   const Nanos began = now_;
   const Nanos window = std::min(busy_poll_, timeout);
   while (now_ - began < window) {
-    const std::error_code error = wait_once(Nanos{0});
-    if (error || !ready_.empty() || has_messages()) return error;
+    const long result = wait_once(Nanos{0});
+    has_messages_ = has_messages();
+    if (result < 0 || !ready_.empty() || has_messages_) return result;
   }
   const Nanos left = timeout - (now_ - began);
-  return left > Nanos{0} ? sleep(left) : std::error_code();
+  return left > Nanos{0} ? sleep(left) : 0;
 }
 
-std::error_code LoopCore::sleep(Nanos timeout) noexcept {
+// What other threads have left is looked for on the way in. What they leave after that wakes the
+// loop: if nobody did, there is nothing.
+long LoopCore::sleep(Nanos timeout) noexcept {
   wakeup_.announce_sleep();
-  const Nanos began = now_;
-  metrics_.busy += began - std::min(woke_up_, began);
-  const std::error_code error = wait_once(has_messages() ? Nanos{0} : timeout);
-  wakeup_.announce_awake();
-  metrics_.blocked += now_ - began;
-  woke_up_ = now_;
-  return error;
+  has_messages_ = has_messages();
+  if (is_timed_) begin_sleep();
+  const long result = wait_once(has_messages_ ? Nanos{0} : timeout);
+  if (wakeup_.announce_awake()) has_messages_ = true;
+  if (is_timed_) end_sleep();
+  return result;
 }
 
-std::error_code LoopCore::wait_once(Nanos timeout) noexcept {
-  if (dispatcher_ != nullptr) dispatcher_->before_wait(*this);
-  ready_.clear();
-  const std::error_code error = backend_->wait(timeout, ready_);
-  if (dispatcher_ != nullptr) dispatcher_->after_wait(*this);
-  update_now();
-  return error;
+// Without sleeping, and therefore without an announcement.
+long LoopCore::look() noexcept {
+  has_messages_ = true;
+  return wait_once(Nanos{0});
+}
+
+void LoopCore::begin_sleep() {
+  const Nanos now = loop_time();
+  metrics_.busy += now - std::min(woke_up_, now);
+  woke_up_ = now;
+}
+
+void LoopCore::end_sleep() {
+  metrics_.blocked += now_ - woke_up_;
+  woke_up_ = now_;
 }
 
 Nanos LoopCore::prepare_to_wait() {
   if (is_foreign()) return Nanos{0};  // run() says what is the matter.
   if (depth_ > 0) locals_.on_handover();
+  leave_corridor();
   reconcile();
-  update_now();
   const Nanos timeout = wait_time();
   if (timeout == Nanos{0}) return timeout;
   wakeup_.announce_sleep();
@@ -91,6 +101,7 @@ Nanos LoopCore::prepare_to_wait() {
 
 void LoopCore::suspend() {
   if (!is_suspended()) suspended_at_ = clock_.monotonic();
+  attend();
 }
 
 void LoopCore::resume() {

@@ -55,6 +55,7 @@ void NodeLoop::stop(FdNode& node) { own(*this).stop_fd(node); }
 std::error_code NodeLoop::start_now(FdNode& node) { return own(*this).start_fd_now(node); }
 void NodeLoop::stop_before_close(FdNode& node) { own(*this).stop_fd_before_close(node); }
 void NodeLoop::stop_now(FdNode& node) { own(*this).stop_fd_now(node); }
+void NodeLoop::modify(FdNode& node, Events events) { own(*this).modify_fd(node, events); }
 bool NodeLoop::start(TimerNode& node) { return own(*this).start_timer(node); }
 void NodeLoop::stop(TimerNode& node) { own(*this).stop_timer(node); }
 void NodeLoop::park(TimerNode& node) { own(*this).park_timer(node); }
@@ -98,6 +99,8 @@ bool NodeLoop::for_each(bool (*show)(void* context, TimerNode& node), void* cont
 
 bool NodeLoop::feed(Node& node, Events events) { return own(*this).feed(node, events); }
 Events NodeLoop::clear_pending(Node& node) { return own(*this).clear_pending(node); }
+Events NodeLoop::clear_pending(FdNode& node) { return own(*this).clear_pending(node); }
+bool NodeLoop::is_pending(const FdNode& node) { return own(*this).is_pending(node); }
 bool NodeLoop::take(Due& due) { return own(*this).take(due); }
 
 void NodeLoop::default_expiry(TimerNode& node) { own(*this).default_expiry(node); }

@@ -256,6 +256,7 @@ void PathWatch::look_at(StatNode& node) {
   if (now == node.current) return;
   if (!loop_.deliver(node.head, Events::stat)) {
     has_unreported_ = true;
+    loop_.attend();
     return;
   }
   node.previous = node.current;

@@ -1,5 +1,7 @@
 #include "core/pending_queue.h"
 
+#include <algorithm>
+
 namespace spate {
 
 bool PendingQueue::reserve(std::size_t nodes) {
@@ -19,14 +21,36 @@ Events PendingQueue::remove(Node& node) {
   return entry.events;
 }
 
-void PendingQueue::begin_turn(std::uint32_t budget) {
-  extra_ = budget;
+void PendingQueue::drop(Node& node, Events events) {
+  Due& entry = lines_[level_of(node)].entries[node.pending - 1];
+  entry.events &= ~events;
+  if (!any(entry.events)) remove(node);
+}
+
+void PendingQueue::begin_lines() {
   runnable_ |= put_off_;
   put_off_ = 0;
   for (std::uint32_t rest = runnable_; rest != 0; rest &= rest - 1) {
     Line& line = lines_[std::countr_zero(rest)];
     drop_taken(line);
     line.turn_end = line.entries.size();
+  }
+}
+
+bool PendingQueue::begin_front(std::size_t nodes) {
+  Array<Due>& entries = lines_[kNormal].entries;
+  front_ = entries.size();
+  return entries.reserve(front_ + nodes);
+}
+
+void PendingQueue::end_front() {
+  Line& line = lines_[kNormal];
+  Array<Due>& entries = line.entries;
+  const std::size_t count = entries.size() - front_;
+  std::rotate(entries.begin() + line.head, entries.begin() + front_, entries.end());
+  line.turn_end = std::max(line.turn_end, line.head) + count;
+  for (std::size_t i = line.head; i < entries.size(); ++i) {
+    if (entries[i].node != nullptr) entries[i].node->pending = static_cast<std::uint32_t>(i) + 1;
   }
 }
 

@@ -29,9 +29,23 @@ class PendingQueue {
   // Returns the events that were queued for it.
   [[gnu::cold]] Events remove(Node& node);
 
-  void begin_turn(std::uint32_t budget);
+  // Takes these away from what is queued for it.
+  void drop(Node& node, Events events);
+
+  void begin_turn(std::uint32_t budget) {
+    extra_ = budget;
+    if ((runnable_ | put_off_) != 0) begin_lines();
+  }
   // The next to be called, no longer pending; false when the turn is over.
-  bool take(Due& due);
+  bool take(Due& due) { return take_from(0, due); }
+
+  // What is fed between these two comes before all else of priority 0, and belongs to this turn.
+  // There is room for `nodes` then; false if not, and nothing begun.
+  bool begin_front(std::size_t nodes);
+  void end_front();
+  // Whether anything of a higher priority than 0 may be left to this turn; and the next of it.
+  bool has_urgent() const { return runnable_ >= 2u << kNormal; }
+  bool take_urgent(Due& due) { return take_from(kNormal + 1, due); }
 
   std::size_t size() const { return count_; }
   bool empty() const { return count_ == 0; }
@@ -46,7 +60,11 @@ class PendingQueue {
     std::size_t turn_end = 0;  // What lies before was here when the turn began.
   };
 
+  static constexpr int kNormal = -kPriorityMin;  // The level of priority 0.
+
   static int level_of(const Node& node) { return priority_of(node) - kPriorityMin; }
+  bool take_from(int lowest, Due& due);
+  void begin_lines();
   static void drop_taken(Line& line);
 
   Line lines_[kPriorityLevels];
@@ -54,6 +72,7 @@ class PendingQueue {
   std::uint32_t extra_ = 0;     // How many of those fed in this turn may still be taken.
   std::uint32_t runnable_ = 0;  // The lines that may have something for this turn, bit by level.
   std::uint32_t put_off_ = 0;   // Those with something for the next one only.
+  std::size_t front_ = 0;       // From here on the line of priority 0 is to come before the rest.
 };
 
 // Every event goes through these two.
@@ -72,8 +91,8 @@ inline bool PendingQueue::feed(Node& node, Events events) {
   return true;
 }
 
-inline bool PendingQueue::take(Due& due) {
-  while (runnable_ != 0) {
+inline bool PendingQueue::take_from(int lowest, Due& due) {
+  while (runnable_ >> lowest != 0) {
     const int level = std::bit_width(runnable_) - 1;
     Line& line = lines_[level];
     while (line.head < line.entries.size()) {

@@ -51,6 +51,7 @@ std::error_code Periodics::start(PeriodicNode& node) {
     return no_memory;
   }
   if (nodes_.size() == 1) watch_for_changes();
+  loop_.attend();
   const std::int64_t wall = loop_.wall_now().time_since_epoch().count();
   node.at = node.reschedule == nullptr && node.interval == 0 ? node.offset : next_time(node, wall);
   schedule(node, wall);

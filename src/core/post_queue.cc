@@ -221,8 +221,7 @@ PostQueue::Lane* PostQueue::lane_of_this_thread() {
 Job* PostQueue::place_in(Lane& lane) { return lane.place(); }
 void PostQueue::publish(Lane& lane) { lane.publish(); }
 
-bool PostQueue::has_posts() const {
-  if (is_busy_) return true;
+bool PostQueue::find_posts() const {
   for (const Lane* lane = lanes_.load(); lane != nullptr; lane = lane->next) {
     if (lane->has_tasks()) return true;
   }

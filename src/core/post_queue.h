@@ -31,7 +31,7 @@ class PostQueue {
   // The loop's thread from here on.
   // After a run that called many it says yes without looking: each look takes a line of memory away
   // from a producer that is writing to it.
-  bool has_posts() const;
+  bool has_posts() const { return lanes_.load() != nullptr && (is_busy_ || find_posts()); }
   // Calls what was posted, and what is posted meanwhile, `limit` at most. Returns how many.
   std::size_t run(std::size_t limit);
 
@@ -39,6 +39,7 @@ class PostQueue {
   struct Segment;
   class LanesOfThread;
 
+  bool find_posts() const;
   Lane* find_or_make_lane();
   void remove_abandoned();
 

@@ -31,9 +31,12 @@ class Wakeup {
 
   // The loop's thread.
   void announce_sleep() { state_.store(kSleeping); }
-  void announce_awake() {
+  // Whether somebody has woken the loop. Who does so just now is found by the next sleep.
+  bool announce_awake() {
     // Others read it at each post: not to be taken from their caches for nothing.
-    if (state_.load(std::memory_order_relaxed) != kAwake) state_.store(kAwake);
+    const int state = state_.load(std::memory_order_relaxed);
+    if (state != kAwake) state_.store(kAwake);
+    return state == kWoken;
   }
   void drain() {
     std::uint64_t count;

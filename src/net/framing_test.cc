@@ -231,6 +231,49 @@ TEST(Delimiter, MayBeWithoutALimit) {
   EXPECT_EQ(line.next(bytes_of("abc")).size, 4u);
 }
 
+TEST(Delimiter, GoesOnSearchingWhereItHasComeTo) {
+  Delimiter line{.delimiter = "\r\n"};
+  EXPECT_EQ(line.next(bytes_of("abc\r")).state, Frame::State::unfinished);
+  EXPECT_EQ(line.searched, 4u);
+  // What was searched is not looked at again: here somebody has put a delimiter there.
+  EXPECT_EQ(line.next(bytes_of("\r\nc\rd")).state, Frame::State::unfinished);
+  EXPECT_EQ(line.next(bytes_of("abc\rd\r\n")).message.size(), 5u);
+  EXPECT_EQ(line.searched, 0u) << "the next message is another one";
+}
+
+TEST(Delimiter, SearchesALongLineOnce) {
+  Delimiter line{.max = SIZE_MAX};
+  std::string text;
+  for (int piece = 0; piece < 1000; ++piece) {
+    text.append(100, 'x');
+    const std::size_t before = line.searched;
+    EXPECT_EQ(line.next(bytes_of(text)).state, Frame::State::unfinished);
+    EXPECT_EQ(line.searched - before, 100u);
+  }
+}
+
+TEST(Delimiter, IsUnharmedByAnotherStreamsBytes) {
+  Delimiter line;
+  EXPECT_EQ(line.next(bytes_of("a long beginning")).state, Frame::State::unfinished);
+  EXPECT_EQ(line.next(bytes_of("ab")).state, Frame::State::unfinished);
+  EXPECT_EQ(line.next(bytes_of("ab\n")).message.size(), 2u);
+}
+
+TEST(Split, SaysHowMuchIsWanted) {
+  const LengthField field{.width = 2};
+  const auto wanted = [&](std::string_view bytes) {
+    return split(bytes_of(bytes), field, [](Bytes) {}).wanted;
+  };
+  using namespace std::string_view_literals;
+  EXPECT_EQ(wanted(""sv), 2u);
+  EXPECT_EQ(wanted("\0"sv), 2u);
+  EXPECT_EQ(wanted("\0\5ab"sv), 7u);
+  EXPECT_EQ(wanted("\0\1a\0\5ab"sv), 7u) << "with what is left, not with what was there";
+  const auto stop = [](Bytes) { return false; };
+  EXPECT_EQ(split(bytes_of("\0\1a\0\5"sv), field, stop).wanted, 0u) << "stopped by its owner";
+  EXPECT_EQ(split(bytes_of("abcdef"), Delimiter{.max = 3}, stop).wanted, 0u) << "broken";
+}
+
 TEST(Split, StopsWhenItIsTold) {
   Messages messages;
   const Split result = split(bytes_of("a\nb\nc\n"), Delimiter{}, [&](Bytes message) {

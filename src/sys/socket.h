@@ -80,6 +80,14 @@ inline long send(int fd, const void* data, std::size_t size) {
   return result_of(::send(fd, data, shortened(SystemCall::send, size), MSG_NOSIGNAL));
 }
 
+// Without an address to the connected peer.
+inline long send_to(int fd, const void* data, std::size_t size, const void* address,
+                    std::size_t address_size) {
+  if (const int error = injected(SystemCall::send)) return -error;
+  return result_of(::sendto(fd, data, size, MSG_NOSIGNAL, static_cast<const sockaddr*>(address),
+                            static_cast<socklen_t>(address_size)));
+}
+
 inline long send_message(int fd, const msghdr& message) {
   if (const int error = injected(SystemCall::send)) return -error;
   return result_of(::sendmsg(fd, &message, MSG_NOSIGNAL));

@@ -1,6 +1,7 @@
 // How a program ends: everybody turns friendly, all that is owed must come, and nothing is left.
 #include <poll.h>
 
+#include <algorithm>
 #include <cerrno>
 
 #include "chaos/verdict.h"
@@ -94,6 +95,7 @@ int World::max_naps(Nanos wait) const {
   constexpr int kMany = 100;
   constexpr int kPatient = 400;  // On a machine full of others.
   if (chores_.has_jobs() || couriers_.has_process_ending()) return kPatient;
+  if (has_connecting()) return kMany;
   if (has_bytes_on_the_way()) return wait < std::chrono::seconds{1} ? kFew : kMany;
   return is_parting_ && has_tcp_untold() ? kMany : 0;
 }
@@ -101,6 +103,11 @@ int World::max_naps(Nanos wait) const {
 // What somebody else carries, in his own time.
 bool World::is_slow(Kind kind) const {
   return kind == Kind::tcp || (kind == Kind::pipe && couriers_.has_process());
+}
+
+bool World::has_connecting() const {
+  return std::ranges::any_of(
+      ends_, [](const auto& end) { return end->has_handle() && end->stream().is_connecting(); });
 }
 
 bool World::has_bytes_on_the_way() const {

@@ -167,6 +167,7 @@ class World {
   void make_friendly_again();
   std::size_t total_queued() const;
   bool is_slow(Kind kind) const;
+  bool has_connecting() const;
   bool has_bytes_on_the_way() const;
   int max_naps(Nanos wait) const;
   bool has_tcp_untold() const;

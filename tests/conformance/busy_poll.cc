@@ -9,7 +9,9 @@ namespace {
 class BusyPollTest : public ::testing::TestWithParam<std::string> {
  protected:
   auto create(Nanos window) {
-    return std::move(*Loop::create({.backend = GetParam(), .busy_poll = window}));
+    auto loop = std::move(*Loop::create({.backend = GetParam(), .busy_poll = window}));
+    loop->measure_waits(true);
+    return loop;
   }
 };
 INSTANTIATE_TEST_SUITE_P(EveryBackend, BusyPollTest, ::testing::Values("epoll", "poll", "select"),

@@ -6,11 +6,10 @@
 
 #include "base/fault.h"
 #include "tests/conformance/harness.h"
+#include "tests/support/system_error.h"
 
 namespace spate::testing {
 namespace {
-
-std::error_code system_error(int number) { return {number, std::system_category()}; }
 
 int fork_exiting(int code) {
   return fork_child([code] { return code; });

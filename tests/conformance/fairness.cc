@@ -92,6 +92,7 @@ TEST_P(OrderTest, TheRestOfASpentBudgetDoesNotLetTheLoopBlock) {
     if (timer.calls == 20) loop.stop();
   };
   EXPECT_TRUE(timer->feed());
+  loop.measure_waits(true);
   EXPECT_FALSE(loop.run());
   EXPECT_TRUE(loop.has_work());
   EXPECT_EQ(timer.calls, 20);

@@ -32,12 +32,15 @@
 #include "spate/signal.h"
 #include "spate/stat.h"
 #include "spate/timer.h"
+#include "tests/support/make_loop.h"
 #include "tests/support/running.h"
 #include "tests/support/scripted.h"
 
 namespace spate::testing {
 
 using namespace std::chrono_literals;
+
+inline constexpr Events kReadWrite = Events::read | Events::write;
 
 // Owns a descriptor.
 class Fd {
@@ -187,15 +190,6 @@ bool run_until(Loop& loop, Done done, Nanos patience = 5s) {
 
 inline void turn(Loop& loop, int times = 1) {
   for (; times > 0; --times) EXPECT_FALSE(loop.run(Run::no_wait));
-}
-
-inline std::unique_ptr<Loop> make_loop(std::string_view backend) {
-  Result<std::unique_ptr<Loop>> created = Loop::create({.backend = backend});
-  if (!created) {
-    ADD_FAILURE() << "no loop on " << backend << ": " << created.error().message();
-    std::abort();
-  }
-  return std::move(*created);
 }
 
 // A test that runs once for each backend, on a loop of its own.

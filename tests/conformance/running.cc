@@ -44,6 +44,7 @@ TEST_P(RunTest, NoWaitNeverBlocks) {
   Probe<Io> io{*loop_, pipe.in(), Events::read};
   EXPECT_TRUE(timer->start(1h));
   EXPECT_TRUE(io->start());
+  loop_->measure_waits(true);
   turn(3);
   EXPECT_TRUE(loop_->has_work());
   EXPECT_EQ(loop_->metrics().blocked, 0ns);
@@ -102,6 +103,7 @@ TEST_P(RunTest, StopInAPrepareHookReturnsWithoutWaiting) {
   prepare.then = [&] { loop_->stop(); };
   EXPECT_TRUE(prepare->start());
   EXPECT_TRUE(far->start(1h));
+  loop_->measure_waits(true);
   EXPECT_FALSE(loop_->run());
   EXPECT_TRUE(loop_->has_work());
   EXPECT_EQ(loop_->metrics().blocked, 0ns);
@@ -302,10 +304,10 @@ TEST(RunErrorTest, WhatTheWaitReportsIsReturnedAndNothingIsLost) {
   ScriptedLoop scripted;
   Probe<Timer> timer{*scripted.loop};
   EXPECT_TRUE(timer->start(1ms));
-  scripted.backend->wait_error = {ENOMEM, std::system_category()};
+  scripted.backend->wait_error = -ENOMEM;
   EXPECT_EQ(scripted.loop->run().value(), ENOMEM);
   EXPECT_EQ(scripted.loop->depth(), 0);
-  scripted.backend->wait_error = {};
+  scripted.backend->wait_error = 0;
   EXPECT_TRUE(runs_out(*scripted.loop));
   EXPECT_EQ(timer.calls, 1);
 }

@@ -464,6 +464,7 @@ TEST_P(RealTimerTest, TheLoopSleepsUntilTheDeadline) {
   Probe<Timer> timer{*loop_};
   ASSERT_TRUE(timer->start(20ms));
   const std::uint64_t before = loop_->iteration();
+  loop_->measure_waits(true);
   EXPECT_TRUE(runs_out(*loop_));
   EXPECT_LE(loop_->iteration() - before, 6u);
   EXPECT_GE(loop_->metrics().blocked, 10ms);

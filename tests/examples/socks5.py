@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""examples/socks5.cc and its peers: curl, clients that keep to the protocol, and some that do not.
+"""Drives examples/socks5.cc: curl, clients that keep to the protocol, and some that do not.
 
-socks5.py PROGRAM: starts it at a port of the kernel's choice, and ends it.
+socks5.py PROGRAM
 """
 
 import contextlib
@@ -14,34 +14,13 @@ import sys
 import threading
 import unittest
 
-PATIENCE = 60  # Seconds, for what is to happen soon.
+import driver
+
+PATIENCE = driver.PATIENCE
 GREETING = b"\x05\x01\x00"
 GREETED = b"\x05\x00"
 SUCCEEDED, REFUSED, NO_SUCH_COMMAND, NO_SUCH_ADDRESS = 0, 5, 7, 8
 NOT_REACHED = (1, 4, NO_SUCH_ADDRESS)
-
-program = None
-
-
-class Proxy:
-    def __init__(self, path):
-        self.process = subprocess.Popen([path, "127.0.0.1:0"], stdout=subprocess.PIPE, text=True)
-        host, port = self.process.stdout.readline().strip().rsplit(":", 1)
-        self.address = (host, int(port))
-
-    def connect(self):
-        return socket.create_connection(self.address, timeout=PATIENCE)
-
-    def memory(self):
-        """Resident, in bytes."""
-        with open(f"/proc/{self.process.pid}/status", encoding="ascii") as status:
-            line = next(line for line in status if line.startswith("VmRSS:"))
-        return int(line.split()[1]) * 1024
-
-    def stop(self):
-        self.process.terminate()
-        self.process.stdout.close()
-        return self.process.wait(PATIENCE)
 
 
 def read(peer, size):
@@ -87,23 +66,30 @@ def listen(family=socket.AF_INET, host="127.0.0.1"):
 
 
 class Socks5(unittest.TestCase):
+    program = None
+
     @classmethod
     def setUpClass(cls):
-        cls.proxy = Proxy(program)
-        cls.silent = cls.proxy.connect()
-        cls.slow = cls.proxy.connect()
+        cls.proxy = driver.Server(cls.program, "0")
+        cls.silent = cls.connect()
+        cls.slow = cls.connect()
         cls.slow.sendall(GREETING[:1])
 
     @classmethod
     def tearDownClass(cls):
         cls.silent.close()
         cls.slow.close()
-        status = cls.proxy.stop()
+        with cls.proxy:
+            status = cls.proxy.stop()
         assert status == 0, f"the proxy ended with {status}"
+
+    @classmethod
+    def connect(cls):
+        return socket.create_connection(("127.0.0.1", cls.proxy.port), timeout=PATIENCE)
 
     def go_through(self, listener):
         """Both ends of a connection through the proxy."""
-        client = self.proxy.connect()
+        client = self.connect()
         client.sendall(GREETING)
         self.assertEqual(read(client, 2), GREETED)
         client.sendall(request(*listener.getsockname()[:2]))
@@ -119,7 +105,7 @@ class Socks5(unittest.TestCase):
             self.assertEqual(client.recv(1), b"")
 
     def reply_to(self, message):
-        with self.proxy.connect() as client:
+        with self.connect() as client:
             client.sendall(GREETING)
             self.assertEqual(read(client, 2), GREETED)
             client.sendall(message)
@@ -144,7 +130,7 @@ class Socks5(unittest.TestCase):
                     self.assertEqual(read_all(client), b"answer")
 
     def test_takes_a_handshake_byte_by_byte(self):
-        with listen() as listener, self.proxy.connect() as client:
+        with listen() as listener, self.connect() as client:
             client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             for byte in GREETING + request(*listener.getsockname()):
                 client.sendall(bytes([byte]))
@@ -153,14 +139,14 @@ class Socks5(unittest.TestCase):
             self.assertEqual(read_reply(client)[0], SUCCEEDED)
 
     def test_takes_a_handshake_and_data_at_once(self):
-        with listen() as listener, self.proxy.connect() as client:
+        with listen() as listener, self.connect() as client:
             client.sendall(GREETING + request(*listener.getsockname()) + b"early")
             with listener.accept()[0] as server:
                 server.settimeout(PATIENCE)
                 self.assertEqual(read(server, 5), b"early")
 
     def test_takes_an_address_written_as_a_name(self):
-        with listen() as listener, self.proxy.connect() as client:
+        with listen() as listener, self.connect() as client:
             host, port = listener.getsockname()
             name = bytes([5, 1, 0, 3, len(host)]) + host.encode() + struct.pack("!H", port)
             client.sendall(GREETING + name)
@@ -180,19 +166,19 @@ class Socks5(unittest.TestCase):
             self.assertEqual(self.reply_to(request("127.0.0.1", 1, command)), NO_SUCH_COMMAND)
         self.assertEqual(self.reply_to(b"\x05\x01\x00\x02" + bytes(6)), NO_SUCH_ADDRESS)
 
-    def test_refuses_who_wants_to_authenticate(self):
+    def test_refuses_authentication(self):
         for greeting in b"\x05\x00", b"\x05\x01\x02", b"\x05\xff" + bytes([2]) * 255:
-            with self.proxy.connect() as client:
+            with self.connect() as client:
                 client.sendall(greeting)
                 self.assertEqual(read(client, 2), b"\x05\xff")
                 self.assert_hung_up(client)
 
     def test_hangs_up_on_what_is_not_socks5(self):
         for message in b"\x04\x01\x00\x50\x7f\x00\x00\x01\x00", b"GET / HTTP/1.1\r\n\r\n", b"\x00":
-            with self.proxy.connect() as client:
+            with self.connect() as client:
                 client.sendall(message)
                 self.assert_hung_up(client)
-        with self.proxy.connect() as client:
+        with self.connect() as client:
             client.sendall(GREETING + b"\x04")
             self.assertEqual(read(client, 2), GREETED)
             self.assert_hung_up(client)
@@ -201,7 +187,7 @@ class Socks5(unittest.TestCase):
         with listen() as listener:
             whole = GREETING + request(*listener.getsockname())
             for size in range(len(whole) + 1):
-                with self.proxy.connect() as client:
+                with self.connect() as client:
                     client.sendall(whole[:size])
             listener.accept()[0].close()
         self.test_takes_a_handshake_and_data_at_once()
@@ -214,7 +200,7 @@ class Socks5(unittest.TestCase):
             with client, self.assertRaises(ConnectionResetError):
                 client.recv(1)
 
-    def test_slows_down_who_sends_more_than_is_read(self):
+    def test_slows_down_a_sender_to_its_reader(self):
         with listen() as listener:
             client, server = self.go_through(listener)
         with client, server:
@@ -236,7 +222,7 @@ class Socks5(unittest.TestCase):
                 break
         return sent
 
-    def test_gives_up_on_who_does_not_get_on(self):
+    def test_closes_unfinished_handshakes_in_time(self):
         self.assert_hung_up(self.silent)
         self.assert_hung_up(self.slow)
 
@@ -267,13 +253,11 @@ class Socks5(unittest.TestCase):
         self.assertEqual(self.curl(nobody).returncode, 97)  # CURLE_PROXY
 
     def curl(self, port):
-        host, proxy_port = self.proxy.address
         return subprocess.run(
             ["curl", "--silent", "--max-time", str(PATIENCE), "--noproxy", "",
-             "--socks5", f"{host}:{proxy_port}", f"http://127.0.0.1:{port}/"],
+             "--socks5", f"127.0.0.1:{self.proxy.port}", f"http://127.0.0.1:{port}/"],
             stdout=subprocess.PIPE, check=False)
 
 
 if __name__ == "__main__":
-    program = sys.argv.pop(1)
-    unittest.main()
+    sys.exit(driver.main(sys.argv, Socks5))

@@ -99,7 +99,7 @@ TEST_F(MemoryRunsOut, AndAnIoIsServedAllTheSame) {
 TEST_F(MemoryRunsOut, AndARefusedIoIsToldAllTheSame) {
   const int fd = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
   expect_delivery([this, fd](ScriptedLoop& scripted) {
-    scripted.backend->refusals[fd] = {EBADF, std::system_category()};
+    scripted.backend->refusals[fd] = -EBADF;
     auto io = std::make_unique<Io>(*scripted.loop, fd, Events::read, deliver());
     insist([&io] { return io->start(); });
     turn_until(scripted, delivered_);

@@ -15,15 +15,17 @@
 #include "spate/periodic.h"
 #include "spate/stat.h"
 #include "spate/timer.h"
+#include "tests/support/make_loop.h"
 #include "tests/support/open_fds.h"
 #include "tests/support/running.h"
+#include "tests/support/system_error.h"
 
 namespace spate {
 namespace {
 
+using testing::make_loop;
 using testing::runs_out;
-
-std::error_code system_error(int value) { return {value, std::system_category()}; }
+using testing::system_error;
 
 struct Pipe {
   Pipe() { EXPECT_EQ(::pipe2(ends, O_NONBLOCK | O_CLOEXEC), 0); }
@@ -34,10 +36,6 @@ struct Pipe {
   void fill() { EXPECT_EQ(::write(ends[1], "x", 1), 1); }
   int ends[2];
 };
-
-std::unique_ptr<Loop> make_loop(std::string_view backend = "epoll") {
-  return std::move(*Loop::create({.backend = backend}));
-}
 
 // ---- making a loop
 

@@ -19,19 +19,17 @@
 #include "spate/signal.h"
 #include "spate/stat.h"
 #include "spate/timer.h"
+#include "tests/support/make_loop.h"
 #include "tests/support/open_fds.h"
 #include "tests/support/scripted.h"
+#include "tests/support/system_error.h"
 
 namespace spate {
 namespace {
 
+using testing::make_loop;
 using testing::ScriptedLoop;
-
-std::error_code system_error(int value) { return {value, std::system_category()}; }
-
-std::unique_ptr<Loop> make_loop(std::string_view backend = "epoll") {
-  return std::move(*Loop::create({.backend = backend}));
-}
+using testing::system_error;
 
 // A child that ends as soon as it is told to.
 class ChildProcess {
@@ -315,7 +313,7 @@ TEST_F(StatFaults, FallBackToLookingNowAndThenWithoutAWatch) {
 TEST_F(StatFaults, FallBackToLookingNowAndThenWhenInotifyCannotBeWatched) {
   const int next = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
   ::close(next);
-  scripted_.backend->refusals[next] = system_error(ENOSPC);  // The number that inotify will get.
+  scripted_.backend->refusals[next] = -ENOSPC;  // The number that inotify will get.
   ASSERT_FALSE(stat_.start(path_));
   Timer often(*scripted_.loop, [] {});
   often.start(std::chrono::seconds{1}, std::chrono::seconds{1});
@@ -422,7 +420,7 @@ TEST_F(PeriodicFaults, MakeTheLoopLookAtTheClockEveryMinuteWhenItCannotBeArmed) 
 TEST_F(PeriodicFaults, MakeTheLoopLookAtTheClockEveryMinuteWhenItCannotBeWatched) {
   const int next = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
   ::close(next);
-  scripted_.backend->refusals[next] = system_error(ENOSPC);
+  scripted_.backend->refusals[next] = -ENOSPC;
   expect_looks_every_minute();
 }
 

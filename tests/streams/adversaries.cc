@@ -54,6 +54,26 @@ TEST_P(Adversary, SendsOneByteAtATime) {
   EXPECT_GT(left_log_.data_calls, 100);
 }
 
+TEST_P(Adversary, SendsALongMessageByBits) {
+  std::size_t size = 0;
+  left_log_.use = [&](Bytes bytes) {
+    const Split messages =
+        split(bytes, LengthField{}, [&size](Bytes message) { size = message.size(); });
+    EXPECT_TRUE(left_.want(messages.wanted));
+    return messages.used;
+  };
+  std::string bytes(4, '\0');
+  constexpr std::size_t kSize = 3000;
+  EXPECT_TRUE(LengthField{}.write(kSize, std::as_writable_bytes(std::span(bytes))));
+  bytes += pattern(kSize);
+  for (const char byte : bytes) {
+    EXPECT_TRUE(right_.write(std::string_view(&byte, 1)));
+    loop_.run(Run::no_wait);
+  }
+  run_until(loop_, [&] { return size == kSize; });
+  EXPECT_LE(left_log_.data_calls, 3) << "the length, and the whole";
+}
+
 TEST_P(Adversary, EndsInTheMiddleOfAMessage) {
   expect_messages_at_the_left();
   EXPECT_TRUE(right_.write(framed("whole") + framed("not whole").substr(0, 5)));

@@ -37,7 +37,7 @@ class MoreDescriptors {
 };
 
 // Connects, sends a line if it is to greet, waits for it, and then stays or goes.
-class Client final : public StreamHandler {
+class Visitor final : public StreamHandler {
  public:
   struct Count {
     int ready = 0;
@@ -45,7 +45,7 @@ class Client final : public StreamHandler {
     std::error_code error;
   };
 
-  Client(Loop& loop, const Address& address, Count& count, bool greets) : count_(count) {
+  Visitor(Loop& loop, const Address& address, Count& count, bool greets) : count_(count) {
     const auto on_made = [this, greets](Result<Stream> made) {
       if (!made) return fail(made.error());
       stream_ = std::move(*made);
@@ -96,8 +96,8 @@ TEST(Capacity, HoldsAsManyConnectionsAsThereAreDescriptors) {
     const std::unique_ptr<Loop> loop = *Loop::create();
     const Listener listener = listen(*loop, Address::loopback_ipv4(0));
     const Address address = listener.address();
-    Client::Count count;
-    std::list<Client> clients;
+    Visitor::Count count;
+    std::list<Visitor> clients;
     while (clients.size() < kConnections && !::testing::Test::HasFailure()) {
       for (int i = 0; i < 100; ++i) clients.emplace_back(*loop, address, count, true);
       const auto so_far = static_cast<int>(clients.size());
@@ -105,9 +105,9 @@ TEST(Capacity, HoldsAsManyConnectionsAsThereAreDescriptors) {
     }
     EXPECT_EQ(count.failed, 0) << count.error.message();
     EXPECT_EQ(listener.connections(), std::size_t{kConnections});
-    for (Client& client : clients) client.send();
+    for (Visitor& client : clients) client.send();
     run_until(*loop, [&] { return count.ready == 2 * kConnections; });
-    for (Client& client : clients) client.leave();
+    for (Visitor& client : clients) client.leave();
     run_until(*loop, [&] { return listener.connections() == 0; });
   }
   EXPECT_EQ(open_fds(), before);
@@ -122,16 +122,16 @@ TEST(Capacity, GivesBackAllThatAHundredThousandConnectionsUsed) {
   const Listener local =
       listen(*loop, *Address::abstract("spate capacity " + std::to_string(tcp.address().port())));
   const auto run_cycles = [&](int cycles) {
-    Client::Count count;
+    Visitor::Count count;
     for (int done = 0; done < cycles && !::testing::Test::HasFailure(); done += kAtOnce) {
       const Listener& listener = done / kAtOnce % 2 == 0 ? tcp : local;
       const Address address = listener.address();
-      std::list<Client> clients;
+      std::list<Visitor> clients;
       const bool greets = done % 1000 == 0;
       for (int i = 0; i < kAtOnce; ++i) clients.emplace_back(*loop, address, count, greets);
       run_until(*loop, [&] { return count.ready + count.failed == done + kAtOnce; });
       run_until(*loop, [&] { return listener.connections() == kAtOnce || count.failed > 0; });
-      for (Client& client : clients) client.leave();
+      for (Visitor& client : clients) client.leave();
       clients.clear();
       run_until(*loop, [&] { return listener.connections() == 0; });
     }

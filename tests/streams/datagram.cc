@@ -221,17 +221,17 @@ TEST_F(DatagramTest, SocketsOfOneLoopEachReceiveAsTheyWereToldTo) {
     run_turns(loop_, 2);
   }
   run_until(loop_, [&] { return curt_log.texts.size() + marked_log.texts.size() == 6; });
-  for (const Packet& packet : curt_log.all) {
+  for (const Seen& packet : curt_log.all) {
     EXPECT_TRUE(packet.truncated);
     EXPECT_EQ(packet.local.host(), "127.0.0.1");
     EXPECT_EQ(packet.ecn, Ecn::not_capable);
   }
-  for (const Packet& packet : log_.all) {
+  for (const Seen& packet : log_.all) {
     EXPECT_FALSE(packet.truncated);
     EXPECT_EQ(packet.local, Address());
     EXPECT_EQ(packet.ecn, Ecn::not_capable);
   }
-  for (const Packet& packet : marked_log.all) EXPECT_EQ(packet.ecn, Ecn::capable_1);
+  for (const Seen& packet : marked_log.all) EXPECT_EQ(packet.ecn, Ecn::capable_1);
   EXPECT_EQ(log_.texts, std::vector<std::string>(3, "12345"));
 }
 
@@ -298,7 +298,7 @@ TEST_F(DatagramTest, KeepsWithinItsRoomWhateverTheKernelJoins) {
   EXPECT_TRUE(log_.texts.size() == 128 || log_.texts.size() == 32)  // Full, or nothing is joined.
       << log_.texts.size();
   for (const std::string& text : log_.texts) EXPECT_EQ(text, std::string(text.size(), 'x'));
-  for (const Packet& packet : log_.all) EXPECT_EQ(packet.peer, sender.local_address());
+  for (const Seen& packet : log_.all) EXPECT_EQ(packet.peer, sender.local_address());
 }
 
 TEST_F(DatagramTest, TellsAndSetsTheMarksOfBothFamiliesOnOneSocket) {
@@ -318,7 +318,7 @@ TEST_F(DatagramTest, TellsAndSetsTheMarksOfBothFamiliesOnOneSocket) {
       EXPECT_FALSE(both.send(bytes_of("as IPv4"), Address::loopback_ipv4(port)));
       EXPECT_FALSE(both.send(bytes_of("IPv6"), Address::loopback_ipv6(port)));
       run_until(loop_, [&] { return log.texts.size() == 4; });
-      for (const Packet& packet : log.all) EXPECT_EQ(packet.ecn, Ecn::congested);
+      for (const Seen& packet : log.all) EXPECT_EQ(packet.ecn, Ecn::congested);
       if (!local_address) continue;
       for (int i = 0; i < 3; ++i) EXPECT_EQ(log.all[i].local, Address::loopback_ipv4(0));
       EXPECT_EQ(log.all[3].local, Address::loopback_ipv6(0));

@@ -15,14 +15,21 @@
 
 namespace spate::testing {
 
+// What is left of a packet when its callback has returned.
+struct Seen {
+  Address peer;
+  Address local;
+  Ecn ecn;
+  bool truncated;
+};
+
 class Collector final : public DatagramHandler {
  public:
   void on_packets(std::span<const Packet> packets) override {
     ++batches;
     for (const Packet& packet : packets) {
       texts.emplace_back(text_of(packet.bytes));
-      all.push_back(packet);
-      all.back().bytes = {};
+      all.push_back({packet.peer, packet.local, packet.ecn, packet.truncated});
     }
     if (look) look(packets);
     if (then) then();
@@ -41,7 +48,7 @@ class Collector final : public DatagramHandler {
   std::function<void()> then;
   std::function<void()> when_writable;
   std::vector<std::string> texts;
-  std::vector<Packet> all;
+  std::vector<Seen> all;
   std::error_code error;
   int batches = 0;
   int errors = 0;

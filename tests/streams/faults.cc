@@ -100,7 +100,7 @@ constexpr std::uint64_t kMax = 12;
 
 // ---- a connection, from the listener to the end
 
-class Session {
+class Conversation {
  public:
   void run(Loop& loop, const Address& at) {
     Result<Listener> made = Listener::create(loop, at, [this](Stream stream, const Address&) {
@@ -165,7 +165,7 @@ TEST(EveryCallFails, AndAConnectionWorksOrSaysSo) {
   sweep(kOfSockets, kMax, [] {
     Result<std::unique_ptr<Loop>> loop = Loop::create();
     if (!loop) return;
-    Session().run(**loop, Address::loopback_ipv4(0));
+    Conversation().run(**loop, Address::loopback_ipv4(0));
   });
 }
 
@@ -173,7 +173,7 @@ TEST(EveryCallFails, AndAUnixConnectionWorksOrSaysSo) {
   sweep(kOfSockets, kMax, [] {
     Result<std::unique_ptr<Loop>> loop = Loop::create();
     if (!loop) return;
-    Session().run(**loop, *Address::abstract("spate faults " + std::to_string(::getpid())));
+    Conversation().run(**loop, *Address::abstract("spate faults " + std::to_string(::getpid())));
   });
 }
 

@@ -10,24 +10,16 @@
 
 #include "base/fault.h"
 #include "streams/harness.h"
+#include "support/system_error.h"
 
 namespace spate::testing {
 namespace {
-
-std::error_code system_error(int error) { return {error, std::system_category()}; }
 
 std::string noise(std::size_t size) {
   std::string bytes(size, ' ');
   std::uint32_t state = 1;
   for (char& byte : bytes) byte = static_cast<char>((state = state * 1664525 + 1013904223) >> 24);
   return bytes;
-}
-
-// An open file without a name.
-int file_with(const std::string& content) {
-  const int fd = ::memfd_create("test", MFD_CLOEXEC);
-  EXPECT_EQ(::write(fd, content.data(), content.size()), static_cast<long>(content.size()));
-  return fd;
 }
 
 bool is_open(int fd) { return ::fcntl(fd, F_GETFD) >= 0; }

@@ -165,12 +165,6 @@ TEST_F(Gathering, SendsWhatItWritesItselfWhenItsCallbackReturns) {
   EXPECT_EQ(log_.received, "go");
 }
 
-int file_with(std::string_view content) {
-  const int fd = ::memfd_create("test", MFD_CLOEXEC);
-  EXPECT_EQ(::write(fd, content.data(), content.size()), static_cast<long>(content.size()));
-  return fd;
-}
-
 TEST_F(Gathering, SendsAFileWithItsHead) {
   const std::string content = pattern(20'000);
   log_.use = [&](Bytes bytes) {

@@ -11,6 +11,7 @@
 #include "base/fault.h"
 #include "spate/error.h"
 #include "streams/harness.h"
+#include "support/system_error.h"
 #include "sys/socket.h"
 
 namespace spate::testing {
@@ -19,8 +20,6 @@ namespace {
 using Handles = StreamTest;
 INSTANTIATE_TEST_SUITE_P(Kinds, Handles, ::testing::Values(Kind::memory, Kind::local, Kind::tcp),
                          name_of);
-
-std::error_code system_error(int error) { return {error, std::system_category()}; }
 
 // ---- what was written dies with the connection
 
@@ -289,22 +288,22 @@ TEST_P(Handles, LimitsThatAreLoweredDropNothingThatWasTaken) {
 // ---- bytes that are somebody else's
 
 // Frees what the Stream lies in, which may be done anywhere.
-struct Session {
+struct Holder {
   Stream stream;
   bool* is_gone;
-  ~Session() { *is_gone = true; }
-  static void release(void* session) { delete static_cast<Session*>(session); }
+  ~Holder() { *is_gone = true; }
+  static void release(void* holder) { delete static_cast<Holder*>(holder); }
 };
 
 TEST_P(Handles, MayBeDestroyedWhenTheirBytesAreReleased) {
   bool is_gone = false;
-  auto* session = new Session{std::move(left_), &is_gone};
+  auto* holder = new Holder{std::move(left_), &is_gone};
   Recorder log;
-  session->stream.start(log);
+  holder->stream.start(log);
   const std::string text = pattern(300'000);
   Buffer buffer;
-  ASSERT_TRUE(buffer.append_reference(bytes_of(text), &Session::release, session));
-  EXPECT_TRUE(session->stream.write(std::move(buffer)));
+  ASSERT_TRUE(buffer.append_reference(bytes_of(text), &Holder::release, holder));
+  EXPECT_TRUE(holder->stream.write(std::move(buffer)));
   EXPECT_FALSE(is_gone) << "not inside a call to the Stream";
   run_until(loop_, [&] { return right_log_.closed_calls == 1; });
   EXPECT_TRUE(is_gone);
@@ -314,12 +313,12 @@ TEST_P(Handles, MayBeDestroyedWhenTheirBytesAreReleased) {
 
 TEST_P(Handles, TheirBytesAreReleasedWhenTheyEndFirst) {
   bool is_gone = false;
-  auto* session = new Session{Stream(), &is_gone};
+  auto* holder = new Holder{Stream(), &is_gone};
   right_.pause();
   EXPECT_TRUE(left_.write(pattern(8'000'000)));
   const std::string text = pattern(1'000);
   Buffer buffer;
-  ASSERT_TRUE(buffer.append_reference(bytes_of(text), &Session::release, session));
+  ASSERT_TRUE(buffer.append_reference(bytes_of(text), &Holder::release, holder));
   EXPECT_TRUE(left_.write(std::move(buffer)));
   left_.abort();
   EXPECT_FALSE(is_gone);
@@ -328,10 +327,10 @@ TEST_P(Handles, TheirBytesAreReleasedWhenTheyEndFirst) {
 
 TEST_P(Handles, TheirBytesAreReleasedWhenTheLoopEndsFirst) {
   bool is_gone = false;
-  auto* session = new Session{Stream(), &is_gone};
+  auto* holder = new Holder{Stream(), &is_gone};
   const std::string text = pattern(1'000);
   Buffer buffer;
-  ASSERT_TRUE(buffer.append_reference(bytes_of(text), &Session::release, session));
+  ASSERT_TRUE(buffer.append_reference(bytes_of(text), &Holder::release, holder));
   EXPECT_TRUE(left_.write(std::move(buffer)));
   owned_.reset();
   left_ = Stream();
@@ -341,13 +340,13 @@ TEST_P(Handles, TheirBytesAreReleasedWhenTheLoopEndsFirst) {
 // The last one of its loop.
 TEST_P(Handles, MayBeDestroyedWhenTheirBytesAreReleasedAndTheLoopEnds) {
   bool is_gone = false;
-  auto* session = new Session{std::move(left_), &is_gone};
+  auto* holder = new Holder{std::move(left_), &is_gone};
   Recorder log;
-  session->stream.start(log);
+  holder->stream.start(log);
   const std::string text = pattern(1'000);
   Buffer buffer;
-  ASSERT_TRUE(buffer.append_reference(bytes_of(text), &Session::release, session));
-  EXPECT_TRUE(session->stream.write(std::move(buffer)));
+  ASSERT_TRUE(buffer.append_reference(bytes_of(text), &Holder::release, holder));
+  EXPECT_TRUE(holder->stream.write(std::move(buffer)));
   right_ = Stream();
   owned_.reset();
   EXPECT_TRUE(is_gone);

@@ -3,11 +3,14 @@
 #pragma once
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "spate/loop.h"
@@ -91,6 +94,13 @@ inline std::string pattern(std::size_t size) {
   std::string bytes(size, ' ');
   for (std::size_t i = 0; i < size; ++i) bytes[i] = static_cast<char>('a' + i % 26 + i / 1000 % 3);
   return bytes;
+}
+
+// An open file without a name.
+inline int file_with(std::string_view content) {
+  const int fd = ::memfd_create("test", MFD_CLOEXEC);
+  EXPECT_EQ(::write(fd, content.data(), content.size()), static_cast<long>(content.size()));
+  return fd;
 }
 
 enum class Kind { memory, local, tcp };

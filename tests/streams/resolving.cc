@@ -62,6 +62,18 @@ class ResolvingTest : public ::testing::Test {
     EXPECT_EQ(results_, before);  // Never from inside the call.
     return resolving;
   }
+  // What the end says is added to `log`.
+  Resolving each(std::string_view host, OnAddresses on_addresses, std::string& log,
+                 const ResolveOptions& options = {}) {
+    const auto done = [&log](std::error_code error) {
+      log += !error                             ? "done"
+             : error == NameError::timeout      ? "timeout"
+             : error == NameError::no_such_host ? "no_such_host"
+             : error == NameError::bad_name     ? "bad_name"
+                                                : error.message();
+    };
+    return resolve_each(loop_, host, 80, std::move(on_addresses), done, options);
+  }
   // The addresses of a name, or the error.
   std::vector<std::string> addresses_of(std::string_view host, const ResolveOptions& options = {}) {
     const int before = results_;
@@ -406,6 +418,91 @@ TEST_F(ResolvingTest, HasOneResultThoughItsCallbackRunsTheLoop) {
       EXPECT_EQ(calls, 1) << name;
     }
   }
+}
+
+// ---- family by family
+
+TEST_F(ResolvingTest, TellsOfEachFamilyWhenItComes) {
+  std::string log;
+  const Resolving resolving = each(
+      "slow.test",
+      [&](std::vector<Address> addresses) {
+        for (const Address& address : addresses) log += address.to_string() + ' ';
+      },
+      log);
+  EXPECT_EQ(log, "");
+  run_until(loop_, [&] { return log.ends_with("done"); });
+  EXPECT_EQ(log, "192.0.2.9:80 done");
+  log.clear();
+  server_.names["half.test"] = {
+      .ipv6 = {"2001:db8::1"}, .ipv4 = {"192.0.2.1", "192.0.2.2"}, .ipv4_delay = 40ms};
+  int calls = 0;
+  const Resolving half = each(
+      "half.test",
+      [&](std::vector<Address> addresses) {
+        EXPECT_EQ(addresses.size(), ++calls == 1 ? 1u : 2u);
+        log += addresses[0].family() == Address::Family::ipv6 ? "six " : "four ";
+      },
+      log);
+  run_until(loop_, [&] { return log.ends_with("done"); });
+  EXPECT_EQ(log, "six four done");
+}
+
+TEST_F(ResolvingTest, TellsTheEndAloneIfThereAreNoAddresses) {
+  for (const std::string_view name : {"nobody.test", "", "silent.test"}) {
+    std::string log;
+    const auto fail = [](const std::vector<Address>&) { FAIL(); };
+    const Resolving resolving = each(name, fail, log, {.timeout = 30ms});
+    run_until(loop_, [&] { return !log.empty(); });
+    turn();
+    EXPECT_EQ(log, name.empty() ? "bad_name" : name == "nobody.test" ? "no_such_host" : "timeout");
+  }
+}
+
+TEST_F(ResolvingTest, TellsThatOneFamilyIsLate) {
+  server_.names["late.test"] = {
+      .ipv6 = {"2001:db8::1"}, .ipv4 = {"192.0.2.1"}, .ipv4_delay = 10min};
+  std::string log;
+  const Resolving resolving = each(
+      "late.test", [&](const std::vector<Address>&) { log += "some "; }, log, {.timeout = 100ms});
+  run_until(loop_, [&] { return log.size() > 5; });
+  EXPECT_EQ(log, "some timeout");
+}
+
+TEST_F(ResolvingTest, MayBeCancelledFamilyByFamily) {
+  for (const bool runs_the_loop : {false, true}) {
+    std::string log;
+    std::optional<Resolving> resolving;
+    resolving.emplace(each(
+        "both.test",
+        [&](const std::vector<Address>&) {
+          if (!resolving) return;
+          if (runs_the_loop) turn();
+          resolving.reset();
+          turn();
+          log += "some ";
+        },
+        log));
+    run_until(loop_, [&] { return log.ends_with("some "); });
+    turn(20);
+    if (!runs_the_loop) EXPECT_EQ(log, "some ");
+    EXPECT_FALSE(resolving);
+  }
+}
+
+TEST_F(ResolvingTest, HasOneEndThoughACallbackRunsTheLoopToIt) {
+  std::string log;
+  const Resolving resolving = each(
+      "192.0.2.1",
+      [&](const std::vector<Address>&) {
+        turn();
+        log += "some ";
+        turn();
+      },
+      log);
+  run_until(loop_, [&] { return log.size() > 5; });
+  turn();
+  EXPECT_EQ(log, "some done");
 }
 
 TEST_F(ResolvingTest, MayAskInsideItsCallback) {

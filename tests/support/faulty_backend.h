@@ -27,19 +27,19 @@ class FaultyBackend final : public Backend {
 
   std::string_view name() const override { return inner_->name(); }
 
-  std::error_code modify(int fd, Events before, Events after, std::uint32_t generation) override {
-    const std::error_code error = inner_->modify(fd, before, after, generation);
-    note(fd, error ? Events::none : after, generation);
-    return error;
+  long modify(int fd, Events before, Events after, std::uint32_t generation) override {
+    const long result = inner_->modify(fd, before, after, generation);
+    note(fd, result < 0 ? Events::none : after, generation);
+    return result;
   }
   void closing(int fd, Events before) override {
     inner_->closing(fd, before);
     note(fd, Events::none, 0);
   }
 
-  std::error_code wait(Nanos timeout, ReadyList& ready) override {
+  long wait(Nanos timeout, ReadyList& ready) override {
     ReadyList found;
-    const std::error_code error = inner_->wait(timeout, found);
+    const long result = inner_->wait(timeout, found);
     calls_ = inner_->kernel_calls();
     for (const Ready& event : found) {
       if (chance(faults_.late)) {
@@ -58,7 +58,7 @@ class FaultyBackend final : public Backend {
       ready.push({fd, generation, kIoEvents, 0});
       ++replayed;
     }
-    return error;
+    return result;
   }
 
   std::error_code reopen() override {

@@ -44,6 +44,16 @@ class PendingModel {
     return Events::none;
   }
 
+  // Takes these away from what is queued for it.
+  void drop(int id, Events events) {
+    for (Line& line : lines_) {
+      for (Entry& entry : line) {
+        if (entry.item.id == id) entry.item.events &= ~events;
+      }
+      std::erase_if(line, [](const Entry& entry) { return !any(entry.item.events); });
+    }
+  }
+
   bool has(int id) const {
     for (const Line& line : lines_) {
       for (const Entry& entry : line) {

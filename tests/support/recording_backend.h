@@ -20,15 +20,15 @@ class RecordingBackend final : public Backend {
   };
 
   std::string_view name() const override { return "recording"; }
-  std::error_code modify(int fd, Events before, Events after, std::uint32_t generation) override {
+  long modify(int fd, Events before, Events after, std::uint32_t generation) override {
     changes.push_back({fd, before, after});
     const auto refusal = refusals.find(fd);
     if (any(after) && refusal != refusals.end()) return refusal->second;
     generations[fd] = generation;
-    return {};
+    return 0;
   }
   void closing(int fd, Events before) override { closings.push_back({fd, before, Events::none}); }
-  std::error_code wait(Nanos, ReadyList&) override { return {}; }
+  long wait(Nanos, ReadyList&) override { return 0; }
   std::error_code reopen() override { return {}; }
 
   // What was changed since the last time it was asked.
@@ -36,7 +36,7 @@ class RecordingBackend final : public Backend {
 
   std::vector<Change> changes;
   std::vector<Change> closings;
-  std::map<int, std::error_code> refusals;
+  std::map<int, long> refusals;
   std::map<int, std::uint32_t> generations;
 };
 

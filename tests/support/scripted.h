@@ -1,6 +1,7 @@
 // A clock and a backend that do what a test says, so that no test waits for time to pass.
 #pragma once
 
+#include <cerrno>
 #include <map>
 #include <memory>
 #include <vector>
@@ -42,7 +43,7 @@ class ScriptedBackend final : public Backend {
 
   std::string_view name() const override { return "scripted"; }
 
-  std::error_code modify(int fd, Events before, Events after, std::uint32_t generation) override {
+  long modify(int fd, Events before, Events after, std::uint32_t generation) override {
     ++calls_.modify;
     changes.push_back({fd, before, after});
     if (any(after)) {
@@ -52,17 +53,16 @@ class ScriptedBackend final : public Backend {
     } else {
       registered.erase(fd);
     }
-    return {};
+    return 0;
   }
 
-  std::error_code wait(Nanos timeout, ReadyList& ready) override {
+  long wait(Nanos timeout, ReadyList& ready) override {
     ++calls_.wait;
     waits.push_back(timeout);
     for (const Ready& event : next_) ready.push(event);
     const bool idle = next_.empty();
     next_.clear();
-    if (idle && timeout >= kForever)
-      return {EDEADLK, std::system_category()};  // Would never return.
+    if (idle && timeout >= kForever) return -EDEADLK;  // Would never return.
     if (idle && timeout > Nanos{0}) clock_.advance(timeout);
     return wait_error;
   }
@@ -85,10 +85,10 @@ class ScriptedBackend final : public Backend {
     std::uint32_t generation = 0;
   };
   std::map<int, Registration> registered;
-  std::map<int, std::error_code> refusals;  // What modify() answers for a descriptor.
+  std::map<int, long> refusals;  // What modify() answers for a descriptor.
   std::vector<Change> changes;
   std::vector<Nanos> waits;
-  std::error_code wait_error;
+  long wait_error = 0;  // What wait() answers: a negated errno.
   int reopened = 0;
 
  private:

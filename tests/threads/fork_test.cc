@@ -17,14 +17,14 @@
 namespace spate {
 namespace {
 
-constexpr unsigned kPatience = 20;  // Seconds, after which a child that hangs is ended.
+constexpr unsigned kChildPatience = 20;  // Seconds, after which a child that hangs is ended.
 
 // The exit code of a child that does `body`, or minus the signal that ended it.
 template <class Body>
 int fork_and(Body body) {
   const int pid = ::fork();
   if (pid == 0) {
-    ::alarm(kPatience);
+    ::alarm(kChildPatience);
     ::_exit(body());
   }
   int status = 0;

@@ -20,7 +20,7 @@ namespace {
 
 using testing::runs_out;
 
-std::unique_ptr<Loop> make_loop(std::string_view backend = "auto") {
+std::unique_ptr<Loop> make_loop(std::string_view backend) {
   return std::move(*Loop::create({.backend = backend}));
 }
 
@@ -122,7 +122,7 @@ struct PostsWhenItGoes {
     if (post) post();
   }
 };
-thread_local PostsWhenItGoes last_words;
+thread_local PostsWhenItGoes last_post;
 
 TEST_P(Post, FromTheDestructorOfAThreadLocalIsCalledInOrder) {
   constexpr int kThreads = 50;
@@ -133,7 +133,7 @@ TEST_P(Post, FromTheDestructorOfAThreadLocalIsCalledInOrder) {
   std::thread ending([&] {
     for (std::size_t t = 0; t < kThreads; ++t) {
       std::thread([&, t] {
-        last_words.post = [&, t] {
+        last_post.post = [&, t] {
           EXPECT_TRUE(other->post([] {}));
           for (int i = 100; i < 200; ++i) loop->post([&account, t, i] { account.note(t, i); });
         };

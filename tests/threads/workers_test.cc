@@ -43,6 +43,32 @@ TEST_P(WorkersTest, ShareConnectionsOut) {
   EXPECT_EQ(Echo::alive, 0);
 }
 
+TEST_P(WorkersTest, ASecondCopyIsRefusedThePort) {
+  for (const Address& wanted : {Address::loopback_ipv4(0), Address::any_ipv6(0)}) {
+    const auto first = Workers::create({.threads = 2});
+    const auto second = Workers::create({.threads = 2});
+    ASSERT_TRUE(first && second);
+    const auto address = (*first)->listen(wanted, kEcho, GetParam());
+    ASSERT_TRUE(address) << address.error().message();
+    const auto again = (*second)->listen(*address, kEcho, GetParam());
+    ASSERT_FALSE(again);
+    EXPECT_EQ(again.error(), std::errc::address_in_use);
+    const auto shared = (*second)->listen(*address, kEcho, GetParam(), {.reuse_port = true});
+    EXPECT_EQ(shared.has_value(), GetParam() == Balance::reuse_port);
+  }
+}
+
+TEST_P(WorkersTest, AnotherCopySharesThePortIfBothSaySo) {
+  const auto first = Workers::create({.threads = 2});
+  const auto second = Workers::create({.threads = 2});
+  ASSERT_TRUE(first && second);
+  const ListenOptions options{.reuse_port = true};
+  const auto address = (*first)->listen(Address::loopback_ipv4(0), kEcho, GetParam(), options);
+  ASSERT_TRUE(address) << address.error().message();
+  EXPECT_TRUE((*second)->listen(*address, kEcho, GetParam(), options));
+  EXPECT_EQ((*second)->listen(*address, kEcho, GetParam()).error(), std::errc::address_in_use);
+}
+
 TEST_P(WorkersTest, HoldNoMoreConnectionsThanTheyMay) {
   Result<std::unique_ptr<Workers>> workers = Workers::create({.threads = 2});
   ASSERT_TRUE(workers);

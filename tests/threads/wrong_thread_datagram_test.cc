@@ -40,12 +40,12 @@ void misuse_while_it_runs(const std::function<void(Datagram&)>& misuse) {
 const Address kPeer = Address::loopback_ipv4(9);
 const Outgoing kPacket{.bytes = bytes_of("x"), .peer = &kPeer};
 
-struct Misuse {
+struct DatagramMisuse {
   const char* name;
   void (*does)(Datagram& socket);
 };
 
-const Misuse kMisuses[] = {
+const DatagramMisuse kDatagramMisuses[] = {
     {"Start",
      [](Datagram& socket) {
        Deaf deaf;
@@ -63,12 +63,12 @@ const Misuse kMisuses[] = {
     {"Destroy", [](Datagram& socket) { socket = Datagram(); }},
 };
 
-class DatagramThreadDeathTest : public ::testing::TestWithParam<Misuse> {
+class DatagramThreadDeathTest : public ::testing::TestWithParam<DatagramMisuse> {
  protected:
   DatagramThreadDeathTest() { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
 };
 
-INSTANTIATE_TEST_SUITE_P(, DatagramThreadDeathTest, ::testing::ValuesIn(kMisuses),
+INSTANTIATE_TEST_SUITE_P(, DatagramThreadDeathTest, ::testing::ValuesIn(kDatagramMisuses),
                          [](const auto& misuse) { return std::string(misuse.param.name); });
 
 TEST_P(DatagramThreadDeathTest, IsNoticed) {

@@ -42,9 +42,9 @@ void misuse_while_it_runs(const std::function<void(Handles&)>& misuse) {
   other.join();
 }
 
-using Misuse = void (*)(Handles&);
+using HandleMisuse = void (*)(Handles&);
 
-class WrongThreadHandlesDeathTest : public ::testing::TestWithParam<Misuse> {};
+class WrongThreadHandlesDeathTest : public ::testing::TestWithParam<HandleMisuse> {};
 
 TEST_P(WrongThreadHandlesDeathTest, Traps) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");

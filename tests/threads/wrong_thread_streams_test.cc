@@ -23,13 +23,13 @@ class Sink final : public StreamHandler {
   void on_closed(std::error_code) override {}
 };
 
-struct Misuse {
+struct StreamMisuse {
   const char* name;
   void (*does)(Stream& stream);
 };
 
 // Does it in a second thread while the loop is inside run().
-void misuse_while_it_runs(const Misuse& misuse) {
+void misuse_while_it_runs(const StreamMisuse& misuse) {
   const auto loop = std::move(*Loop::create());
   auto pair = std::move(*Stream::socket_pair(*loop));
   Sink sink;
@@ -46,7 +46,7 @@ void misuse_while_it_runs(const Misuse& misuse) {
   other.join();
 }
 
-const Misuse kMisuses[] = {
+const StreamMisuse kStreamMisuses[] = {
     {"Start",
      [](Stream& stream) {
        Sink sink;
@@ -86,12 +86,12 @@ const Misuse kMisuses[] = {
     {"Destroy", [](Stream& stream) { const Stream gone = std::move(stream); }},
 };
 
-class StreamThreadDeathTest : public ::testing::TestWithParam<Misuse> {
+class StreamThreadDeathTest : public ::testing::TestWithParam<StreamMisuse> {
  protected:
   StreamThreadDeathTest() { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
 };
 
-INSTANTIATE_TEST_SUITE_P(, StreamThreadDeathTest, ::testing::ValuesIn(kMisuses),
+INSTANTIATE_TEST_SUITE_P(, StreamThreadDeathTest, ::testing::ValuesIn(kStreamMisuses),
                          [](const auto& misuse) { return std::string(misuse.param.name); });
 
 TEST_P(StreamThreadDeathTest, IsNoticed) {

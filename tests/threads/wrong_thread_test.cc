@@ -48,12 +48,12 @@ class WrongThreadDeathTest : public ::testing::Test {
 };
 
 // Everything that the headers do not allow any thread.
-struct Misuse {
+struct LoopMisuse {
   const char* name;
   void (*does)(Loop& loop);
 };
 
-const Misuse kMisuses[] = {
+const LoopMisuse kLoopMisuses[] = {
     {"Run", [](Loop& loop) { loop.run(Run::no_wait); }},
     {"Stop", [](Loop& loop) { loop.stop(); }},
     {"StopAll", [](Loop& loop) { loop.stop_all(); }},
@@ -79,6 +79,7 @@ const Misuse kMisuses[] = {
     {"Iteration", [](Loop& loop) { (void)loop.iteration(); }},
     {"Metrics", [](Loop& loop) { (void)loop.metrics(); }},
     {"MeasureCallbacks", [](Loop& loop) { loop.measure_callbacks(true); }},
+    {"MeasureWaits", [](Loop& loop) { loop.measure_waits(true); }},
     {"Reserve", [](Loop& loop) { (void)loop.reserve(1, 1); }},
     {"StartTimer", [](Loop& loop) { Timer(loop, [] {}).start(Nanos{1}); }},
     {"StartIo", [](Loop& loop) { Io(loop, 0, Events::read, [] {}).start(); }},
@@ -99,8 +100,8 @@ const Misuse kMisuses[] = {
 };
 
 class WrongThreadTableDeathTest : public WrongThreadDeathTest,
-                                  public ::testing::WithParamInterface<Misuse> {};
-INSTANTIATE_TEST_SUITE_P(Each, WrongThreadTableDeathTest, ::testing::ValuesIn(kMisuses),
+                                  public ::testing::WithParamInterface<LoopMisuse> {};
+INSTANTIATE_TEST_SUITE_P(Each, WrongThreadTableDeathTest, ::testing::ValuesIn(kLoopMisuses),
                          [](const auto& of) { return of.param.name; });
 
 TEST_P(WrongThreadTableDeathTest, Traps) {

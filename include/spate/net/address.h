@@ -1,15 +1,14 @@
-// Address: where a socket is: an IPv4 or IPv6 address with a port, or a unix socket's path or
-// abstract name.
+// Address: an IPv4 or IPv6 address with a port, or the path or abstract name of a unix socket.
 //
-// A plain value of 116 bytes, made from text or from parts; it never asks a name server (that is
-// connect.h's business). Any thread.
+// A plain value of 116 bytes, made from text or from parts. It does not resolve names: see
+// connect.h. Any thread.
 //
 // As text:  192.0.2.1:80   [2001:db8::1]:80   [fe80::1%eth0]:80   unix:/run/s.sock   unix:@name
-// A path may also stand alone when it begins with a slash. Behind unix: an @ stands for the
-// abstract namespace; behind path: it is a path's, as in path:@name.
-// What to_string() prints parses to an equal address, with two exceptions, which parse() refuses:
-// "none", as an Address of no family prints, and a path of 108 bytes, which only from_system()
-// makes. (Where an interface has gone, so has the meaning of a text with its name.)
+// A path that begins with a slash needs no prefix. After unix: an @ means the abstract namespace;
+// after path: it is part of the path, as in path:@name.
+// parse() reads what to_string() prints, except "none", for an Address without a family, and a path
+// of 108 bytes, which only from_system() can return. (A scope's name is valid while its interface
+// exists.)
 #pragma once
 
 #include <cstddef>
@@ -28,62 +27,65 @@ class SPATE_EXPORT Address {
  public:
   enum class Family : std::uint8_t { none, ipv4, ipv6, local };
 
-  // None: what an unnamed unix socket has. What lies beyond the size is never looked at.
+  // No family, as for an unnamed unix socket. Bytes beyond the size are not initialized.
   Address() : size_(2) { bytes_[0] = bytes_[1] = 0; }
 
-  // One of the forms above, the port included. Errors: EINVAL for anything else, ERANGE for a port
-  // beyond 65535, ENODEV for a scope that names no interface here, ENAMETOOLONG for a path beyond
-  // 107 bytes.
+  // One of the forms above, with the port. Errors: EINVAL; ERANGE for a port above 65535; ENODEV
+  // for a scope that is not an interface; ENAMETOOLONG for a path of more than 107 bytes.
   static Result<Address> parse(std::string_view text);
   // "192.0.2.1", "2001:db8::1" or "fe80::1%eth0" and a port. Errors: EINVAL, ENODEV.
   static Result<Address> ip(std::string_view host, std::uint16_t port);
   // 4 or 16 bytes in network order, as protocols carry them, and a port. Errors: EINVAL.
   static Result<Address> ip(Bytes host, std::uint16_t port);
-  // A path in the file system: 1 to 107 bytes without NUL. Errors: EINVAL, ENAMETOOLONG.
+  // A unix socket's path: 1 to 107 bytes without NUL. Errors: EINVAL, ENAMETOOLONG.
   static Result<Address> path(std::string_view path);
-  // A name in Linux's abstract namespace: up to 107 bytes, any. Errors: ENAMETOOLONG.
+  // A unix socket's name in the abstract namespace: up to 107 bytes of any value. Errors:
+  // ENAMETOOLONG.
   static Result<Address> abstract(std::string_view name);
 
   static Address any_ipv4(std::uint16_t port);       // 0.0.0.0
-  static Address any_ipv6(std::uint16_t port);       // ::, which also takes IPv4 unless told not to
+  static Address any_ipv6(std::uint16_t port);       // ::, which also accepts IPv4 unless v6_only
   static Address loopback_ipv4(std::uint16_t port);  // 127.0.0.1
   static Address loopback_ipv6(std::uint16_t port);  // ::1
 
-  // From the system's own struct, as accept() and getsockname() fill it; an unnamed unix socket's
-  // and one of AF_UNSPEC become Address(). Errors: EAFNOSUPPORT, EINVAL for a size that does not
-  // fit the family.
+  // From a sockaddr, as accept() and getsockname() fill it; an unnamed unix socket and AF_UNSPEC
+  // become Address(). Errors: EAFNOSUPPORT, EINVAL for a size that does not fit the family.
   static Result<Address> from_system(const void* address, std::size_t size);
-  // For the system's calls: a sockaddr and its length.
+  // A sockaddr and its length, for system calls.
   const void* data() const { return bytes_; }
   std::size_t size() const { return size_; }
 
   Family family() const;
   bool is_ip() const { return family() == Family::ipv4 || family() == Family::ipv6; }
-  // 0 if it is no IP address.
+  // 0 if not an IP address.
   std::uint16_t port() const;
   Address with_port(std::uint16_t port) const;
-  // The IP address without its port: "192.0.2.1", "fe80::1%eth0". Empty if it is none.
+  // The IP address without the port: "192.0.2.1", "fe80::1%eth0". Empty if not an IP address.
   std::string host() const;
-  // Its 4 or 16 bytes in network order. Empty if it is none. They end with the Address.
+  // Its 4 or 16 bytes in network order, as a view into the Address. Empty if not an IP address.
   Bytes ip_bytes() const;
-  // The interface of a link-local IPv6 address; 0 for none.
+  // The interface index of a link-local IPv6 address; else 0.
   std::uint32_t scope() const;
-  // A unix socket's path, or its abstract name without the leading NUL. Empty if it has none.
+  // A unix socket's path, or its abstract name without the leading NUL. Empty if unnamed.
   std::string_view name() const;
   bool is_abstract() const;
-  // An IPv4 address in IPv6's clothes (::ffff:192.0.2.1), as a listener for both sees its peers,
-  // becomes IPv4; any other stays what it is.
+  // Converts an IPv4-mapped IPv6 address (::ffff:192.0.2.1) to IPv4: the peers of a listener for
+  // both. Other addresses are returned unchanged.
   Address unmapped() const;
 
   std::string to_string() const;
 
   bool operator==(const Address& other) const;
-  // Of the IP address without the port, or of the name: the same for every connection of a peer.
+  // A hash of the IP address without the port, or of the name: equal for all connections of a peer.
   std::size_t host_hash() const;
 
  private:
+  friend class PacketBatch;  // Has the kernel write into them.
+
   static constexpr std::size_t kCapacity = 112;
 
+  // What the system has written into bytes_ becomes an address, or none if it is not one.
+  void settle(std::size_t size);
   template <class System>
   static Address make(const System& system, std::size_t size);
   Result<Address> as_unix() const;

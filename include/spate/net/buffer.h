@@ -1,14 +1,14 @@
-// Buffer: a queue of bytes in a chain of blocks: appended to at the back, read and consumed at the
-// front, and handed from one Buffer to another without copying.
+// Buffer: a queue of bytes in a chain of blocks. Bytes are appended at the back, read and consumed
+// at the front, and moved between Buffers without copying.
 //
-// Ownership: a Buffer owns its bytes; blocks are shared behind the scenes when only a part moves.
-// append_reference() takes bytes that stay somebody else's until they have been consumed.
-// Threads: one at a time. A Buffer may be handed to another thread as a whole (moved into a post);
-// it then shares no state with the one it came from but the blocks' own counts, which are atomic.
-// Limits: as much as memory gives; what says `false` when memory runs out has changed nothing.
+// Ownership: a Buffer owns its bytes; Buffers share blocks when a part is moved.
+// append_reference() refers to memory of the caller's until it has been consumed.
+// Threads: one at a time. A Buffer may be moved to another thread; what it shares with others,
+// the blocks' reference counts, is atomic.
+// Functions that return false when memory runs out have then changed nothing.
 //
-// Views (spans) stay valid until bytes they show are consumed, or moved elsewhere and consumed
-// there; flat() and prepend() also end them.
+// Views (spans) are valid until their bytes are consumed, here or in the Buffer that they were
+// moved to; flat() and prepend() also invalidate them.
 #pragma once
 
 #include <cstddef>
@@ -28,9 +28,9 @@ class SPATE_EXPORT Buffer {
   struct Chunk;
 
  public:
-  // Called once, when bytes that were appended by reference are no longer needed; on whichever
-  // thread then holds them. Must not touch the Buffer. A Stream that has sent such bytes has it
-  // called by the loop, and then everything is allowed in it, as in any callback.
+  // Called once, when bytes that were appended by reference are no longer needed, on the thread
+  // that holds them then. Must not touch the Buffer. For bytes written to a Stream the loop calls
+  // it; then everything is allowed inside, as in any callback.
   using Release = void (*)(void* context);
 
   Buffer() = default;
@@ -45,29 +45,29 @@ class SPATE_EXPORT Buffer {
   std::size_t size() const { return size_; }
   bool empty() const { return size_ == 0; }
 
-  // ---- putting in
+  // ---- appending
 
   bool append(Bytes bytes);
   bool append(std::string_view text) { return append(bytes_of(text)); }
-  // Everything of `other`, which is empty afterwards. No byte is copied.
+  // Moves all of `other`. No byte is copied.
   void append(Buffer&& other);
-  // The first `count` bytes of `other`, all of it if it has fewer. Copies nothing but what is
-  // shorter than a block's administration.
+  // Moves the first `count` bytes of `other`, or all if it has fewer. Copies only pieces that are
+  // shorter than a block's header.
   bool append(Buffer& other, std::size_t count);
-  // Shows `bytes` without copying them; they have to stay as they are until `release(context)`.
+  // Refers to `bytes` without copying; they must not change until `release(context)` is called.
   // When memory runs out, nothing is appended and `release` is not called.
   bool append_reference(Bytes bytes, Release release, void* context);
-  // In front of all others: headers that are known when the body is.
+  // Inserts at the front: for a header that depends on the body.
   bool prepend(Bytes bytes);
-  // Room behind the last byte, of at least `at_least` bytes, to be filled by the caller and made
-  // part of the Buffer by commit(). Empty when memory runs out.
+  // Room for at least `at_least` bytes at the back, to be filled by the caller and appended by
+  // commit(). Empty when memory runs out.
   std::span<std::byte> reserve(std::size_t at_least);
-  // The first `count` bytes of the last reserve(), no more than that gave.
+  // Appends the first `count` bytes of the last reserve().
   void commit(std::size_t count);
 
-  // ---- looking
+  // ---- reading
 
-  // A part of the bytes that lies in one piece. The pieces in their order are the Buffer.
+  // Iterates over the contiguous pieces, in order.
   class Pieces {
    public:
     using value_type = Bytes;
@@ -82,7 +82,7 @@ class SPATE_EXPORT Buffer {
       return old;
     }
     bool operator==(const Pieces& other) const { return chunk_ == other.chunk_; }
-    // A piece is never empty, so a loop over pieces never stalls.
+    // A piece is never empty.
     Pieces begin() const { return *this; }
     Pieces end() const { return {}; }
 
@@ -94,22 +94,22 @@ class SPATE_EXPORT Buffer {
   Pieces pieces() const { return Pieces(first_); }
   // The first piece; empty if the Buffer is.
   Bytes front() const { return first_ == nullptr ? Bytes() : *pieces(); }
-  // The first `count` bytes in one piece, which they are made to be if they are not. Empty if there
-  // are fewer, or when memory runs out.
+  // Makes the first `count` bytes contiguous. Empty if there are fewer, or when memory runs out.
   Bytes flat(std::size_t count);
-  // One byte; `offset` less than size(). Linear in the number of pieces.
+  // One byte; `offset` is less than size(). Linear in the number of pieces.
   std::byte at(std::size_t offset) const;
-  // Where `pattern` begins, at `from` or later; pieces may part it. An empty pattern is at `from`.
+  // The offset of the first `pattern` at or after `from`, across pieces. An empty pattern is at
+  // `from`.
   std::optional<std::size_t> find(Bytes pattern, std::size_t from = 0) const;
   std::optional<std::size_t> find(std::string_view pattern, std::size_t from = 0) const {
     return find(bytes_of(pattern), from);
   }
-  // Copies bytes from `offset` on, as many as there are and `target` holds. Returns how many.
+  // Copies bytes from `offset` on, as many as there are and fit. Returns how many.
   std::size_t copy(std::span<std::byte> target, std::size_t offset = 0) const;
 
-  // ---- taking out
+  // ---- consuming
 
-  // The first `count` bytes, at most size().
+  // Removes the first `count` bytes, at most size().
   void consume(std::size_t count);
   // copy() and consume().
   std::size_t read(std::span<std::byte> target);
@@ -122,8 +122,8 @@ class SPATE_EXPORT Buffer {
     std::swap(size_, other.size_);
   }
 
-  // As consume() and clear(), but what was appended by reference goes to `spent`, unreleased. For
-  // those who must not call user code just now.
+  // As consume() and clear(), but what was appended by reference moves to `spent`, unreleased: for
+  // callers that must not call user code now.
   void consume(std::size_t count, Buffer& spent);
   void clear(Buffer& spent);
 
@@ -140,7 +140,7 @@ class SPATE_EXPORT Buffer {
 
   Chunk* first_ = nullptr;
   Chunk* last_ = nullptr;
-  Chunk* spare_ = nullptr;  // What reserve() has shown and commit() has not yet made part of us.
+  Chunk* spare_ = nullptr;  // What reserve() has returned and commit() has not yet appended.
   std::size_t size_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// Bytes: a view of bytes that lie in one piece and belong to somebody else.
+// Bytes: a view of contiguous bytes.
 #pragma once
 
 #include <cstddef>
@@ -11,9 +11,8 @@ namespace spate {
 
 using Bytes = std::span<const std::byte>;
 
-// The bytes of a text, without a copy.
+// A text as bytes, and back; neither copies.
 inline Bytes bytes_of(std::string_view text) { return std::as_bytes(std::span(text)); }
-// The same bytes as text.
 inline std::string_view text_of(Bytes bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }

@@ -1,15 +1,15 @@
-// connect(): a connection to an address, or to a host by its name.
+// connect(): connects to an address, or to a host by name.
 //
-// Ownership: the Connecting that is returned stands for the attempt; destroying it cancels, and
-// nobody is called. Threads: the loop's thread only.
-// The callback is called once, from the loop and never from inside connect(); with a Stream, or
-// with what went wrong. Everything is allowed inside, destroying the Connecting included.
+// Ownership: the Connecting that is returned is the attempt; destroying it cancels, without a
+// callback. Threads: the loop's thread only.
+// The callback is called once, from the loop and never from inside connect(), with a Stream or an
+// error. Inside it everything is allowed, destroying the Connecting included.
 //
-// By name: the loop's resolver (resolver.h) is asked for IPv6 and for IPv4 addresses at once, and
-// what comes of it is raced as RFC 8305 has it. Attempts begin when the IPv6 addresses are there,
-// or `resolution_delay` after the IPv4 ones; the families take turns, IPv6 first; another address
-// is tried every `attempt_delay` or as soon as one fails, and none is given up before there is a
-// winner. Addresses that come later take part.
+// By name: IPv6 and IPv4 addresses are resolved in parallel (resolver.h) and raced (RFC 8305,
+// happy eyeballs). Attempts begin when the IPv6 addresses are known, or `resolution_delay` after
+// the IPv4 ones; the families alternate, IPv6 first. The next address is tried after
+// `attempt_delay`, or as soon as one fails; no attempt is given up before one succeeds. Addresses
+// that are resolved later join the race.
 #pragma once
 
 #include <cstdint>
@@ -29,21 +29,20 @@
 namespace spate {
 
 struct ConnectOptions {
-  Nanos timeout{0};      // For all of it, names included; zero is none but the kernel's own.
-  Address local{};       // Where to connect from, which no address of another family can be reached
-                         // from (EAFNOSUPPORT); none leaves it to the kernel.
+  Nanos timeout{0};      // In total, name resolution included; zero leaves it to the kernel.
+  Address local{};       // The local address to bind to; limits the family (EAFNOSUPPORT for the
+                         // other one). Empty: the kernel's choice.
   bool no_delay = true;  // TCP.
-  // Before the next address is tried as well; 10 ms at least.
-  Nanos attempt_delay{250'000'000};
-  Nanos resolution_delay{50'000'000};  // How long one family waits for the one that goes first.
-  bool ipv6_first = true;              // By name; else IPv4 goes first.
+  Nanos attempt_delay{250'000'000};    // Before the next address is tried; at least 10 ms.
+  Nanos resolution_delay{50'000'000};  // How long one family waits for the preferred one.
+  bool ipv6_first = true;              // By name: prefer IPv6; else IPv4.
 };
 
 using OnConnected = std::move_only_function<void(Result<Stream>)>;
 
 class ConnectAttempt;
 
-// Ends an attempt. In the library, so that programs may be compiled with RTTI and it without.
+// A deleter in the library, so that programs may be compiled with RTTI and the library without.
 struct SPATE_EXPORT ConnectAttemptEnd {
   void operator()(ConnectAttempt* attempt) const;
   static bool is_pending(const ConnectAttempt& attempt);
@@ -54,9 +53,9 @@ class [[nodiscard("a Connecting that nobody keeps gives the attempt up at once")
   Connecting() = default;
   explicit Connecting(ConnectAttempt* attempt) : attempt_(attempt) {}
 
-  // Nobody is called any more.
+  // No callback follows.
   void cancel() { attempt_.reset(); }
-  // The callback has still to be called.
+  // The callback has not been called yet.
   bool is_pending() const {
     return attempt_ != nullptr && ConnectAttemptEnd::is_pending(*attempt_);
   }
@@ -65,17 +64,17 @@ class [[nodiscard("a Connecting that nobody keeps gives the attempt up at once")
   std::unique_ptr<ConnectAttempt, ConnectAttemptEnd> attempt_;
 };
 
-// Errors of the callback: what the kernel says of the last address that was tried (ECONNREFUSED,
-// ENETUNREACH, ...; ECONNREFUSED also when the kernel has connected the socket to itself, as it may
-// at a port of this machine where nobody listens); Error::connect_timeout, EMFILE, ENFILE, ENOMEM;
-// EINVAL if there is no address.
+// Errors of the callback: the kernel's for the last address that was tried (ECONNREFUSED,
+// ENETUNREACH, ...; ECONNREFUSED also when the kernel has connected the socket to itself, which can
+// happen at a local port where nothing listens); Error::connect_timeout; EINVAL without an address;
+// EMFILE, ENFILE, ENOMEM.
 SPATE_EXPORT Connecting connect(Loop& loop, const Address& address, OnConnected callback,
                                 const ConnectOptions& options = {});
 // Several addresses of one peer, raced in the order given.
 SPATE_EXPORT Connecting connect(Loop& loop, std::vector<Address> addresses, OnConnected callback,
                                 const ConnectOptions& options = {});
-// A host by its name, or an IP address as text. The error is resolve()'s, a NameError mostly, if no
-// address has been found.
+// A host by name, or an IP address as text. If there is no address, the error is that of resolve(),
+// usually a NameError.
 SPATE_EXPORT Connecting connect(Loop& loop, std::string_view host, std::uint16_t port,
                                 OnConnected callback, const ConnectOptions& options = {});
 

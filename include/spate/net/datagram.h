@@ -1,13 +1,12 @@
 // Datagram: a socket for packets: UDP, or a unix datagram socket.
 //
-// Ownership: a handle, as Stream: destroying it closes the socket at once, and nobody is called any
-// more. The loop may be destroyed first; sending goes on then. Threads: the loop's thread only.
-// Callbacks: a DatagramHandler's functions, from the loop only. In all of them everything is
-// allowed, destroying the Datagram and running the loop included.
+// Ownership: a handle, as Stream: destroying it closes the socket at once, and no callback follows.
+// The loop may be destroyed first; sending still works. Threads: the loop's thread only.
+// Callbacks: a DatagramHandler's functions, from the loop only. Inside them everything is allowed,
+// destroying the Datagram and running the loop included.
 //
-// Packets come in batches, as many as one call to the kernel brings. Nothing is queued here: a
-// packet that the kernel does not take at once is refused, as the network may drop it too;
-// on_writable() tells when it is worth trying again.
+// Packets arrive in batches (recvmmsg). There is no send queue: a packet that the kernel does not
+// take at once is refused; on_writable() says when to retry.
 #pragma once
 
 #include <cstddef>
@@ -27,18 +26,19 @@ namespace spate {
 class DatagramSocket;
 class Loop;
 
-// What the network said about congestion on the way (RFC 3168).
+// Explicit congestion notification (RFC 3168).
 enum class Ecn : std::uint8_t { not_capable = 0, capable_1 = 1, capable_0 = 2, congested = 3 };
 
+// Its bytes and addresses are valid until the callback returns.
 struct Packet {
-  Bytes bytes;                 // Ends with the callback.
-  Address peer;                // Who sent it.
-  Address local;               // Where it was sent to; none unless DatagramOptions::local_address.
-  Ecn ecn = Ecn::not_capable;  // As it arrived, with DatagramOptions::ecn.
-  bool truncated = false;      // It was longer than packet_size: the rest is gone.
+  Bytes bytes;
+  const Address& peer;         // The sender.
+  const Address& local;        // The destination, with DatagramOptions::local_address; else none.
+  Ecn ecn = Ecn::not_capable;  // With DatagramOptions::ecn.
+  bool truncated = false;      // Cut to packet_size.
 };
 
-// One packet to send. Without a peer it goes to the one that connect() has named.
+// One packet to send; without a peer, to the connected one.
 struct Outgoing {
   Bytes bytes;
   const Address* peer = nullptr;
@@ -46,15 +46,14 @@ struct Outgoing {
 
 class SPATE_EXPORT DatagramHandler {
  public:
-  // One at least. The array ends with the call, and stays as it is until then, also if the loop is
-  // run inside.
+  // At least one. Valid and unchanged until the call returns, even if it runs the loop.
   virtual void on_packets(std::span<const Packet> packets) = 0;
-  // What an earlier packet met with (ECONNREFUSED, EHOSTUNREACH, EMSGSIZE), or ENOMEM, or why the
-  // kernel will not watch the descriptor (ERANGE: the number is too high for the select backend).
-  // The socket goes on: watching is tried again every 50 ms, and its refusal is told once.
+  // A network error for an earlier packet (ECONNREFUSED, EHOSTUNREACH, EMSGSIZE), ENOMEM, or the
+  // kernel's reason for not watching the descriptor (ERANGE: too high for the select backend). The
+  // socket stays usable. Watching is retried every 50 ms, and its error reported once.
   virtual void on_error(std::error_code) {}
-  // After a send that was refused with EAGAIN or ENOBUFS. Where the kernel cannot say when there is
-  // room (unix sockets that are not connected), a millisecond after each refusal but the first.
+  // There may be room again after EAGAIN or ENOBUFS. Where the kernel does not report that (unix
+  // sockets that are not connected), a millisecond after each refusal but the first.
   virtual void on_writable() {}
 
  protected:
@@ -62,82 +61,82 @@ class SPATE_EXPORT DatagramHandler {
 };
 
 struct DatagramOptions {
-  std::size_t packet_size = 2048;  // What is longer is cut: 1 ... 65536 bytes.
+  std::size_t packet_size = 2048;  // Longer packets are cut: 1 ... 65536 bytes.
   bool reuse_address = false;      // Several sockets at one multicast address.
-  bool reuse_port = false;         // Several sockets share the port, one a worker.
+  bool reuse_port = false;         // Several sockets share the port, one per worker.
   bool v6_only = false;            // An IPv6 socket carries no IPv4.
-  bool local_address = false;      // Packet::local is wanted.
-  bool ecn = false;                // Packet::ecn is wanted.
-  bool coalesce = false;   // The kernel may join packets of one sender (GRO); they come split.
-  bool broadcast = false;  // Sending to broadcast addresses is allowed.
-  // v6_only to coalesce say nothing to a unix socket.
+  bool local_address = false;      // Fill in Packet::local.
+  bool ecn = false;                // Fill in Packet::ecn.
+  bool coalesce = false;           // UDP_GRO: the kernel joins packets, which are split again.
+  bool broadcast = false;          // Allow sending to broadcast addresses.
+  // Unix sockets ignore v6_only, local_address, ecn and coalesce.
 };
 
 class SPATE_EXPORT Datagram {
  public:
-  // Has no socket, as one that was moved from: sending and options answer EBADF, pause() and
-  // resume() do nothing, fd() is -1. start() needs a socket: without one it asserts.
+  // Has no socket: sending and options return EBADF, pause() and resume() do nothing, fd() is -1,
+  // start() asserts.
   Datagram() = default;
   Datagram(Datagram&& other) noexcept : socket_(std::exchange(other.socket_, nullptr)) {}
   Datagram& operator=(Datagram&& other) noexcept {
-    Datagram moved(std::move(other));  // Closes what this one had.
+    Datagram moved(std::move(other));  // Closes this one's socket.
     std::swap(socket_, moved.socket_);
     return *this;
   }
   ~Datagram();
 
-  // Bound to `local`: Address::any_ipv4(0) for one that only sends. Errors: EADDRINUSE,
-  // EADDRNOTAVAIL, EACCES, EINVAL for an address of no family and a packet_size out of bounds,
+  // Bound to `local`: Address::any_ipv4(0) for a socket that only sends. Errors: EADDRINUSE,
+  // EADDRNOTAVAIL, EACCES, EINVAL for an address without a family or a packet_size out of range,
   // EMFILE, ENFILE, ENOMEM.
   [[nodiscard("a Datagram that nobody keeps is closed at once")]]
   static Result<Datagram> create(Loop& loop, const Address& local,
                                  const DatagramOptions& options = {});
-  // Takes over a bound socket; if it joins packets already, it goes on. Errors: ENOTSOCK, EBADF,
-  // EINVAL for one that is not for packets and a packet_size out of bounds, ENOMEM; `fd` is still
-  // the caller's then.
+  // Takes over a bound socket; if UDP_GRO is on, it stays on. Errors, with which `fd` stays the
+  // caller's: ENOTSOCK, EBADF, EINVAL for another kind of socket or a packet_size out of range,
+  // ENOMEM.
   [[nodiscard("a Datagram that nobody keeps is closed at once")]]
   static Result<Datagram> adopt(Loop& loop, int fd, const DatagramOptions& options = {});
 
-  // Names who is called, and begins to receive. Once more: somebody else is called from now on.
+  // Sets the handler and starts receiving; calling again replaces the handler.
   void start(DatagramHandler& handler);
-  // Nothing is received until resume(); the kernel keeps what it has room for. Paused, it does not
-  // keep the loop running.
+  // Receives nothing until resume(); the kernel buffers what it has room for. A paused socket does
+  // not keep the loop alive.
   void pause();
   void resume();
 
-  // From here on, only this peer is heard, and it need not be named. Address() undoes it; Linux
-  // then takes away a port that it had chosen itself.
+  // Receives from this peer only, which is also the default for sending. Address() undoes it; Linux
+  // then releases a port that it had chosen itself.
   std::error_code connect(const Address& peer);
 
-  // Errors: EAGAIN, ENOBUFS when the kernel has no room just now; EMSGSIZE; EDESTADDRREQ; EINVAL
-  // for a peer of no family, EAFNOSUPPORT for one that this socket cannot reach (an IPv6 socket
-  // reaches IPv4 too); what the kernel says of the way.
+  // Errors: EAGAIN, ENOBUFS when the kernel has no room; EMSGSIZE; EDESTADDRREQ; EINVAL for a peer
+  // without a family, EAFNOSUPPORT for one of another family (an IPv6 socket also sends to IPv4);
+  // other network errors.
   std::error_code send(Bytes bytes, const Address& peer);
   std::error_code send(Bytes bytes);  // To the connected peer.
-  // As many as the kernel takes, from the front; in one call for each 64. The reason why it is not
-  // all, or none, is in `error` if that is wanted.
+  // Sends packets from the front until one is refused, in system calls of up to 64. Returns how
+  // many were sent; if not all, the reason is in `*error`.
   std::size_t send(std::span<const Outgoing> packets, std::error_code* error = nullptr);
-  // One peer, many packets of `segment` bytes (the last may be shorter): the kernel splits them
-  // where it can (GSO), else they go one by one. Returns how many bytes went; of no bytes, none go,
-  // and no packet. An error only if none went. Errors: as send(), and EINVAL for a `segment` that
-  // is not 1 ... 65507.
+  // Sends `bytes` to one peer in packets of `segment` bytes (the last may be shorter): split by the
+  // kernel where it can (UDP_SEGMENT), else one by one. Returns how many bytes were sent; an error
+  // only if none. Empty `bytes` send no packet. Errors: as send(), and EINVAL for a `segment`
+  // outside 1 ... 65507.
   Result<std::size_t> send_segments(Bytes bytes, std::size_t segment, const Address& peer);
 
-  // Multicast. `interface` by its index; 0 leaves the choice to the kernel. Errors: EINVAL for an
-  // address that is no group's, ENODEV, EADDRINUSE when it is a member already, ENOPROTOOPT for an
-  // IPv6 group of an IPv4 socket, EOPNOTSUPP for a unix socket, as all options of IP.
+  // Multicast. `interface` is an index; 0 is the kernel's choice. Errors: EINVAL if `group` is not
+  // a multicast address, ENODEV, EADDRINUSE if already a member, ENOPROTOOPT for an IPv6 group on
+  // an IPv4 socket, EOPNOTSUPP for a unix socket, as for all IP options.
   std::error_code join(const Address& group, std::uint32_t interface = 0);
   std::error_code leave(const Address& group, std::uint32_t interface = 0);
   std::error_code set_multicast_interface(std::uint32_t interface);
   std::error_code set_multicast_loop(bool on);
   std::error_code set_multicast_hops(int hops);  // 0 ... 255.
   std::error_code set_hops(int hops);            // 1 ... 255: time to live.
-  // What is put on every packet that is sent, to IPv4 peers of an IPv6 socket, too.
+  // For every packet sent, also to IPv4 peers of an IPv6 socket.
   std::error_code set_ecn(Ecn ecn);
   // Bytes; 0 leaves one as it is.
   std::error_code set_kernel_buffers(std::size_t send, std::size_t receive);
 
-  // None for a unix socket without a name.
+  // Empty for an unnamed unix socket.
   Address local_address() const;
   int fd() const;
 

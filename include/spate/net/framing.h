@@ -1,16 +1,22 @@
-// Framing: where messages end in a stream of bytes. Three decoders that know nothing of sockets:
-// fixed size, a length in front, a delimiter behind.
+// Framing: splits a stream of bytes into messages. Three decoders, independent of sockets: fixed
+// size, length prefix, delimiter.
 //
-// They are values, own nothing, and keep no bytes: what on_data() is given is split, and what is
-// left of the last, unfinished message is simply not used, so that it comes again. All are for one
-// thread at a time.
+// They are values and keep no bytes: on_data() splits what it is given, and does not use an
+// incomplete message at the end, so that it is passed in again. One thread at a time.
 //
 //   std::size_t on_data(Bytes bytes) override {
 //     return split(bytes, LengthField{}, [this](Bytes message) { handle(message); }).used;
 //   }
 //
-// A peer that breaks the rules (a length beyond the limit, no delimiter within it) is reported by
-// Split::broken: nothing after that can be trusted.
+// For long messages, tell the Stream how many bytes to wait for, so that their beginning is not
+// looked at with each piece, and keep a Delimiter as a member: it continues its search.
+//
+//     const Split lines = split(bytes, line_, [this](Bytes line) { handle(line); });
+//     stream().want(lines.wanted);
+//     return lines.used;
+//
+// A length beyond the limit, or no delimiter within it, is reported by Split::broken: close the
+// connection.
 #pragma once
 
 #include <cstddef>
@@ -19,18 +25,19 @@
 #include <span>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 
 #include "spate/assert.h"
 #include "spate/net/buffer.h"
 
 namespace spate {
 
-// What the front of a stream of bytes is.
+// What a decoder finds at the front.
 struct Frame {
   enum class State : std::uint8_t {
-    whole,       // `message` is there; `size` bytes are used up, the framing's own included.
-    unfinished,  // At least `size` bytes are needed before it is worth looking again.
-    broken,      // The bytes break the rules.
+    whole,       // `message`, which takes up `size` bytes with its framing.
+    unfinished,  // At least `size` bytes are needed.
+    broken,      // Invalid.
   };
   State state;
   std::size_t size;
@@ -41,7 +48,7 @@ struct Frame {
   static Frame broken() { return {State::broken, 0, {}}; }
 };
 
-// Messages of one size.
+// Messages of fixed size.
 struct FixedSize {
   std::size_t size;  // At least 1.
 
@@ -54,15 +61,15 @@ struct FixedSize {
 
 enum class ByteOrder : std::uint8_t { big, little };
 
-// A length in front of each message, as an unsigned integer.
+// Messages with a length prefix, an unsigned integer.
 struct LengthField {
   std::size_t width = 4;               // Bytes of the length: 1 ... 8.
   ByteOrder order = ByteOrder::big;    // Network order.
-  std::size_t offset = 0;              // Bytes of header before the length.
-  std::size_t behind = 0;              // Bytes of header between the length and the rest.
+  std::size_t offset = 0;              // Header bytes before the length.
+  std::size_t behind = 0;              // Header bytes after the length.
   std::int64_t adjustment = 0;         // Added to the length: negative if it counts header bytes.
-  std::size_t max = 16 * 1024 * 1024;  // Of what follows the header; more is broken.
-  bool keep_header = false;            // The message shows the header, too.
+  std::size_t max = 16 * 1024 * 1024;  // Bytes after the header; more is broken.
+  bool keep_header = false;            // Message includes the header.
 
   Frame next(Bytes bytes) const {
     SPATE_ASSERT(width >= 1 && width <= 8, "LengthField::width is 1 ... 8");
@@ -75,8 +82,8 @@ struct LengthField {
     const std::size_t from = keep_header ? 0 : header;
     return Frame::whole(bytes.subspan(from, whole - from), whole);
   }
-  // The length field for `size` bytes that follow the header, into `width` bytes at `target`. False
-  // if it does not fit, or is more than allowed.
+  // Writes the length field for `size` bytes after the header into the first `width` bytes of
+  // `target`. False if `size` does not fit, or exceeds `max`.
   bool write(std::size_t size, std::span<std::byte> target) const {
     SPATE_ASSERT(target.size() >= width, "give it room for LengthField::width bytes");
     if (size > max || size > INT64_MAX) return false;
@@ -106,18 +113,27 @@ struct LengthField {
   }
 };
 
-// Something behind each message.
+// Messages that end with a delimiter. One that is not const remembers how far it has searched: use
+// it for one stream, and pass in the unused bytes again, with what follows.
 struct Delimiter {
   std::string_view delimiter = "\n";  // At least one byte; must outlive the decoder.
-  std::size_t max = 64 * 1024;        // Of a message; more without a delimiter is broken.
+  std::size_t max = 64 * 1024;        // Bytes of a message; more is broken.
   bool keep_delimiter = false;
+  std::size_t searched = 0;  // Bytes of an unfinished message that were searched.
 
+  Frame next(Bytes bytes) {
+    const Frame frame = std::as_const(*this).next(bytes);
+    searched = frame.state == Frame::State::unfinished ? bytes.size() : 0;
+    return frame;
+  }
   Frame next(Bytes bytes) const {
     SPATE_ASSERT(!delimiter.empty(), "set Delimiter::delimiter");
     const std::string_view text = text_of(bytes);
     const std::size_t within =
         max < SIZE_MAX - delimiter.size() ? max + delimiter.size() : SIZE_MAX;
-    const std::size_t at = text.substr(0, within).find(delimiter);
+    // The searched bytes may end with the beginning of a delimiter.
+    const std::size_t from = searched < delimiter.size() ? 0 : searched - (delimiter.size() - 1);
+    const std::size_t at = text.substr(0, within).find(delimiter, from);
     if (at != std::string_view::npos)
       return Frame::whole(bytes.first(at + (keep_delimiter ? delimiter.size() : 0)),
                           at + delimiter.size());
@@ -125,21 +141,25 @@ struct Delimiter {
   }
 };
 
-// What split() has come to.
+// The result of split().
 struct Split {
-  std::size_t used = 0;  // What on_data() is to return.
+  std::size_t used = 0;    // For on_data() to return.
+  std::size_t wanted = 0;  // For Stream::want(): the bytes needed for the next message, or 0.
   bool broken = false;
 };
 
-// Calls `on_message(Bytes)` for each whole message, in order. If it returns a bool, false stops.
-// A message's view ends with the call.
+// Calls `on_message(Bytes)` for each whole message, in order. It may return a bool: false stops.
+// The bytes are valid until it returns.
 template <class Framing, class Function>
-Split split(Bytes bytes, const Framing& framing, Function on_message) {
+Split split(Bytes bytes, Framing&& framing, Function on_message) {
   Split split;
   for (;;) {
     const Frame frame = framing.next(bytes.subspan(split.used));
-    split.broken = frame.state == Frame::State::broken;
-    if (frame.state != Frame::State::whole) return split;
+    if (frame.state != Frame::State::whole) {
+      split.broken = frame.state == Frame::State::broken;
+      split.wanted = frame.size;
+      return split;
+    }
     split.used += frame.size;
     if constexpr (std::is_same_v<decltype(on_message(frame.message)), bool>) {
       if (!on_message(frame.message)) return split;

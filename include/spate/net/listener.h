@@ -1,16 +1,15 @@
-// Listener: waits for connections at an address and hands each over as a Stream.
+// Listener: a listening socket; passes each accepted connection to a callback as a Stream.
 //
-// Ownership: a handle, as Stream. Destroying it stops listening at once, and resets those who wait
-// in the backlog; close() hands them over first. Connections that were handed over stay. The loop
-// may be destroyed first.
+// Ownership: a handle, as Stream. Destroying it closes the socket at once, which resets connections
+// in the backlog; close() accepts them first. Accepted connections stay open. The loop may be
+// destroyed first.
 // Threads: the loop's thread only.
-// Inside the callback: everything, destroying the Listener included. The Stream is the callback's:
-// it is closed unless it is moved somewhere.
+// Inside the callback everything is allowed, destroying the Listener included. The Stream is the
+// callback's: it is closed unless it is moved.
 //
-// Accepting takes what is there, `accepts_per_turn` at most, so that a flood of newcomers cannot
-// keep those from their turn who are connected. When the process or the machine has no descriptor
-// or no memory left, accepting rests a while and tries again: newcomers wait in the backlog, and no
-// processor time is spent.
+// At most `accepts_per_turn` connections are accepted per turn, so that a flood of them does not
+// starve open ones. On EMFILE, ENFILE or ENOMEM accepting pauses for 50 ms: connections wait in the
+// backlog, and no processor time is spent.
 #pragma once
 
 #include <cstddef>
@@ -29,25 +28,25 @@
 
 namespace spate {
 
-class Acceptor;
+class StreamAcceptor;
 
 struct ListenOptions {
-  int backlog = 4096;                      // Newcomers that may wait; the kernel bounds it.
+  int backlog = 4096;                      // The kernel bounds it.
   int accepts_per_turn = 64;               // Less than 1 counts as 1.
-  std::size_t max_connections = SIZE_MAX;  // That many open ones of this listener, then it rests.
-  bool reuse_port = false;                 // Several listeners share the port, one a worker.
-  bool v6_only = false;                    // An IPv6 address takes no IPv4.
-  bool no_delay = true;                    // TCP: for every Stream that is handed over.
-  Nanos defer_accept{0};                   // TCP: wait so long for the first bytes. Whole seconds.
-  int fast_open = 0;                       // TCP: that many may send data with their first packet.
-  bool replace_path = true;  // Unix: a socket file that nobody listens at is replaced.
+  std::size_t max_connections = SIZE_MAX;  // Open ones of this listener; then accepting pauses.
+  bool reuse_port = false;                 // SO_REUSEPORT: share the port with others that set it.
+  bool v6_only = false;                    // An IPv6 socket accepts no IPv4.
+  bool no_delay = true;                    // TCP: for every accepted Stream.
+  Nanos defer_accept{0};     // TCP_DEFER_ACCEPT: wait for the first bytes. Whole seconds.
+  int fast_open = 0;         // TCP_FASTOPEN: the length of its queue.
+  bool replace_path = true;  // Unix: replace a socket file that no process listens on.
 };
 
 class SPATE_EXPORT Listener {
  public:
   using OnAccept = std::move_only_function<void(Stream stream, const Address& peer)>;
 
-  // Listens to nobody, as a closed one: telling it anything does nothing.
+  // Behaves as a closed Listener.
   Listener() = default;
   Listener(Listener&& other) noexcept : acceptor_(std::exchange(other.acceptor_, nullptr)) {}
   Listener& operator=(Listener&& other) noexcept {
@@ -57,31 +56,32 @@ class SPATE_EXPORT Listener {
   }
   ~Listener();
 
-  // Port 0 has the kernel choose one: address() tells. Errors: EADDRINUSE, EADDRNOTAVAIL, EACCES,
-  // EINVAL for an address of no family, EMFILE, ENFILE, ENOMEM, ENOENT for a path in no directory.
+  // With port 0 the kernel chooses one: see address(). Errors: EADDRINUSE, EADDRNOTAVAIL, EACCES,
+  // EINVAL for an address without a family, ENOENT if a path's directory does not exist, EMFILE,
+  // ENFILE, ENOMEM.
   [[nodiscard("a Listener that nobody keeps is closed at once")]]
   static Result<Listener> create(Loop& loop, const Address& address, OnAccept on_accept,
                                  const ListenOptions& options = {});
-  // Takes over a socket that listens already, and leaves its options as they are. Errors: ENOTSOCK,
-  // EBADF, EINVAL if it does not listen, ENOMEM; `fd` is still the caller's then.
+  // Takes over a listening socket, and leaves its options unchanged. Errors, with which `fd` stays
+  // the caller's: ENOTSOCK, EBADF, EINVAL if it does not listen, ENOMEM.
   [[nodiscard("a Listener that nobody keeps is closed at once")]]
   static Result<Listener> adopt(Loop& loop, int fd, OnAccept on_accept,
                                 const ListenOptions& options = {});
   // The listening sockets that a service manager has passed to this process (systemd's socket
-  // activation: LISTEN_PID, LISTEN_FDS); close-on-exec from here on. Once.
+  // activation: LISTEN_PID, LISTEN_FDS), now close-on-exec. Only the first call returns them.
   static std::vector<int> inherited();
 
-  // Between the two, newcomers wait in the backlog.
+  // While paused, connections wait in the backlog.
   void pause();
   void resume();
 
-  // Stops listening in good order: those who wait in the backlog, `backlog` of them at most, are
-  // still handed over, in the loop's next turn, paused or not; then the socket is closed, which
-  // resets who is left. Once `max_connections` are open, no more are taken. Whose first packet is
-  // under way just then may find itself reset: to lose nobody, give the socket away.
+  // Stops listening gracefully: in the next turn, paused or not, accepts what is in the backlog, up
+  // to `backlog` and `max_connections`, and closes the socket, which resets the rest. A connection
+  // that is being established at that moment may be reset; to avoid that, pass the socket on with
+  // release().
   void close();
-  // Gives the listening socket away, with all who wait, to another loop or process that adopts it:
-  // close-on-exec and non-blocking. The Listener is empty then. Errors: EBADF if it is not open.
+  // Gives the listening socket away, with its backlog, to another loop or process that adopts it:
+  // close-on-exec and non-blocking. The Listener is then empty. Errors: EBADF if it is not open.
   [[nodiscard("the descriptor is yours now, and yours to close")]]
   Result<int> release();
 
@@ -89,17 +89,17 @@ class SPATE_EXPORT Listener {
   bool is_open() const { return fd() >= 0; }
   Address address() const;
   int fd() const;  // -1 if it is not open.
-  // Handed over so far, and how many of those are still open.
+  // Connections accepted so far, and how many of them are open.
   std::uint64_t accepted() const;
   std::size_t connections() const;
-  // Why accepting rests just now, or rested last; no error if it never did.
+  // Why accepting paused last; no error if it never did.
   std::error_code last_error() const;
 
  private:
-  explicit Listener(Acceptor* acceptor) : acceptor_(acceptor) {}
-  Acceptor* own() const;
+  explicit Listener(StreamAcceptor* acceptor) : acceptor_(acceptor) {}
+  StreamAcceptor* own() const;
 
-  Acceptor* acceptor_ = nullptr;
+  StreamAcceptor* acceptor_ = nullptr;
 };
 
 }  // namespace spate

@@ -1,9 +1,9 @@
-// Rate limits: how fast a Stream reads and sends, alone and together with others.
+// Rate limits: how fast a Stream, or a group of Streams, reads and sends.
 //
-// Each direction has a bucket of tokens, one a byte, which fills at the rate up to the burst. A
-// Stream moves bytes while there are tokens, and rests otherwise: it is not read, so that TCP slows
-// the peer down, or what it writes stays in its queue.
-// Threads: the loop's thread only; a group's members are all of one loop.
+// Each direction has a token bucket, one token per byte, which fills at the rate up to the burst.
+// Without tokens a Stream waits: it is not read, so that TCP slows the peer down, or its output
+// stays queued.
+// Threads: the loop's thread only; the members of a group are all of one loop.
 #pragma once
 
 #include <cstddef>
@@ -17,8 +17,7 @@ class Throttle;
 
 struct Rate {
   std::uint64_t bytes_per_second = 0;  // 0 is no limit.
-  std::size_t burst = 0;               // Bytes that may move at once after a rest. 0: what the rate
-                                       // gives in a tenth of a second.
+  std::size_t burst = 0;               // Bytes. 0: a tenth of a second's worth.
 
   bool operator==(const Rate&) const = default;
 };
@@ -30,13 +29,13 @@ struct RateLimits {
   bool operator==(const RateLimits&) const = default;
 };
 
-// One direction's tokens. Who finds none reserves some, and is told when they will be there: those
-// who wait are served in their order, each a little.
+// One direction's tokens. Tokens are reserved ahead of time, so Streams that wait are served in
+// order, a portion each.
 class SPATE_EXPORT RateBucket {
  public:
   void set(const Rate& rate);
   bool is_limited() const { return rate_ != 0; }
-  // How much a Stream takes at a time: an eighth of the burst.
+  // Tokens to take at a time: an eighth of the burst.
   std::size_t portion() const { return portion_; }
   // Takes `count` tokens. Returns the loop time, in nanoseconds, at which they may be used.
   std::int64_t take(std::size_t count, std::int64_t now);
@@ -47,13 +46,13 @@ class SPATE_EXPORT RateBucket {
 
   std::uint64_t rate_ = 0;  // Tokens a second.
   std::int64_t full_ = 0;   // How long an empty bucket takes to fill, in nanoseconds.
-  // The loop time at which it was empty; to come, if more is promised. At first long ago: full.
+  // The loop time at which it was, or will be, empty. At first long ago: full.
   std::int64_t empty_at_ = -(std::int64_t{1} << 62);
   std::size_t portion_ = 0;
 };
 
-// Streams that share one rate (Stream::join()). Ownership: yours, not movable; Streams that are in
-// it when it is destroyed go on without it.
+// Streams that share one limit (Stream::join()). Ownership: the caller's; not movable. Destroying
+// it removes its members.
 class SPATE_EXPORT RateGroup {
  public:
   explicit RateGroup(const RateLimits& limits);
@@ -61,15 +60,14 @@ class SPATE_EXPORT RateGroup {
   RateGroup(const RateGroup&) = delete;
   RateGroup& operator=(const RateGroup&) = delete;
 
-  // At once: members that rest try again under the new limits.
+  // Takes effect at once, also for members that wait.
   void set_limits(const RateLimits& limits);
-  // How many Streams are in it.
   std::size_t members() const { return members_; }
 
  private:
   friend class Throttle;
 
-  RateBucket buckets_[2];  // As Throttle's directions.
+  RateBucket buckets_[2];  // Indexed by Throttle's directions.
   Throttle* first_ = nullptr;
   std::size_t members_ = 0;
 };

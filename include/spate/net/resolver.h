@@ -1,23 +1,21 @@
-// resolve(): the addresses behind a host's name.
+// resolve(): the addresses of a host name.
 //
-// Ownership: the Resolving that is returned stands for the question; destroying it cancels, and
-// nobody is called. The loop may be destroyed first: then nobody is called either.
-// Threads: the loop's thread only; each loop asks for itself. No thread is started.
-// The callback is called once, from the loop and never from inside resolve(). Everything is allowed
-// inside, destroying the Resolving included.
+// Ownership: the Resolving that is returned is the query; destroying it cancels, without a
+// callback. If the loop is destroyed first, there is no callback either.
+// Threads: the loop's thread only; each loop has its own resolver. No thread is started.
+// The callback is called once, from the loop and never from inside resolve(). Inside it everything
+// is allowed, destroying the Resolving included.
 //
-// The system's configuration decides: the hosts file, and the name servers, the search list, the
-// timeout and the attempts of resolv.conf, in the order of nsswitch.conf (files and dns). It is
-// read when a loop asks for the first time; resolv.conf is read again when it has changed and no
-// question is under way. Nothing is remembered: each question is asked, but for the hosts file and
-// for "localhost" and names below it, which are the loopback addresses wherever they are not in the
-// hosts file. An address written as text is that address, without asking; unix sockets' names are
-// Address's business.
+// The system's configuration applies: the hosts file, and the name servers, search list, timeout
+// and attempts of resolv.conf, in the order of nsswitch.conf (files and dns). It is read at a
+// loop's first query; resolv.conf is read again when it has changed and no query is in progress.
+// There is no cache. "localhost" and names below it are the loopback addresses unless the hosts
+// file says otherwise. An IP address as text is returned as it is; unix sockets are not resolved:
+// see Address.
 //
-// A truncated answer is asked for again over TCP. A server that fails or is silent is followed by
-// the next one; when all have been tried as often as configured, the question fails. Questions are
-// asked through c-ares; its sockets are watched by the loop, and keep it alive while somebody
-// waits.
+// A truncated answer is queried again over TCP. When a server fails or times out, the next one is
+// tried; the query fails when all have been tried as often as configured. Queries are made by
+// c-ares on sockets that the loop watches; they keep the loop alive.
 #pragma once
 
 #include <cstdint>
@@ -42,28 +40,28 @@ class Loop;
 // Why there is no address: the category "spate.names".
 enum class NameError {
   no_such_host = 1,    // The name does not exist.
-  no_address = 2,      // The name exists, and has no address of the families that were asked for.
-  server_failure = 3,  // The name servers answer that they cannot, or will not, find out.
-  bad_answer = 4,      // What a name server answered makes no sense.
+  no_address = 2,      // The name exists, but has no address of the requested families.
+  server_failure = 3,  // The name servers returned a failure or refused.
+  bad_answer = 4,      // A name server's answer is malformed.
   unreachable = 5,     // No name server can be reached.
-  timeout = 6,         // No name server has answered in time, or ResolveOptions::timeout is over.
-  bad_name = 7,        // No host can be called that: empty, too long, blanks or colons in it, ...
+  timeout = 6,         // No name server answered in time, or ResolveOptions::timeout expired.
+  bad_name = 7,        // Not a valid host name: empty, too long, with blanks or colons, ...
 };
 
 SPATE_EXPORT const std::error_category& name_category();
 SPATE_EXPORT std::error_code make_error_code(NameError error);
 
 struct ResolveOptions {
-  Nanos timeout{0};  // For all of it; zero leaves it to the configuration.
+  Nanos timeout{0};  // In total; zero leaves it to the configuration.
   bool ipv6 = true;
-  bool ipv4 = true;  // One of the two at least.
+  bool ipv4 = true;  // At least one of the two.
 };
 
 using OnResolved = std::move_only_function<void(Result<std::vector<Address>>)>;
 
 class ResolveAttempt;
 
-// Ends an attempt. In the library, so that programs may be compiled with RTTI and it without.
+// A deleter in the library, so that programs may be compiled with RTTI and the library without.
 struct SPATE_EXPORT ResolveAttemptEnd {
   void operator()(ResolveAttempt* attempt) const;
 };
@@ -73,34 +71,46 @@ class [[nodiscard("a Resolving that nobody keeps gives the question up at once")
   Resolving() = default;
   explicit Resolving(ResolveAttempt* attempt) : attempt_(attempt) {}
 
-  // Nobody is called any more.
+  // No callback follows.
   void cancel() { attempt_.reset(); }
 
  private:
   std::unique_ptr<ResolveAttempt, ResolveAttemptEnd> attempt_;
 };
 
-// The addresses of `host`, one at least, each with `port`; best first (RFC 6724), those of the
-// hosts file as they stand there. A host is a name, or an address as text: "192.0.2.1",
-// "fe80::1%eth0". Errors of the callback: a NameError; ENODEV for a scope that names no interface
-// here; EMFILE, ENFILE, ENOMEM.
+// The addresses of `host`, at least one, each with `port`; best first (RFC 6724), those of the
+// hosts file in its order. A host is a name, or an address as text: "192.0.2.1", "fe80::1%eth0".
+// Errors of the callback: a NameError; ENODEV for a scope that is not an interface; EMFILE, ENFILE,
+// ENOMEM.
 SPATE_EXPORT Resolving resolve(Loop& loop, std::string_view host, std::uint16_t port,
                                OnResolved callback, const ResolveOptions& options = {});
 
-// In place of what the system says, for tests and for programs that have their own configuration.
+// Called with the addresses of one family, at least one, as soon as they are known.
+using OnAddresses = std::move_only_function<void(std::vector<Address>)>;
+// Called at the end: without an error if there was an address.
+using OnResolvedAll = std::move_only_function<void(std::error_code)>;
+
+// The same without waiting for the slower family, which may be either one. `on_addresses` is called
+// at most twice, then `on_done` once, with the errors of resolve(); with NameError::timeout if
+// `options.timeout` expires before both families have been answered, even if one has.
+SPATE_EXPORT Resolving resolve_each(Loop& loop, std::string_view host, std::uint16_t port,
+                                    OnAddresses on_addresses, OnResolvedAll on_done,
+                                    const ResolveOptions& options = {});
+
+// Replaces the system's configuration, for tests and for programs that have their own.
 struct ResolverOptions {
-  std::vector<Address> servers{};  // To ask, best first; port 0 is 53. None: resolv.conf's.
+  std::vector<Address> servers{};  // Best first; port 0 is 53. Empty: those of resolv.conf.
   std::string resolv_conf = "/etc/resolv.conf";
-  std::string hosts = "/etc/hosts";  // A file that is not there, or not for us, holds nothing.
-  // For an answer, in whole milliseconds; doubled each time all servers have been asked, and made
-  // shorter by chance, by less than a half. Zero: resolv.conf's, else five seconds.
+  std::string hosts = "/etc/hosts";  // A missing or unreadable file counts as empty.
+  // Per query, in whole milliseconds; doubled after each round of all servers, with jitter that
+  // shortens it by less than half. Zero: that of resolv.conf, else five seconds.
   Nanos timeout{0};
-  int tries = 0;  // How often each server is asked; zero: resolv.conf's, else four times.
+  int tries = 0;  // Rounds; zero: that of resolv.conf, else four.
 };
 
-// How this loop asks from now on. Errors: EINVAL for a server that is no IP address, a timeout
-// above two minutes, more than ten tries, or less than none; EBUSY while a question is under way;
-// EMFILE, ENFILE, ENOMEM. Then it goes on as before.
+// Applies to this loop's queries from now on. Errors, with which nothing changes: EINVAL for a
+// server that is not an IP address, a timeout above two minutes, negative tries or more than ten;
+// EBUSY while a query is in progress; EMFILE, ENFILE, ENOMEM.
 SPATE_EXPORT std::error_code configure_resolver(Loop& loop, const ResolverOptions& options);
 
 }  // namespace spate

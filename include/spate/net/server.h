@@ -1,14 +1,13 @@
-// serve(): listens, and has a session for every connection.
+// serve(): listens, and creates a session for each connection.
 //
-//   auto server = spate::serve<Echo>(*loop, spate::Address::any_ipv6(7000)).value();
+//   auto server = spate::must(spate::serve<Echo>(*loop, spate::Address::any_ipv6(7000)));
 //   loop->run();
 //
-// The sessions' class (session.h) is made from what follows the address and the options, kept by
-// value as std::thread keeps it: what all sessions share is given with std::ref.
+// The arguments after the address and the options go to each session's constructor. They are kept
+// by value, as std::thread does: pass shared state with std::ref.
 //
-// On a loop, everything is on that loop's thread. On Workers, a session lives on its worker's
-// thread; each worker keeps a copy of the arguments, and what they refer to has to be for any
-// thread.
+// On a loop, everything runs on that loop's thread. On Workers, a session lives on its worker's
+// thread; each worker has a copy of the arguments, and shared state must be thread-safe.
 #pragma once
 
 #include <concepts>
@@ -29,22 +28,22 @@
 
 namespace spate {
 
-// A listener and its sessions. A handle: destroying it stops listening and destroys the sessions,
-// whose connections are closed in good order; drain() lets them finish. The loop may be destroyed
-// first. An empty one may only be assigned to and destroyed.
+// A listener and its sessions. Destroying it stops listening, destroys the sessions and closes
+// their connections gracefully; drain() lets them finish. The loop may be destroyed first. An empty
+// one may only be assigned to and destroyed.
 template <class T>
 class [[nodiscard("destroying the Server ends its sessions")]] Server {
  public:
   Server() = default;
 
-  // Where it listens.
+  // The listener's address.
   Address address() const { return parts().listener.address(); }
   Listener& listener() { return parts().listener; }
   Sessions<T>& sessions() { return parts().sessions; }
 
-  // Listens no more, and lets the sessions finish: those who wait in the backlog are still served,
-  // each session is told on_drain(), and what is not done after `grace` is reset (Error::deadline).
-  // `done` is called once, from the loop, when no session is left.
+  // Stops listening, and lets the sessions finish: connections in the backlog are still served,
+  // on_drain() of each session is called, and what is left after `grace` is reset
+  // (Error::deadline). `done` is called once, from the loop, when no session is left.
   void drain(Nanos grace, std::move_only_function<void()> done = {}) {
     parts().listener.close();
     parts().sessions.drain(grace, std::move(done));
@@ -97,8 +96,9 @@ struct ServeOptions {
   ListenOptions listen{};
 };
 
-// Has the workers serve, until Workers::stop(): it tells every session on_drain(), and those that
-// have not ended when its grace is over on_closed(Error::deadline). Errors: Workers::listen()'s.
+// Serves on the workers, until Workers::stop(), which calls on_drain() of every session, and
+// on_closed(Error::deadline) of those that are left when the grace is over. Errors: those of
+// Workers::listen().
 template <class T, class... Args>
 Result<Address> serve(Workers& workers, const Address& address, const ServeOptions& options,
                       Args&&... args) {

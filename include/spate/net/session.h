@@ -1,5 +1,5 @@
-// Session: a connection and what a program knows of it, in one object; and Sessions, which owns as
-// many of them as there are connections.
+// Session: a connection and its state, in one object; and Sessions, which owns one for each
+// connection.
 //
 //   struct Echo : spate::Session {
 //     std::size_t on_data(spate::Bytes bytes) override {
@@ -8,16 +8,16 @@
 //     }
 //   };
 //
-// Ownership: Sessions makes a session when it is given a connection, and destroys it when the
-// connection has ended: in the loop's own time, soon after on_closed(). Destroying the Sessions
-// destroys all sessions, whose connections are closed in good order, and nobody is called any more.
-// The loop may be destroyed first; then destroying them is all that is left to do.
+// Ownership: Sessions creates a session for a connection, and destroys it when the connection has
+// ended: from the loop, soon after on_closed(). Destroying the Sessions destroys all sessions,
+// closes their connections gracefully, and makes no further calls. The loop may be destroyed first;
+// the Sessions may then only be destroyed.
 // Threads: the loop's thread only.
-// Inside a session's callbacks everything is allowed, ending or destroying the Sessions included;
-// whoever does that must not touch the session any more. A session that ends itself and then runs
-// the loop may be gone when that returns.
+// Inside a session's callbacks everything is allowed, ending the session or destroying the Sessions
+// included; after the latter the session is gone. A session that ends itself and then runs the loop
+// may be gone when that returns.
 //
-// serve() (server.h) has them come from a listener.
+// serve() (server.h) connects them to a listener.
 #pragma once
 
 #include <concepts>
@@ -37,26 +37,25 @@ namespace spate {
 
 class SessionList;
 
-// What a program's sessions derive from. They are made by Sessions or serve(), and must not be
-// final.
+// The base class of a program's sessions. Sessions or serve() create them; they must not be final.
 class Session : public StreamHandler {
  public:
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  // Belongs to the session from on_open() on. stream().close() and stream().end() end the session,
-  // too, in good order; for the hard way there is abort().
+  // Valid from on_open() on. stream().close() and stream().end() end the session gracefully,
+  // abort() at once.
   Stream& stream() { return stream_; }
   // Resets the connection, and ends the session without another call.
   void abort();
 
-  // The connection is there, and nothing of it has been read: the place for limits and a greeting.
+  // Connected, and nothing has been read: the place for limits, deadlines and a greeting.
   virtual void on_open() {}
-  // No more requests, please: Sessions::drain() has been called, or had been before on_open(). What
-  // is not done when the grace is over is reset, and on_closed() is told Error::deadline. As it
-  // stands: what was written is still sent, and nothing more is read.
+  // Sessions::drain() was called, now or before on_open(): finish. When the grace is over, the
+  // connection is reset, and on_closed() gets Error::deadline. The default sends what was written,
+  // and reads no more.
   virtual void on_drain() { stream_.close(); }
-  // The last call, as StreamHandler's. Must not be private in a derived class.
+  // The last call. Must not be private in a derived class.
   void on_closed(std::error_code) override {}
 
  protected:
@@ -74,7 +73,7 @@ class Session : public StreamHandler {
   unsigned drain_ = 0;  // Which of the list's it has been told of.
 };
 
-// What Sessions is, whatever they are sessions of.
+// The part of Sessions that does not depend on the type.
 class SPATE_EXPORT SessionList {
  public:
   SessionList(const SessionList&) = delete;
@@ -84,10 +83,10 @@ class SPATE_EXPORT SessionList {
   std::size_t size() const { return size_; }
   bool empty() const { return size_ == 0; }
 
-  // Has all of them end: each is told on_drain(), and may take until `grace` from now; so may those
-  // that come later. `done` is called once, from the loop, when none is left.
+  // Calls on_drain() of each, and of those opened later; what is left after `grace` is reset with
+  // Error::deadline. `done` is called once, from the loop, when none is left.
   void drain(Nanos grace, std::move_only_function<void()> done = {});
-  // Resets all of them now, and tells each that it was closed with `error`.
+  // Resets all of them now, and calls on_closed(error) of each.
   void end_all(std::error_code error);
 
  protected:
@@ -141,8 +140,8 @@ class Sessions : public SessionList {
  public:
   explicit Sessions(Loop& loop) : SessionList(loop) {}
 
-  // Makes a session T(args...) of a connection. nullptr if memory runs out, with which the
-  // connection is closed, or if the session has ended itself at once.
+  // Creates a session T(args...) for a connection. nullptr if memory runs out, when the connection
+  // is closed, or if the session has ended itself at once.
   template <class... Args>
   T* open(Stream stream, Args&&... args) {
     static_assert(std::derived_from<T, Session> && !std::is_final_v<T>,
@@ -152,8 +151,8 @@ class Sessions : public SessionList {
     return enter(*session, std::move(stream)) ? session : nullptr;
   }
 
-  // In no order. `visit` gets a T&, and may end any of them; those that are opened meanwhile may be
-  // left out.
+  // Calls visit(T&) for each, in no order. It may end any of them; those opened meanwhile may be
+  // skipped.
   template <class F>
   void for_each(F visit) {
     const Visitor visitor = [](Session& session, void* context) {

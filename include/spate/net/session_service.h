@@ -1,4 +1,4 @@
-// The parts that serve() (server.h) is made of. Not for programs to use.
+// Internals of serve() (server.h). Not for programs.
 #pragma once
 
 #include <tuple>
@@ -14,7 +14,7 @@
 
 namespace spate {
 
-// A callable that makes a T of a Stream, and of copies of `args`.
+// A callable that opens a T for a Stream, with copies of `args`.
 template <class T, class... Args>
 auto session_maker(Args&&... args) {
   using Arguments = std::tuple<std::unwrap_ref_decay_t<Args>...>;
@@ -24,7 +24,7 @@ auto session_maker(Args&&... args) {
   };
 }
 
-// The sessions that one worker has.
+// One worker's sessions.
 template <class T, class Make>
 class SessionService final : public WorkerService {
  public:

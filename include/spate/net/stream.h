@@ -1,31 +1,30 @@
-// Stream: a connection that carries bytes in order, both ways: TCP, a unix socket, a pipe, or two
-// ends in memory.
+// Stream: a connection that carries bytes in order, both ways: TCP, a unix socket, a pipe, or a
+// pair in memory.
 //
-// Ownership: a Stream is the owner's handle; moving it moves the connection. Destroying it closes
-// the connection in good order: what was written is still sent, unread input is thrown away, and
-// nobody is called any more. abort() ends it at once. The loop may be destroyed first; the Stream
-// is then closed.
+// Ownership: a Stream is the handle of its connection; moving it moves the connection. Destroying
+// it closes gracefully: queued bytes are still sent, unread input is discarded, and no callback
+// follows. abort() resets the connection. The loop may be destroyed first; the Stream is then
+// closed.
 // Threads: the loop's thread only.
 // Callbacks: a StreamHandler's functions, called by the loop and never from inside a call to the
-// Stream. In all of them everything is allowed, destroying the Stream and the handler included.
+// Stream. Inside them everything is allowed, destroying the Stream and the handler included.
 //
-// Reading: bytes arrive in memory of the loop's, lent to the callback until it returns, whatever it
-// does meanwhile; the handler says how many of them it has used, and what it leaves comes again
-// with what follows. An idle Stream owns no buffer.
-// Writing: outside of run() at once if nothing is queued; what the kernel does not take is queued.
-// What is written inside the Stream's own callback is gathered and sent when the callback returns.
-// Small writes to it in others' callbacks, up to 16 KiB together, are gathered until all that is
-// due has been called, and sent before the loop waits: messages to many cost one call to the kernel
-// a receiver and turn, however many they are.
-// Back-pressure: is_full() and on_drained() tell who produces; a server that answers what it reads
-// lets the Stream pause its own reading while its queue is full (QueueLimits::pause_reading), and
-// stops answering at is_full(): what it leaves comes again when the queue has drained.
-// Running the loop inside a callback: what was written so far is sent first, to whomever, and what
-// is queued goes on being sent; this Stream calls nothing more until the callback has returned.
-// The loop: run() does not return while a Stream reads (started, not paused, the peer has not
-// ended), has something to send, rests for a rate's sake, or waits, closed or destroyed, for its
-// peer. One that was not started, or is paused, with nothing to send does not keep it, and neither
-// does a deadline. In memory only what is under way does.
+// Reading: bytes arrive in memory of the loop, valid until the callback returns, even if it runs
+// the loop. The handler returns how many it has used; the rest is passed in again, together with
+// what follows. An idle Stream has no buffer.
+// Writing: outside of run(), at once if nothing is queued; what the kernel does not take is queued.
+// Writes inside the Stream's own callback are gathered and sent when the callback returns. Small
+// writes in other callbacks, up to 16 KiB together, are gathered and sent before the loop waits: a
+// broadcast costs one system call per receiver and turn, however many messages it has.
+// Back-pressure: producers use is_full() and on_drained(). A server that answers what it reads sets
+// QueueLimits::pause_reading, and stops answering at is_full(): the input that it leaves is passed
+// in again when the queue has drained.
+// Running the loop inside a callback: what was written so far, to any Stream, is sent first, and
+// the queue goes on being sent; this Stream makes no calls until the callback has returned.
+// The loop: run() does not return while a Stream reads (started, not paused, no end of file), has
+// bytes to send, waits for its rate limit, or, closed or destroyed, waits for its peer. A Stream
+// that was not started, or is paused, with nothing to send does not keep the loop alive; neither
+// does a deadline. A pair in memory keeps it alive only while bytes are in flight.
 // Endings: docs/special-problems.md has the table.
 #pragma once
 
@@ -54,68 +53,67 @@ struct ConnectOptions;
 // Closes each. Any thread.
 SPATE_EXPORT void close_descriptors(std::span<const int> descriptors);
 
-// Every function is inline: the library, which is built without RTTI, must not be where its type
-// information is looked for.
+// Every function is inline: the library is built without RTTI and must not provide the type
+// information.
 class SPATE_EXPORT StreamHandler {
  public:
-  // Bytes from the peer, one at least. Returns how many were used, from the front; the others are
-  // kept and come again, in one piece with what follows: once there are more, after start() or
-  // resume(), and, if is_full() when they were left, after on_drained(); with Stream::want(), once
-  // there are enough. The view ends with the call. If release() was called inside, all that was
-  // shown is the caller's.
+  // Bytes from the peer, at least one. Returns how many were used, from the front; the rest is kept
+  // and passed in again, in one piece with what follows: when more has arrived, after start() or
+  // resume(), and, if is_full() when they were left, after on_drained(); with Stream::want(), when
+  // there are enough. The view is valid until the call returns. If release() was called inside, all
+  // the bytes are the caller's.
   virtual std::size_t on_data(Bytes bytes) = 0;
-  // The peer sends no more. Unless the Stream was told to stay half open, it ends its own side,
-  // too, once what is queued has been sent. Not called before what was left at a full queue has
-  // come again. What on_data() has not used is Stream::unread() until this returns; then it is
-  // gone.
+  // End of file. Unless half open (Stream::set_half_open()), our side ends too, once the queue is
+  // sent. Input that was left at a full queue is passed in again first. What on_data() has not used
+  // is in Stream::unread() until this returns, and is then discarded.
   virtual void on_end() {}
   // Descriptors from the peer (Stream::send_descriptors()), just before the bytes that they came
-  // with; the system may put bytes that were sent earlier in front of those, never later ones. They
-  // are the handler's from now on: unless this is overridden, they are closed. With `some_lost`,
-  // the process had no room for all of them.
+  // with; the kernel may put bytes that were sent earlier in front of those, never later ones. The
+  // handler owns them; the default closes them. With `some_lost`, the process had no descriptors
+  // left for the others.
   virtual void on_descriptors(std::span<const int> descriptors, [[maybe_unused]] bool some_lost) {
     close_descriptors(descriptors);
   }
-  // What Stream::connect() has begun has succeeded. If it fails, on_closed() says why. Not called
-  // after Stream::close().
+  // Stream::connect() has succeeded. If it fails, on_closed() gets the error. Not called after
+  // Stream::close().
   virtual void on_connected() {}
-  // What was queued beyond `high` has been sent down to `low`: write on.
+  // The queue exceeded `high` and is down to `low`: go on writing.
   virtual void on_drained() {}
-  // The last call, once: with no error when both sides have ended, else with what went wrong:
-  // ECONNRESET, EPIPE, ... of the system, or Error::idle_timeout, read_timeout, write_timeout,
-  // deadline, queue_full, unread_full.
+  // The last call, once: without an error when both sides have ended, else with the reason:
+  // ECONNRESET, EPIPE, ... or Error::idle_timeout, read_timeout, write_timeout, deadline,
+  // queue_full, unread_full.
   virtual void on_closed(std::error_code error) = 0;
 
  protected:
   ~StreamHandler() = default;
 };
 
-// What happens to a write that would make the queue longer than it may be.
+// What happens to a write that would exceed QueueLimits::max.
 enum class WhenFull : std::uint8_t {
   close,  // The connection is reset, and closed with Error::queue_full.
-  drop,   // The write is refused: write() returns false, and nothing of it is sent.
+  drop,   // write() returns false, and nothing of it is sent.
 };
 
-// Bytes that may wait to be sent; those of files count for `low` and `high` only. low <= high <=
-// most.
+// Limits of the send queue, in bytes; those of files count for `low` and `high` only.
+// low <= high <= max.
 struct QueueLimits {
   std::size_t low = 64 * 1024;
   std::size_t high = 256 * 1024;
   std::size_t max = 64 * 1024 * 1024;
-  // The other way: what on_data() may leave unused. Beyond it the connection is reset, and closed
-  // with Error::unread_full: a message has no end, or nobody takes it.
+  // How much on_data() may leave unused. Beyond it the connection is reset, and closed with
+  // Error::unread_full: the message is too long.
   std::size_t max_unread = 16 * 1024 * 1024;
   WhenFull when_full = WhenFull::close;
-  // While more than `high` bytes are queued, down to `low`, nothing is read and on_data() is not
-  // called: so a peer that sends and does not read cannot fill our memory with answers, if
-  // on_data() stops at is_full() among many requests. Not for both ends of one connection:
-  // each would wait for the other to read first.
+  // From more than `high` queued bytes until `low`, nothing is read and on_data() is not called.
+  // Then a peer that sends and does not read cannot fill our memory with answers, provided that
+  // on_data() stops at is_full(). Not for both ends of one connection: each would wait for the
+  // other to read first.
   bool pause_reading = false;
 
   bool operator==(const QueueLimits&) const = default;
 };
 
-// What a Stream may be told at its start, all at once; each is what the function of its name says.
+// Options for start(); each does what the function of its name does.
 struct StreamOptions {
   QueueLimits limits{};
   Nanos idle_timeout{0};
@@ -128,8 +126,7 @@ struct StreamOptions {
   bool receive_descriptors = false;
 };
 
-// A StreamHandler made of functions, each of which may be left out: without on_data, what comes is
-// thrown away.
+// A StreamHandler made of functions. Each is optional; without on_data, input is discarded.
 struct StreamCallbacks {
   std::move_only_function<std::size_t(Bytes bytes)> on_data{};
   std::move_only_function<void()> on_end{};
@@ -141,11 +138,11 @@ struct StreamCallbacks {
 
 class SPATE_EXPORT Stream {
  public:
-  // Belongs to nobody, as a closed one: writing is refused, ending does nothing, options answer
-  // EBADF. start() and loop() need more.
+  // Behaves as a closed Stream: writing is refused, ending does nothing, options return EBADF.
+  // start() and loop() assert.
   Stream() = default;
   Stream(Stream&& other) noexcept : connection_(std::exchange(other.connection_, nullptr)) {}
-  // What it was the handle of is closed, as by the destructor.
+  // Closes the connection that this one had, as the destructor does.
   Stream& operator=(Stream&& other) noexcept {
     if (this == &other) return *this;
     reset();
@@ -154,31 +151,31 @@ class SPATE_EXPORT Stream {
   }
   ~Stream() { reset(); }
 
-  // Takes over a connected socket, a pipe's end, or whatever else reads and writes like one, and
-  // makes it non-blocking. Errors: EBADF, ENOMEM; `fd` is still the caller's then.
+  // Takes over a connected socket, a pipe's end, or anything else that reads and writes like one,
+  // and makes it non-blocking. Errors, with which `fd` stays the caller's: EBADF, ENOMEM.
   [[nodiscard("a Stream that nobody keeps is closed at once")]]
   static Result<Stream> adopt(Loop& loop, int fd);
   // Two unix sockets connected to each other. Errors: EMFILE, ENFILE, ENOMEM.
   [[nodiscard("a Stream that nobody keeps is closed at once")]]
   static Result<std::pair<Stream, Stream>> socket_pair(Loop& loop);
-  // Two ends in memory that behave alike: for tests. Errors: ENOMEM.
+  // The same in memory, for tests. Errors: ENOMEM.
   [[nodiscard("a Stream that nobody keeps is closed at once")]]
   static Result<std::pair<Stream, Stream>> memory_pair(Loop& loop);
 
-  // Names who is called, and begins to read. Once more: somebody else is called from now on.
+  // Sets the handler and starts reading; calling again replaces the handler.
   void start(StreamHandler& handler);
-  // The same with options. Errors: ENOMEM, with which it is not started.
+  // The same with options. Errors, with which it is not started: ENOMEM.
   std::error_code start(StreamHandler& handler, const StreamOptions& options);
-  // The same with functions, which the connection owns as long as it is there: one allocation.
+  // The same with functions, which the connection owns: one allocation.
   std::error_code start(StreamCallbacks callbacks, const StreamOptions& options = {});
-  // Takes the options that are not at their default. False when memory runs out.
+  // Applies the options that are not at their default. False when memory runs out.
   bool configure(const StreamOptions& options);
 
-  // Begins to connect, as connect() of connect.h does, and starts it; what it was the handle of is
-  // closed. From here on it is open and may be written to, which is sent after on_connected();
-  // timeouts and deadlines hold, and closing or destroying it ends the attempt if nothing waits to
-  // be sent. It has no socket, and takes no options of one, before on_connected(). What fails is
-  // told by on_closed() with connect()'s errors, from the loop only. Errors: ENOMEM.
+  // Closes what it had, connects as connect() in connect.h does, and starts. The Stream is open at
+  // once: writes are sent after on_connected(); timeouts and deadlines apply; closing or destroying
+  // it cancels the attempt unless bytes are queued. Before on_connected() there is no socket, and
+  // no socket options. If it fails, the loop calls on_closed() with connect()'s error.
+  // Errors: ENOMEM.
   std::error_code connect(Loop& loop, std::string_view host, std::uint16_t port,
                           StreamHandler& handler);
   std::error_code connect(Loop& loop, std::string_view host, std::uint16_t port,
@@ -189,126 +186,122 @@ class SPATE_EXPORT Stream {
   // Between connect() and on_connected() or on_closed().
   bool is_connecting() const;
 
-  // Connected, or still sending: until on_closed(), abort(), or the loop's end.
+  // Until on_closed(), abort(), or the loop's end.
   bool is_open() const;
-  // May be written to: open, and neither end() nor close() has been called.
+  // Open, and neither end() nor close() has been called.
   bool is_writable() const;
 
   // ---- writing
 
-  // All of it, in order, sooner or later. False, and nothing of it is sent: not writable, or it
-  // does not fit into the queue (QueueLimits::max, however much the kernel would take). False also
-  // when memory runs out; if a part of it has gone by then, the connection is reset, and closed
-  // with ENOMEM.
+  // Sends all of it, in order, or nothing. False, and nothing is sent: not writable, or it does not
+  // fit into the queue (QueueLimits::max, however much the kernel would take). Also false when
+  // memory runs out; if a part has been sent by then, the connection is reset, and closed with
+  // ENOMEM.
   bool write(Bytes bytes);
   bool write(std::string_view text) { return write(bytes_of(text)); }
-  // Pieces, one behind the other, as one write: all of them or none.
+  // The pieces in order, as one write: all or none.
   bool write(std::span<const Bytes> pieces);
-  // Takes the bytes over without copying them. If it returns false they are still there.
+  // Takes the bytes without copying them. If it returns false, they are still in `buffer`.
   bool write(Buffer&& buffer);
-  // `size` bytes of a regular file from `offset` on, in order with what is written: its beginning
-  // goes with the bytes in front of it that are still gathered or queued, the rest of a large one
-  // without a copy where the system can do that. The file is the Stream's from now on, and closed
-  // when sent. Errors, with which the file is still the caller's: EPIPE if not writable, EBADF,
-  // EINVAL for what no file can hold, ENOMEM. If the file turns out to be shorter, the connection
-  // is reset, and closed with ENODATA; if it cannot be read, with what the system says. Reading
-  // from a disk keeps the loop waiting.
+  // Sends `size` bytes of a regular file from `offset`, in order with what is written; without a
+  // copy where the kernel can. The Stream takes the descriptor, and closes it when sent. Errors,
+  // with which `file` stays the caller's: EPIPE if not writable, EBADF, EINVAL for a range that no
+  // file can have, ENOMEM. If the file is too short, the connection is reset, and closed with
+  // ENODATA; if it cannot be read, with the system's error. Reading from a disk blocks the loop.
   std::error_code send_file(int file, std::uint64_t offset, std::uint64_t size);
-  // Unix sockets: bytes, one at least, and with the first of them up to 253 descriptors. They are
-  // duplicated: the caller's own may be closed at once. Errors, with which nothing is sent: EPIPE
-  // if not writable, EOPNOTSUPP for what is no unix socket, EINVAL, EBADF, EMFILE, ENOMEM,
+  // Unix sockets: sends bytes, at least one, and with the first of them up to 253 descriptors. They
+  // are duplicated: the caller may close its own at once. Errors, with which nothing is sent: EPIPE
+  // if not writable, EOPNOTSUPP if not a unix socket, EINVAL, EBADF, EMFILE, ENOMEM,
   // Error::queue_full.
   std::error_code send_descriptors(Bytes bytes, std::span<const int> descriptors);
-  // How many bytes wait to be sent; those that are gathered do.
+  // Bytes that wait to be sent, gathered ones included.
   std::size_t queued() const;
-  // More than `high` has been queued, and `low` is not reached again: better wait for on_drained().
+  // From more than `high` queued bytes until `low`.
   bool is_full() const;
-  // At once: reading may go on, or on_drained() be owed. False when memory runs out; the limits are
-  // what they were.
+  // Takes effect at once: reading may resume, or on_drained() become due. False when memory runs
+  // out; the limits are then unchanged.
   bool set_limits(const QueueLimits& limits);
 
   // ---- reading
 
-  // Between the two, nothing is read, and on_data() is not called; the peer's end is not seen
-  // either. If sending fails meanwhile, on_closed() tells so at once, and what has come and was not
-  // shown is lost. Counts no calls: one resume() undoes any number of pauses.
+  // While paused, nothing is read, on_data() is not called, and an end of file is not seen. If
+  // sending fails, on_closed() is called at once, and unread input is lost. pause() does not nest.
   void pause();
   void resume();
   bool is_paused() const;
 
-  // on_data() is not called again before `size` bytes are there, those that it leaves included, or
-  // the peer has ended: for who has seen how long a message is, so as not to be shown its beginning
-  // with each piece that arrives. Holds for one call, and not beyond start(). What is waited for is
-  // unread: with more than QueueLimits::max_unread, it comes to Error::unread_full. False when
-  // memory runs out.
+  // Calls on_data() again when at least `size` bytes are there, those that it leaves included, or
+  // at end of file: for long messages, so that the beginning is not passed in with each piece.
+  // Applies once; start() cancels it. Bytes that are waited for are unread: with more than
+  // QueueLimits::max_unread the connection ends with Error::unread_full. False when memory runs
+  // out.
   bool want(std::size_t size);
-  // What on_data() has left, with want() also what has come behind it, until the next call to the
-  // handler. Nothing inside on_data(), whose bytes are its own, and once it is closed or about to
-  // be. For on_end(): what has come is no message, if it is not empty.
+  // What on_data() has left, and after want() what has arrived behind it, until the next call to
+  // the handler. Empty inside on_data(), and once the stream is closed or about to be. In on_end():
+  // the incomplete message, if not empty.
   Bytes unread() const;
 
-  // Whether descriptors are taken that come with bytes; those of a peer that nobody has asked are
-  // thrown away by the system. False at first. Unix sockets.
+  // Unix sockets: accept descriptors sent with bytes (SCM_RIGHTS). Off at first: the kernel then
+  // discards them.
   void set_receive_descriptors(bool on);
 
   // ---- rates: rate_limit.h
 
-  // Its own limits; anew each time. False when memory runs out, or if it is closed.
+  // Replaces its own limits. False when memory runs out, or if closed.
   bool set_rate_limits(const RateLimits& limits);
-  // Shares `group`'s limits, too, and leaves the group that it was in; nullptr for none. False as
-  // above.
+  // Adds the limits of `group`, and leaves the group it was in; nullptr for none. False as above.
   bool join(RateGroup* group);
 
   // ---- ending
 
-  // Ends our side once what is queued has been sent: the peer sees an end of file, and we go on
-  // reading until it ends its own.
+  // Ends our side once the queue is sent: the peer sees an end of file; reading goes on until the
+  // peer ends its side.
   void end();
-  // What the destructor does, except that on_closed() tells when it is done.
+  // As the destructor, but on_closed() is called when it is done.
   void close();
-  // Ends the connection now. The peer sees a reset, what is queued is lost, nobody is called: not
-  // for what had ended it before, either.
+  // Resets the connection. The queue is lost, and no callback follows, whatever had ended it
+  // before.
   void abort();
-  // Whether the peer's end leaves our side open until end() is called. False at first.
+  // Keep our side open after the peer's end of file, until end(). Off at first.
   void set_half_open(bool on);
 
-  // ---- deadlines: zero is none; a negative one is over at once, and any length may be asked for.
-  // Nobody is judged before a look at what is ready. A rest for a rate's sake is not idleness.
+  // ---- deadlines: zero is none; a negative one expires at once; any duration is valid.
+  // Before one expires, what is ready is read and written. Waiting for a rate limit is not idle.
 
-  // Closed with Error::deadline after so long, whatever moves: for a log-in, a request, a
-  // handshake. Counted from the call; each call replaces the one before. Holds after close() and
-  // after destruction, too. False when memory runs out.
+  // Closes with Error::deadline, however much is transferred: for a log-in, a request, a handshake.
+  // Counts from the call; each call replaces the one before. Also applies after close() and after
+  // destruction. False when memory runs out.
   bool set_deadline(Nanos timeout);
 
-  // Closed with Error::idle_timeout when no byte has moved either way for so long; not before, and
-  // no more than about two milliseconds later. At most 26 days.
+  // Closes with Error::idle_timeout when no byte has moved in either direction for `timeout`; never
+  // early, and at most about two milliseconds late. At most 26 days.
   void set_idle_timeout(Nanos timeout);
-  // Closed with Error::read_timeout when for so long it has been reading, and nothing has come.
-  // Costs some 200 bytes of memory, which the idle timeout does not. False when memory runs out.
+  // Closes with Error::read_timeout when it has been reading for `timeout` and nothing has arrived.
+  // Costs some 200 bytes of memory; the idle timeout costs none. False when memory runs out.
   bool set_read_timeout(Nanos timeout);
-  // Closed with Error::write_timeout when bytes wait to be sent and for so long none has been. A
-  // rest for a rate's sake does not count. Memory as above.
+  // Closes with Error::write_timeout when bytes have been queued for `timeout` and none was sent.
+  // Waiting for a rate limit does not count. Memory as above.
   bool set_write_timeout(Nanos timeout);
 
-  // ---- the socket; for pipes and memory, options are refused with ENOTSOCK
+  // ---- socket options; ENOTSOCK for pipes and in memory
 
   Loop& loop() const;
   int fd() const;  // -1 in memory.
   Address local_address() const;
   Address peer_address() const;
-  // TCP: no waiting for more before a small packet goes out. On at first.
+  // TCP: disables Nagle's algorithm. On at first.
   std::error_code set_no_delay(bool on);
   // TCP: probes after `idle` without traffic, every `interval`, `count` of them. Whole seconds.
   std::error_code set_keep_alive(Nanos idle, Nanos interval, int count);
   // TCP: how long sent data may stay unacknowledged. Whole milliseconds.
   std::error_code set_user_timeout(Nanos timeout);
-  // TCP: acknowledges at once, until the kernel thinks otherwise.
+  // TCP: acknowledges at once, until the kernel turns it off again.
   std::error_code set_quick_ack(bool on);
   // Bytes; 0 leaves one as it is. The kernel doubles and bounds them.
   std::error_code set_kernel_buffers(std::size_t send, std::size_t receive);
-  // Gives the descriptor away, to another loop for instance. Only while nothing is queued and
-  // nothing is left unread; what was gathered is sent first. Errors: EBUSY otherwise,
-  // EBADF if closed, EOPNOTSUPP in memory, and what on_closed() will be told if sending has failed.
+  // Gives the descriptor away, for instance to another loop. What was gathered is sent first; then
+  // nothing may be queued or unread. Errors: EBUSY otherwise, EBADF if closed, EOPNOTSUPP in
+  // memory, and what on_closed() will get if sending has failed.
   [[nodiscard("the descriptor is yours now, and yours to close")]]
   Result<int> release();
 

@@ -1,15 +1,13 @@
-// Workers: loops that run on threads of their own, and the connections that are shared out among
-// them.
+// Workers: threads that run one loop each and share the connections of a server.
 //
 // Ownership: the Workers own their threads and loops; destroying them stops both, at once unless
-// stop() has been called before. What the user's callbacks have made on a worker's loop is theirs,
-// and must be gone or be closed by the end of stop(): a Stream that is left is closed then.
-// Threads: listen(), adopt(), stop() and destroying are for one thread at a time that is none of
-// the workers', which is asserted: a worker would wait for itself. The other functions are for any
-// thread, after stop(), too.
-// A callback that is given to listen() is called on the workers' threads, on several at once.
-// Inside it everything is allowed that a loop allows; Loop::stop() ends nested runs, not the
-// worker.
+// stop() was called. Objects that callbacks create on a worker's loop belong to the callbacks; a
+// Stream that is left at the end of stop() is closed.
+// Threads: listen(), adopt(), stop() and the destructor from one thread at a time, which must not
+// be a worker (asserted): it would wait for itself. All other functions from any thread, also after
+// stop().
+// Callbacks given to listen() are called on the workers' threads, concurrently. Inside them
+// everything is allowed that a loop allows; Loop::stop() ends nested runs, not the worker.
 #pragma once
 
 #include <cstddef>
@@ -27,32 +25,32 @@
 
 namespace spate {
 
-// Which worker a new connection goes to.
+// How new connections are distributed.
 enum class Balance : std::uint8_t {
-  reuse_port,   // The kernel's choice, by a hash of the addresses: a listener each, no hand-over.
-  round_robin,  // One after the other.
-  least_connections,  // To whom has the fewest open.
-  peer_hash,          // All of one peer's to the same.
+  reuse_port,         // By the kernel, by a hash of the addresses: one socket per worker.
+  round_robin,        // In turns.
+  least_connections,  // To the worker with the fewest open connections.
+  peer_hash,          // All connections of one peer address to the same worker.
 };
 
 struct WorkersOptions {
-  unsigned threads = 0;  // 0: one for each processor that this process may use.
+  unsigned threads = 0;  // 0: one per processor that this process may use.
   std::string name =
       "spate";       // Threads are called name/0, name/1, ...; cut to what the system takes.
-  bool pin = false;  // Each to a processor of its own, as far as there are enough.
+  bool pin = false;  // Pin each to its own processor, while there are enough.
   LoopOptions loop{};
 };
 
-// What one worker does with the connections of one listen(). Made on the worker's thread when the
-// first of them comes to it, called and destroyed there; everything is allowed inside that a loop
+// What one worker does with the connections of one listen(). Created on the worker's thread with
+// its first connection, called and destroyed there; inside, everything is allowed that a loop
 // allows.
 class WorkerService {
  public:
   virtual ~WorkerService() = default;
   virtual void on_accept(Stream stream, const Address& peer) = 0;
-  // Workers::stop() has been called, and waits for `grace` at most.
+  // Workers::stop() was called, and waits for at most `grace`.
   virtual void on_drain([[maybe_unused]] Nanos grace) {}
-  // The grace is over: what is left is closed when this returns.
+  // The grace is over; connections that are left are closed when this returns.
   virtual void on_end() {}
 };
 
@@ -60,7 +58,7 @@ class SPATE_EXPORT Workers {
  public:
   using OnAccept = std::move_only_function<void(Stream stream, const Address& peer) const>;
   using OnLoop = std::function<void(Loop& loop)>;
-  // nullptr if memory has run out: the connection is closed then.
+  // May return nullptr (out of memory): the connection is then closed.
   using MakeService = std::move_only_function<std::unique_ptr<WorkerService>(Loop& loop) const>;
 
   // Errors: those of Loop::create(); EAGAIN when the system gives no more threads.
@@ -71,43 +69,39 @@ class SPATE_EXPORT Workers {
   ~Workers();
 
   unsigned count() const;
-  // `worker` is less than count(). For what a Loop allows any thread; it is there until the Workers
-  // are destroyed, but calls nothing any more once stop() is done.
+  // `worker` is less than count(). For the functions of Loop that any thread may call. Valid until
+  // the Workers are destroyed; calls nothing once stop() has returned.
   Loop& loop(unsigned worker) const;
-  // Which worker's loop it is: the number by which a worker's own state is found. count() if
-  // nobody's.
+  // The number of the worker whose loop this is, to find per-worker state; count() if none.
   unsigned index_of(const Loop& loop) const;
   // Calls `task` on that worker's thread. False, and the task destroyed, when memory runs out or
-  // the worker has ended. One that is posted while it ends may be destroyed uncalled, with the
-  // Workers at the latest.
+  // the worker has ended. A task that is posted while the worker ends may be destroyed uncalled.
   bool post(unsigned worker, Job task);
-  // Calls `task` on each. False as above; some may be called all the same.
+  // Calls `task` on each. False as above; some may still be called.
   bool post_to_all(const OnLoop& task);
 
-  // Listens, and hands each connection to a worker. `on_accept` is called on that worker's
-  // thread, and owns the Stream. `max_connections` is for all workers together; with reuse_port
-  // each may take one more before it rests. Port 0 has the kernel choose one; the address says
-  // which. Errors: Listener::create()'s; ECANCELED after stop().
+  // Listens, and passes each connection to `on_accept` on a worker's thread, which owns the Stream.
+  // `max_connections` is for all workers together; with reuse_port each may take one more. Returns
+  // the address, with the kernel's choice for port 0. A second copy of the program gets EADDRINUSE,
+  // also with Balance::reuse_port, unless both set `options.reuse_port`. Errors: those of
+  // Listener::create(); ECANCELED after stop().
   Result<Address> listen(const Address& address, OnAccept on_accept,
                          Balance balance = Balance::reuse_port, const ListenOptions& options = {});
-  // The same for what is more than a callback: a service each worker, which `make` makes on the
-  // worker's thread, on several at once.
+  // The same with a service per worker. `make` is called on the workers' threads, concurrently.
   Result<Address> listen(const Address& address, MakeService make,
                          Balance balance = Balance::reuse_port, const ListenOptions& options = {});
-  // The same with a socket that listens already: from a service manager, or from the process that
-  // this one follows (Listener::inherited()). The first worker accepts for all; reuse_port means
-  // round_robin here. Errors: Listener::adopt()'s, with which `fd` is still the caller's; ECANCELED
-  // after stop().
+  // The same with a listening socket from a service manager or a previous process
+  // (Listener::inherited()). The first worker accepts for all; reuse_port means round_robin here.
+  // Errors, with which `fd` stays the caller's: those of Listener::adopt(); ECANCELED after stop().
   Result<Address> adopt(int fd, OnAccept on_accept, Balance balance = Balance::round_robin,
                         const ListenOptions& options = {});
-  // Open connections that listen() has handed to a worker; none after stop().
+  // Open connections of a worker; zero after stop().
   std::size_t connections(unsigned worker) const;
 
-  // Stops listening, calls `on_drain` on each worker (to have its sessions end), and waits until
-  // all connections are closed, for `grace` at most. Then the threads end. True if all were closed;
-  // the same again if it is called again.
-  // Who waits in the backlog is served first, as by Listener::close(), and is there when `on_drain`
-  // is called. Without grace, all are reset, and `on_drain` is not called.
+  // Stops listening, calls `on_drain` on each worker (to end its sessions), waits until all
+  // connections are closed, for at most `grace`, and ends the threads. True if all were closed;
+  // further calls return the same. Connections in the backlog are accepted before `on_drain` is
+  // called, as by Listener::close(). With a grace of zero all are reset, without `on_drain`.
   bool stop(Nanos grace, const OnLoop& on_drain = {});
 
  private:

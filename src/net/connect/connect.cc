@@ -16,10 +16,8 @@ namespace {
 Result<Stream> stream_of(Loop& loop, Result<sys::Descriptor> socket) {
   if (!socket) return std::unexpected(socket.error());
   Hub* hub = Hub::of(loop);
-  Connection* connection =
-      hub == nullptr ? nullptr : Connection::make(hub->sockets(), socket->get());
+  Connection* connection = hub == nullptr ? nullptr : Connection::adopt(hub->sockets(), *socket);
   if (connection == nullptr) return std::unexpected(sys::error_code(-ENOMEM));
-  socket->release();
   return Connection::stream_of(connection);
 }
 

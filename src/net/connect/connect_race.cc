@@ -4,6 +4,7 @@
 #include <cerrno>
 
 #include "net/connect/address_order.h"
+#include "net/socket_address.h"
 #include "spate/error.h"
 #include "sys/socket.h"
 
@@ -13,10 +14,6 @@ namespace {
 
 // RFC 8305 forbids less.
 constexpr Nanos kLeastAttemptDelay{10'000'000};
-
-Address from_system(sys::SystemAddress& system) {
-  return Address::from_system(&system.storage, system.size).value_or(Address());
-}
 
 }  // namespace
 
@@ -40,12 +37,9 @@ int ConnectRace::Runner::outcome() const {
 // choose that very port for this end; then TCP's simultaneous opening connects the socket to
 // itself, and keeps whoever should listen there from doing so.
 bool ConnectRace::Runner::is_connected_to_itself() const {
-  sys::SystemAddress local;
-  if (port_ == 0 || sys::local_address(socket_.get(), local) < 0) return false;
-  const Address here = from_system(local);
-  if (here.port() != port_) return false;
-  sys::SystemAddress peer;
-  return sys::peer_address(socket_.get(), peer) >= 0 && from_system(peer) == here;
+  if (port_ == 0) return false;
+  const Address here = local_address_of(socket_.get());
+  return here.port() == port_ && peer_address_of(socket_.get()) == here;
 }
 
 // ---- the race

@@ -11,7 +11,7 @@ namespace spate {
 ConnectingEnd* ConnectingEnd::make(Hub& hub) {
   auto* end = new (std::nothrow) ConnectingEnd(hub);
   if (end == nullptr) return nullptr;
-  end->connection_ = Connection::make(*end, -1);
+  end->connection_ = Connection::make(*end);
   if (end->connection_ != nullptr) return end;
   delete end;
   return nullptr;

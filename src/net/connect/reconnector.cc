@@ -108,10 +108,8 @@ void Reconnector::on_result(Result<sys::Descriptor> socket) {
 // The connection is one of ours, so that we are told when it ends.
 Result<Stream> Reconnector::take(Result<sys::Descriptor> socket) {
   if (!socket) return std::unexpected(socket.error());
-  connection_ = Connection::make(*transport_, socket->get());
+  connection_ = transport_->adopt(*socket);
   if (connection_ == nullptr) return std::unexpected(sys::error_code(-ENOMEM));
-  socket->release();
-  transport_->enter();
   ++connections_;
   connected_at_ = hub_.loop().now();
   return Connection::stream_of(connection_);

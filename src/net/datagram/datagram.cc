@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "net/datagram/datagram_socket.h"
+#include "net/socket_address.h"
 #include "spate/assert.h"
 #include "sys/datagram.h"
 
@@ -213,11 +214,7 @@ std::error_code Datagram::set_kernel_buffers(std::size_t send, std::size_t recei
   return sys::error_code(sys::set_kernel_buffers(fd(), send, receive));
 }
 
-Address Datagram::local_address() const {
-  sys::SystemAddress system;
-  if (sys::local_address(fd(), system) < 0) return {};
-  return Address::from_system(&system.storage, system.size).value_or(Address());
-}
+Address Datagram::local_address() const { return local_address_of(fd()); }
 
 int Datagram::fd() const { return socket_ == nullptr ? -1 : socket_->fd(); }
 

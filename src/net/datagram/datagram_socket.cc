@@ -157,19 +157,12 @@ void DatagramSocket::receive() {
 
 // ---- sending
 
-// What the kernel answers to these depends on the socket: some are taken for no peer at all.
-std::error_code DatagramSocket::wrong_with(const Address& peer) const {
-  switch (peer.family()) {
-    case Address::Family::ipv4:
-      return sys::error_code(family_ == AF_INET || family_ == AF_INET6 ? 0 : -EAFNOSUPPORT);
-    case Address::Family::ipv6:
-      return sys::error_code(family_ == AF_INET6 ? 0 : -EAFNOSUPPORT);
-    case Address::Family::local:
-      return sys::error_code(family_ == AF_UNIX ? 0 : -EAFNOSUPPORT);
-    case Address::Family::none:
-      break;
-  }
-  return sys::error_code(-EINVAL);
+// What the kernel answers to these depends on the socket: some are taken for no peer at all. 0, or
+// a negated errno.
+long DatagramSocket::wrong_with(const Address& peer) const {
+  const int family = sys::family_of(peer.data());
+  if (family == family_ || (family == AF_INET && family_ == AF_INET6)) return 0;
+  return family == AF_UNSPEC ? -EINVAL : -EAFNOSUPPORT;
 }
 
 // What the kernel has answered; if it has no room, the handler is told when it has.
@@ -193,12 +186,14 @@ bool DatagramSocket::tell_of_room() {
 std::error_code DatagramSocket::send(Bytes bytes, const Address* peer) {
   SPATE_ASSERT(may_be_used(), kWrongThread);
   if (peer != nullptr) {
-    if (const std::error_code error = wrong_with(*peer)) return error;
+    if (const long wrong = wrong_with(*peer)) return sys::error_code(wrong);
   }
-  iovec part = vector_of(bytes);
-  const msghdr message = message_of(part, peer);
   long result = -EINTR;
-  while (result == -EINTR) result = sys::send_message(socket_.get(), message);
+  while (result == -EINTR) {
+    result =
+        sys::send_to(socket_.get(), bytes.data(), bytes.size(),
+                     peer == nullptr ? nullptr : peer->data(), peer == nullptr ? 0 : peer->size());
+  }
   return settle(result);
 }
 
@@ -214,7 +209,7 @@ std::size_t DatagramSocket::send(std::span<const Outgoing> packets, std::error_c
 std::size_t DatagramSocket::send_some(std::span<const Outgoing> packets, std::error_code& error) {
   mmsghdr messages[kBatch];
   iovec parts[kBatch];
-  std::error_code wrong;
+  long wrong = 0;
   std::size_t count = 0;
   for (; count < std::min(packets.size(), kBatch); ++count) {
     const Outgoing& packet = packets[count];
@@ -222,7 +217,7 @@ std::size_t DatagramSocket::send_some(std::span<const Outgoing> packets, std::er
     parts[count] = vector_of(packet.bytes);
     messages[count] = {.msg_hdr = message_of(parts[count], packet.peer), .msg_len = 0};
   }
-  if (count == 0) return error = wrong, 0;
+  if (count == 0) return error = sys::error_code(wrong), 0;
   const long result = sys::send_messages(socket_.get(), {messages, count});
   if (result == -EINTR) return 0;
   error = settle(result);
@@ -237,7 +232,7 @@ Result<std::size_t> DatagramSocket::send_segments(Bytes bytes, std::size_t segme
   if (segment == 0 || segment > kLongest) return std::unexpected(sys::error_code(-EINVAL));
   const std::size_t step = segment * std::clamp<std::size_t>(kMaxBytes / segment, 1, kBatch);
   std::size_t sent = 0;
-  std::error_code error = wrong_with(peer);
+  std::error_code error = sys::error_code(wrong_with(peer));
   while (sent < bytes.size() && !error)
     sent +=
         send_part(bytes.subspan(sent, std::min(step, bytes.size() - sent)), segment, peer, error);

@@ -49,7 +49,7 @@ class DatagramSocket final : private Abandonable<DatagramSocket> {
   template <class Function>
   bool tell(Function function);
 
-  std::error_code wrong_with(const Address& peer) const;
+  long wrong_with(const Address& peer) const;
   std::error_code settle(long result);
   void wait_for_room();
   bool tell_of_room();

@@ -1,25 +1,24 @@
 #include "net/datagram/packet_batch.h"
 
 #include <algorithm>
+#include <new>
 
 namespace spate {
 
-namespace {
-
-Address address_of(const void* system, std::size_t size) {
-  return Address::from_system(system, size).value_or(Address());
-}
-
-}  // namespace
+static_assert(std::is_trivially_destructible_v<Packet>);
 
 // Most batches are short: only what the kernel has written to is made ready again.
 long PacketBatch::receive(int fd, const PacketShape& shape) {
   if (shape != shape_) prepare(shape);
   unpacked_ = 0;
   const long received = sys::receive_messages(fd, {messages_, count_});
-  for (long i = 0; i < received; ++i) {
-    unpack(messages_[i]);
-    make_ready(static_cast<std::size_t>(i));
+  for (std::size_t i = 0; static_cast<long>(i) < received; ++i) {
+    if (shape_.has_info) {
+      unpack_with_info(i);
+    } else {
+      unpack(i);
+    }
+    make_ready(i);
   }
   return received;
 }
@@ -30,40 +29,55 @@ void PacketBatch::prepare(const PacketShape& shape) {
   count_ = std::clamp<std::size_t>(kRoom / size, 1, kMessages);
   for (std::size_t i = 0; i < count_; ++i) {
     parts_[i] = {.iov_base = room_ + i * size, .iov_len = size};
+    messages_[i].msg_hdr = {};
+    messages_[i].msg_hdr.msg_name = peers_[i].bytes_;
+    messages_[i].msg_hdr.msg_iov = &parts_[i];
+    messages_[i].msg_hdr.msg_iovlen = 1;
+    locals_[i] = Address();
     make_ready(i);
   }
 }
 
-// A unix socket's peer may send descriptors along. Without room beside the bytes the kernel closes
-// them, and none gets in here.
+// What the kernel has written over. A unix socket's peer may send descriptors along: without room
+// beside the bytes the kernel closes them, and none gets in here.
 void PacketBatch::make_ready(std::size_t index) {
-  messages_[index].msg_hdr = {.msg_name = &peers_[index].storage,
-                              .msg_namelen = sizeof(peers_[index].storage),
-                              .msg_iov = &parts_[index],
-                              .msg_iovlen = 1,
-                              .msg_control = shape_.has_info ? control_[index] : nullptr,
-                              .msg_controllen = shape_.has_info ? sizeof(control_[index]) : 0,
-                              .msg_flags = 0};
+  msghdr& header = messages_[index].msg_hdr;
+  header.msg_namelen = Address::kCapacity;
+  if (!shape_.has_info) return;
+  header.msg_control = control_[index];
+  header.msg_controllen = sizeof(control_[index]);
 }
 
-// What the kernel says has come is believed only as far as there is room.
-void PacketBatch::unpack(mmsghdr& message) {
-  msghdr& header = message.msg_hdr;
-  const sys::PacketInfo info = sys::packet_info(header);
-  const Address peer = address_of(header.msg_name, header.msg_namelen);
-  const Address local = address_of(&info.local.storage, info.local.size);
-  const bool is_cut = (header.msg_flags & MSG_TRUNC) != 0;
-  Bytes rest(static_cast<const std::byte*>(header.msg_iov->iov_base), message.msg_len);
+// One packet, and nothing beside it. What the kernel says has come is believed only as far as there
+// is room.
+void PacketBatch::unpack(std::size_t index) {
+  const mmsghdr& message = messages_[index];
+  const auto* bytes = static_cast<const std::byte*>(parts_[index].iov_base);
+  const std::size_t size = std::min<std::size_t>(message.msg_len, shape_.packet_size);
+  peers_[index].settle(message.msg_hdr.msg_namelen);
+  new (next_place()) Packet{.bytes = {bytes, size},
+                            .peer = peers_[index],
+                            .local = locals_[index],
+                            .truncated = (message.msg_hdr.msg_flags & MSG_TRUNC) != 0};
+}
+
+void PacketBatch::unpack_with_info(std::size_t index) {
+  mmsghdr& message = messages_[index];
+  const sys::PacketInfo info = sys::packet_info(message.msg_hdr);
+  peers_[index].settle(message.msg_hdr.msg_namelen);
+  locals_[index] = Address::from_system(&info.local.storage, info.local.size).value_or(Address());
+  const bool is_cut = (message.msg_hdr.msg_flags & MSG_TRUNC) != 0;
+  Bytes rest(static_cast<const std::byte*>(parts_[index].iov_base), message.msg_len);
   const std::size_t segment = info.segment != 0 ? info.segment : rest.size();
   while (unpacked_ < kMaxPackets) {
     const Bytes whole = rest.first(std::min(segment, rest.size()));
     rest = rest.subspan(whole.size());
-    packets_[unpacked_++] = {
-        .bytes = whole.first(std::min(whole.size(), shape_.packet_size)),
-        .peer = peer,
-        .local = local,
-        .ecn = static_cast<Ecn>(info.ecn),
-        .truncated = whole.size() > shape_.packet_size || (is_cut && rest.empty())};
+    new (next_place())
+        Packet{.bytes = whole.first(std::min(whole.size(), shape_.packet_size)),
+               .peer = peers_[index],
+               .local = locals_[index],
+               .ecn = static_cast<Ecn>(info.ecn),
+               .truncated = whole.size() > shape_.packet_size || (is_cut && rest.empty())};
     if (rest.empty()) return;
   }
 }

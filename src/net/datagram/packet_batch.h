@@ -26,7 +26,9 @@ class PacketBatch {
   long receive(int fd, const PacketShape& shape);
   // What the last receive() has brought: more packets than messages where the kernel has joined
   // some.
-  std::span<const Packet> packets() const { return {packets_, unpacked_}; }
+  std::span<const Packet> packets() const {
+    return {reinterpret_cast<const Packet*>(packets_), unpacked_};
+  }
 
  private:
   static constexpr std::size_t kRoom = 64 * 1024;
@@ -35,13 +37,16 @@ class PacketBatch {
 
   void prepare(const PacketShape& shape);
   void make_ready(std::size_t index);
-  void unpack(mmsghdr& message);
+  void unpack(std::size_t index);
+  [[gnu::noinline]] void unpack_with_info(std::size_t index);
+  void* next_place() { return packets_ + unpacked_++ * sizeof(Packet); }
 
   mmsghdr messages_[kMessages];
   iovec parts_[kMessages];
-  sys::SystemAddress peers_[kMessages];
+  Address peers_[kMessages];   // Where the kernel writes them.
+  Address locals_[kMessages];  // None, unless it tells.
   alignas(cmsghdr) char control_[kMessages][sys::kControlSpace];
-  Packet packets_[kMaxPackets];
+  alignas(Packet) std::byte packets_[kMaxPackets * sizeof(Packet)];
   PacketShape shape_;      // That the messages are prepared for.
   std::size_t count_ = 0;  // Messages that there is room for.
   std::size_t unpacked_ = 0;

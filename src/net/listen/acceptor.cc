@@ -2,13 +2,10 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <new>
 #include <utility>
 
 #include "core/ownership.h"
-#include "core/user_code.h"
-#include "net/stream/connection.h"
-#include "net/stream/hub.h"
+#include "net/socket_address.h"
 #include "sys/socket.h"
 
 namespace spate {
@@ -38,45 +35,23 @@ bool concerns_one_newcomer(long error) {
 
 }  // namespace
 
-Result<Acceptor*> Acceptor::make(Loop& loop, sys::Descriptor& socket, Listener::OnAccept on_accept,
-                                 const ListenOptions& options) {
-  const auto no_memory = std::unexpected(sys::error_code(-ENOMEM));
-  Hub* hub = Hub::of(loop);
-  if (hub == nullptr) return no_memory;
-  auto* acceptor =
-      new (std::nothrow) Acceptor(*hub, std::move(socket), std::move(on_accept), options);
-  if (acceptor == nullptr) return no_memory;
-  if (acceptor->accepted_ones_ != nullptr && (acceptor->is_full() || acceptor->io_.start()))
-    return acceptor;
-  socket = std::move(acceptor->socket_);
-  delete acceptor;
-  return no_memory;
-}
-
-Acceptor::Acceptor(Hub& hub, sys::Descriptor socket, Listener::OnAccept on_accept,
-                   const ListenOptions& options)
+Acceptor::Acceptor(Hub& hub, sys::Descriptor socket, const ListenOptions& options)
     : hub_(hub),
       socket_(std::move(socket)),
-      on_accept_(std::move(on_accept)),
-      options_(options),
       io_(hub.loop(), socket_.get(), Events::read, bind<&Acceptor::accept_some>(this)),
       resting_(hub.loop(), bind<&Acceptor::on_rested>(this)),
-      accepted_ones_(new(std::nothrow) CountedTransport(hub, *this)),
+      backlog_(options.backlog),
+      accepts_per_turn_(std::max(options.accepts_per_turn, 1)),
       sets_no_delay_(options.no_delay && sys::is_tcp(socket_.get()) &&
                      !sys::has_no_delay(socket_.get())) {
-  options_.accepts_per_turn = std::max(options_.accepts_per_turn, 1);
   hub_.enter();
 }
 
-Acceptor::~Acceptor() {
-  if (accepted_ones_ != nullptr) accepted_ones_->abandon();
-  hub_.leave();
-}
+Acceptor::~Acceptor() { hub_.leave(); }
 
 // In the middle of a callback we live on, and must not listen meanwhile.
 void Acceptor::abandon() {
   stop_listening();
-  std::exchange(accepted_ones_, nullptr)->abandon();
   Abandonable::abandon();
 }
 
@@ -90,6 +65,7 @@ int Acceptor::release() {
 // What was stopped in this very turn, the kernel still knows: started once more, it is forgotten by
 // being closed, and nobody tells the kernel about a number that somebody else may have by then.
 void Acceptor::stop_listening() {
+  is_closing_ = true;
   if (hub_.is_alive() && socket_.is_open()) io_.start();
   io_.stop_before_close();
   resting_.stop();
@@ -119,17 +95,12 @@ void Acceptor::finish() {
   is_closing_ = true;
   io_.stop();
   call([this] {
-    for (int i = 0; i <= options_.backlog && !is_full() && accept_one(); ++i) {
+    for (int i = 0; i <= backlog_ && !is_full() && accept_one(); ++i) {
     }
     if (!is_done()) stop_listening();
   });
 }
 
-void Acceptor::on_left() {
-  if (!is_full()) update();
-}
-
-// Listens if there is nothing against it.
 void Acceptor::update() {
   if (!hub_.is_alive() || is_closing_) return;
   if (paused_ || is_full() || resting_.is_active()) {
@@ -147,7 +118,7 @@ void Acceptor::on_rested() {
 void Acceptor::accept_some() {
   if (!io_.is_active()) return rest(io_.error().value());  // The kernel refuses to watch.
   call([this] {
-    for (int i = 0; i < options_.accepts_per_turn && accept_one(); ++i) {
+    for (int i = 0; i < accepts_per_turn_ && accept_one(); ++i) {
     }
   });
 }
@@ -158,19 +129,12 @@ bool Acceptor::accept_one() {
   const long taken = sys::accept(socket_.get(), peer);
   if (taken == -EAGAIN) return false;
   if (taken < 0) return concerns_one_newcomer(-taken) || (rest(-taken), false);
-  return hand_over(sys::Descriptor(taken),
-                   Address::from_system(&peer.storage, peer.size).value_or(Address()));
+  return welcome(sys::Descriptor(taken), address_of(peer));
 }
 
-bool Acceptor::hand_over(sys::Descriptor socket, const Address& peer) {
+bool Acceptor::welcome(sys::Descriptor socket, const Address& peer) {
   if (sets_no_delay_) sys::set_option(socket.get(), IPPROTO_TCP, TCP_NODELAY, 1);
-  Connection* connection = Connection::make(*accepted_ones_, socket.get());
-  if (connection == nullptr) return rest(ENOMEM), false;
-  socket.release();
-  accepted_ones_->enter();
-  ++accepted_;
-  if (is_full()) update();  // A run inside the callback must not accept more.
-  call_user("Listener", [&] { on_accept_(Connection::stream_of(connection), peer); });
+  if (!hand_over(std::move(socket), peer)) return rest(ENOMEM), false;
   if (is_done() || !hub_.is_alive() || is_full()) return false;
   return is_closing_ || !paused_;
 }

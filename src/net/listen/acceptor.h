@@ -1,10 +1,14 @@
-// Acceptor: what a Listener is the handle of.
+// Acceptor: takes newcomers from a listening socket, and hands each to the class that derives from
+// it. It knows when not to: paused, full, or resting after an error. The owner destroys it by
+// abandon(), inside hand_over(), too.
 #pragma once
 
-#include <memory>
+#include <new>
+#include <system_error>
+#include <utility>
 
 #include "base/abandonable.h"
-#include "net/stream/counted_transport.h"
+#include "net/stream/hub.h"
 #include "spate/io.h"
 #include "spate/net/listener.h"
 #include "spate/timer.h"
@@ -12,14 +16,24 @@
 
 namespace spate {
 
-class Hub;
-
-class Acceptor final : private CountedTransport::Watcher, private Abandonable<Acceptor> {
+class Acceptor : private Abandonable<Acceptor> {
  public:
-  // Takes `socket` over when it has returned something.
-  static Result<Acceptor*> make(Loop& loop, sys::Descriptor& socket, Listener::OnAccept on_accept,
-                                const ListenOptions& options);
-  // The Listener is being destroyed: nobody is called any more, and the socket is closed.
+  // An A, which derives from Acceptor, made of the hub, the socket, the options and `args`; it
+  // listens. nullptr if memory has run out; `socket` is still the caller's then.
+  template <class A, class... Args>
+  static A* make(Loop& loop, sys::Descriptor& socket, const ListenOptions& options,
+                 Args&&... args) {
+    Hub* hub = Hub::of(loop);
+    if (hub == nullptr) return nullptr;
+    A* acceptor =
+        new (std::nothrow) A(*hub, std::move(socket), options, std::forward<Args>(args)...);
+    if (acceptor == nullptr || acceptor->open()) return acceptor;
+    Acceptor& failed = *acceptor;
+    socket = std::move(failed.socket_);
+    failed.abandon();
+    return nullptr;
+  }
+  // The owner is going: nobody is called any more, and the socket is closed.
   void abandon();
   // The same, but for the socket, which is the caller's.
   int release();
@@ -32,9 +46,16 @@ class Acceptor final : private CountedTransport::Watcher, private Abandonable<Ac
   // Hands over who waits in the backlog, and closes the socket. From the loop only.
   void finish();
   int fd() const { return socket_.get(); }
-  std::uint64_t accepted() const { return accepted_; }
-  std::size_t connections() const { return accepted_ones_->open(); }
   std::error_code last_error() const { return last_error_; }
+
+ protected:
+  Acceptor(Hub& hub, sys::Descriptor socket, const ListenOptions& options);
+  virtual ~Acceptor();
+
+  // False if memory has run out.
+  virtual bool open() { return is_full() || io_.start(); }
+  // Listens if there is nothing against it.
+  void update();
 
  private:
   friend class Abandonable<Acceptor>;
@@ -42,31 +63,27 @@ class Acceptor final : private CountedTransport::Watcher, private Abandonable<Ac
   // How long accepting rests when there is no descriptor or no memory for another connection.
   static constexpr Nanos kRest{50'000'000};
 
-  Acceptor(Hub& hub, sys::Descriptor socket, Listener::OnAccept on_accept,
-           const ListenOptions& options);
-  ~Acceptor();
+  // Whether nobody else is wanted for now. When that is over, update() is called.
+  virtual bool is_full() const = 0;
+  // Takes the socket over, and may call user code. False if memory has run out.
+  virtual bool hand_over(sys::Descriptor socket, const Address& peer) = 0;
 
-  void on_left() override;
-  bool is_full() const { return accepted_ones_->open() >= options_.max_connections; }
   bool is_done() const { return is_abandoned() || !socket_.is_open(); }
-  void update();
   void on_rested();
   void stop_listening();
   void accept_some();
   bool accept_one();
-  bool hand_over(sys::Descriptor socket, const Address& peer);
+  bool welcome(sys::Descriptor socket, const Address& peer);
   void rest(long error);
 
   Hub& hub_;
   sys::Descriptor socket_;
-  Listener::OnAccept on_accept_;
-  ListenOptions options_;
   Io io_;
   Timer resting_;
-  CountedTransport* accepted_ones_;  // nullptr once it is abandoned.
-  std::uint64_t accepted_ = 0;
   std::error_code last_error_;
-  bool sets_no_delay_;  // Newcomers do not have it from the listening socket.
+  const int backlog_;
+  const int accepts_per_turn_;
+  const bool sets_no_delay_;  // Newcomers do not have it from the listening socket.
   bool paused_ = false;
   bool is_closing_ = false;
 };

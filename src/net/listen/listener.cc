@@ -3,34 +3,35 @@
 
 #include <cerrno>
 
-#include "net/listen/acceptor.h"
 #include "net/listen/listening_socket.h"
+#include "net/listen/stream_acceptor.h"
+#include "net/socket_address.h"
 #include "spate/assert.h"
 #include "sys/socket.h"
 
 namespace spate {
 
 Listener::~Listener() {
-  if (Acceptor* acceptor = own()) acceptor->abandon();
+  if (StreamAcceptor* acceptor = own()) acceptor->abandon();
 }
 
 Result<Listener> Listener::create(Loop& loop, const Address& address, OnAccept on_accept,
                                   const ListenOptions& options) {
   auto socket = open_listening_socket(address, options);
   if (!socket) return std::unexpected(socket.error());
-  const auto made = Acceptor::make(loop, *socket, std::move(on_accept), options);
-  if (!made) return std::unexpected(made.error());
-  return Listener(*made);
+  auto* acceptor = Acceptor::make<StreamAcceptor>(loop, *socket, options, std::move(on_accept));
+  if (acceptor == nullptr) return std::unexpected(sys::error_code(-ENOMEM));
+  return Listener(acceptor);
 }
 
 Result<Listener> Listener::adopt(Loop& loop, int fd, OnAccept on_accept,
                                  const ListenOptions& options) {
   if (const std::error_code error = prepare_listening_socket(fd)) return std::unexpected(error);
   sys::Descriptor socket(fd);
-  const auto made = Acceptor::make(loop, socket, std::move(on_accept), options);
-  if (made) return Listener(*made);
+  auto* acceptor = Acceptor::make<StreamAcceptor>(loop, socket, options, std::move(on_accept));
+  if (acceptor != nullptr) return Listener(acceptor);
   socket.release();
-  return std::unexpected(made.error());
+  return std::unexpected(sys::error_code(-ENOMEM));
 }
 
 std::vector<int> Listener::inherited() {
@@ -45,19 +46,19 @@ std::vector<int> Listener::inherited() {
 }
 
 // For all that is done with one: from another thread, it is found here.
-Acceptor* Listener::own() const {
+StreamAcceptor* Listener::own() const {
   SPATE_ASSERT(acceptor_ == nullptr || acceptor_->may_be_touched(), kWrongThread);
   return acceptor_;
 }
 
 void Listener::pause() {
-  if (Acceptor* acceptor = own()) acceptor->pause();
+  if (StreamAcceptor* acceptor = own()) acceptor->pause();
 }
 void Listener::resume() {
-  if (Acceptor* acceptor = own()) acceptor->resume();
+  if (StreamAcceptor* acceptor = own()) acceptor->resume();
 }
 void Listener::close() {
-  if (Acceptor* acceptor = own()) acceptor->close();
+  if (StreamAcceptor* acceptor = own()) acceptor->close();
 }
 Result<int> Listener::release() {
   if (!is_open()) return std::unexpected(sys::error_code(-EBADF));
@@ -65,26 +66,22 @@ Result<int> Listener::release() {
 }
 
 int Listener::fd() const {
-  const Acceptor* acceptor = own();
+  const StreamAcceptor* acceptor = own();
   return acceptor == nullptr ? -1 : acceptor->fd();
 }
 std::uint64_t Listener::accepted() const {
-  const Acceptor* acceptor = own();
+  const StreamAcceptor* acceptor = own();
   return acceptor == nullptr ? 0 : acceptor->accepted();
 }
 std::size_t Listener::connections() const {
-  const Acceptor* acceptor = own();
+  const StreamAcceptor* acceptor = own();
   return acceptor == nullptr ? 0 : acceptor->connections();
 }
 std::error_code Listener::last_error() const {
-  const Acceptor* acceptor = own();
+  const StreamAcceptor* acceptor = own();
   return acceptor == nullptr ? std::error_code() : acceptor->last_error();
 }
 
-Address Listener::address() const {
-  sys::SystemAddress system;
-  if (sys::local_address(fd(), system) < 0) return {};
-  return Address::from_system(&system.storage, system.size).value_or(Address());
-}
+Address Listener::address() const { return local_address_of(fd()); }
 
 }  // namespace spate

@@ -5,17 +5,24 @@
 #include <climits>
 #include <string>
 
+#include "net/socket_address.h"
 #include "sys/socket.h"
 
 namespace spate {
 
 namespace {
 
+// Others may listen at the same address: those whose own sockets say so before they are bound.
+// bind() refuses a socket that says so only afterwards, if somebody is there already.
+enum class Sharing { none, once_bound, from_the_start };
+
+long allow_sharing(int fd) { return sys::set_option(fd, SOL_SOCKET, SO_REUSEPORT, 1); }
+
 // The options that come before bind().
-long prepare(int fd, const Address& address, const ListenOptions& options) {
+long prepare(int fd, const Address& address, const ListenOptions& options, Sharing sharing) {
   long result = 0;
   if (address.is_ip()) result = sys::set_option(fd, SOL_SOCKET, SO_REUSEADDR, 1);
-  if (result >= 0 && options.reuse_port) result = sys::set_option(fd, SOL_SOCKET, SO_REUSEPORT, 1);
+  if (result >= 0 && sharing == Sharing::from_the_start) result = allow_sharing(fd);
   if (result >= 0 && address.family() == Address::Family::ipv6)
     result = sys::set_option(fd, IPPROTO_IPV6, IPV6_V6ONLY, int{options.v6_only});
   return result;
@@ -48,22 +55,44 @@ long bind(int fd, const Address& address, const ListenOptions& options) {
   return result;
 }
 
-}  // namespace
-
-Result<sys::Descriptor> open_listening_socket(const Address& address,
-                                              const ListenOptions& options) {
+Result<sys::Descriptor> open(const Address& address, const ListenOptions& options,
+                             Sharing sharing) {
   if (address.family() == Address::Family::none) return std::unexpected(sys::error_code(-EINVAL));
   const long opened = sys::open_socket(sys::family_of(address.data()), SOCK_STREAM);
   if (opened < 0) return std::unexpected(sys::error_code(opened));
   sys::Descriptor socket(opened);
-  long result = prepare(socket.get(), address, options);
+  long result = prepare(socket.get(), address, options, sharing);
   if (result >= 0) result = bind(socket.get(), address, options);
+  if (result >= 0 && sharing == Sharing::once_bound) result = allow_sharing(socket.get());
   if (result >= 0) {
     tune(socket.get(), options);
     result = sys::listen(socket.get(), options.backlog);
   }
   if (result < 0) return std::unexpected(sys::error_code(result));
   return socket;
+}
+
+}  // namespace
+
+Result<sys::Descriptor> open_listening_socket(const Address& address,
+                                              const ListenOptions& options) {
+  return open(address, options, options.reuse_port ? Sharing::from_the_start : Sharing::none);
+}
+
+Result<std::vector<sys::Descriptor>> open_listening_group(const Address& address,
+                                                          const ListenOptions& options,
+                                                          std::size_t count) {
+  std::vector<sys::Descriptor> group;
+  Address bound = address;
+  Sharing sharing = options.reuse_port ? Sharing::from_the_start : Sharing::once_bound;
+  while (group.size() < count) {
+    Result<sys::Descriptor> socket = open(bound, options, sharing);
+    if (!socket) return std::unexpected(socket.error());
+    bound = local_address_of(socket->get());
+    sharing = Sharing::from_the_start;
+    group.push_back(std::move(*socket));
+  }
+  return group;
 }
 
 std::error_code prepare_listening_socket(int fd) {

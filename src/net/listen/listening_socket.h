@@ -1,7 +1,9 @@
 // Sockets that listen.
 #pragma once
 
+#include <cstddef>
 #include <system_error>
+#include <vector>
 
 #include "spate/net/listener.h"
 #include "sys/descriptor.h"
@@ -10,6 +12,12 @@ namespace spate {
 
 // Errors: Listener::create()'s.
 Result<sys::Descriptor> open_listening_socket(const Address& address, const ListenOptions& options);
+
+// `count` of them at one address, among whom the kernel shares newcomers out. Nobody else may
+// listen there, unless options.reuse_port says so.
+Result<std::vector<sys::Descriptor>> open_listening_group(const Address& address,
+                                                          const ListenOptions& options,
+                                                          std::size_t count);
 
 // Makes a socket that listens already fit for a loop. Errors: Listener::adopt()'s.
 std::error_code prepare_listening_socket(int fd);

@@ -11,7 +11,7 @@ namespace {
 
 // As resolv.conf(5) has it: more is as good as this.
 constexpr int kMaxSeconds = 30;
-constexpr int kMaxTries = 5;
+constexpr int kMaxAttempts = 5;
 
 // The number behind `name` in an option; 0 if it is another one, or nonsense.
 int value_of(std::string_view option, std::string_view name, int max) {
@@ -27,7 +27,7 @@ int value_of(std::string_view option, std::string_view name, int max) {
 void take_option(ResolvConf& conf, std::string_view option) {
   if (const int seconds = value_of(option, "timeout:", kMaxSeconds))
     conf.timeout = std::chrono::seconds(seconds);
-  if (const int tries = value_of(option, "attempts:", kMaxTries)) conf.tries = tries;
+  if (const int tries = value_of(option, "attempts:", kMaxAttempts)) conf.tries = tries;
 }
 
 }  // namespace

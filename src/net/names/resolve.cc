@@ -1,4 +1,5 @@
 // resolve() and configure_resolver(), over the loop's Resolver.
+#include "base/abandonable.h"
 #include "core/user_code.h"
 #include "net/names/resolver.h"
 #include "spate/assert.h"
@@ -6,56 +7,119 @@
 
 namespace spate {
 
-// What a Resolving stands for. Its destructor cancels.
+// What a Resolving stands for.
 class ResolveAttempt {
  public:
-  virtual ~ResolveAttempt() = default;
+  virtual void cancel() = 0;
+
+ protected:
+  ~ResolveAttempt() = default;
 };
 
 namespace {
 
-class NameLookup final : public ResolveAttempt, private Question {
+// A question of the user's, and how long he waits for the answer.
+class Lookup : public ResolveAttempt, protected Question, private Abandonable<Lookup> {
  public:
-  NameLookup(Loop& loop, std::string_view host, std::uint16_t port, OnResolved callback)
-      : Question(loop, host, port),
-        callback_(std::move(callback)),
-        limit_(loop, [this] { end(std::unexpected(make_error_code(NameError::timeout))); }) {}
-
-  void start(const ResolveOptions& options) {
+  void start(const ResolveOptions& options, bool apart) {
+    SPATE_ASSERT(options.ipv4 || options.ipv6, "ask for one family at least");
     if (options.timeout > Nanos{0}) limit_.start(options.timeout);
-    ask((options.ipv6 ? kIpv6 : 0) | (options.ipv4 ? kIpv4 : 0), false);
+    ask((options.ipv6 ? kIpv6 : 0) | (options.ipv4 ? kIpv4 : 0), apart);
+  }
+  void cancel() final {
+    stop();
+    abandon();
+  }
+
+ protected:
+  Lookup(Loop& loop, std::string_view host, std::uint16_t port)
+      : Question(loop, host, port),
+        limit_(loop, [this] { end(make_error_code(NameError::timeout)); }) {}
+
+  // Nothing more is to come; the callback that says so may destroy us.
+  virtual void end(std::error_code error) = 0;
+  void stop() {
+    limit_.stop();
+    stop_asking();
+  }
+  // False if the callback has destroyed us.
+  template <class Function>
+  bool tell(Function function) {
+    return call([&] { call_user("resolve()", function); });
   }
 
  private:
-  void on_news() override {
-    if (!is_answered()) return;
-    std::vector<Address> addresses = take_addresses();
-    if (addresses.empty()) return end(std::unexpected(error()));
-    end(std::move(addresses));
-  }
+  friend class Abandonable<Lookup>;
 
-  // The last that is done: the callback may destroy us.
-  void end(Result<std::vector<Address>> result) {
-    limit_.stop();
-    stop_asking();
+  Timer limit_;
+};
+
+// All addresses at once.
+class WholeLookup final : public Lookup {
+ public:
+  WholeLookup(Loop& loop, std::string_view host, std::uint16_t port, OnResolved callback)
+      : Lookup(loop, host, port), callback_(std::move(callback)) {}
+
+ private:
+  void on_news() override {
+    if (is_answered()) end(error());
+  }
+  void end(std::error_code error) override {
+    stop();
+    Result<std::vector<Address>> result = take_addresses();
+    if (result->empty()) result = std::unexpected(error);
     OnResolved callback = std::move(callback_);
-    call_user("resolve()", [&] { callback(std::move(result)); });
+    tell([&] { callback(std::move(result)); });
   }
 
   OnResolved callback_;
-  Timer limit_;
+};
+
+// Each family's when they come.
+class EachLookup final : public Lookup {
+ public:
+  EachLookup(Loop& loop, std::string_view host, std::uint16_t port, OnAddresses on_addresses,
+             OnResolvedAll on_done)
+      : Lookup(loop, host, port),
+        on_addresses_(std::move(on_addresses)),
+        on_done_(std::move(on_done)) {}
+
+ private:
+  void on_news() override {
+    std::vector<Address> addresses = take_addresses();
+    has_some_ = has_some_ || !addresses.empty();
+    if (!addresses.empty() && !tell([&] { on_addresses_(std::move(addresses)); })) return;
+    if (is_answered()) end(has_some_ ? std::error_code() : error());
+  }
+  void end(std::error_code error) override {
+    stop();
+    OnResolvedAll on_done = std::move(on_done_);
+    // A callback that ran the loop may have come to the end itself.
+    if (on_done) tell([&] { on_done(error); });
+  }
+
+  OnAddresses on_addresses_;
+  OnResolvedAll on_done_;
+  bool has_some_ = false;
 };
 
 }  // namespace
 
-void ResolveAttemptEnd::operator()(ResolveAttempt* attempt) const { delete attempt; }
+void ResolveAttemptEnd::operator()(ResolveAttempt* attempt) const { attempt->cancel(); }
 
 Resolving resolve(Loop& loop, std::string_view host, std::uint16_t port, OnResolved callback,
                   const ResolveOptions& options) {
-  SPATE_ASSERT(options.ipv4 || options.ipv6, "ask for one family at least");
-  auto lookup = std::make_unique<NameLookup>(loop, host, port, std::move(callback));
-  lookup->start(options);
-  return Resolving(lookup.release());
+  auto* lookup = new WholeLookup(loop, host, port, std::move(callback));
+  lookup->start(options, false);
+  return Resolving(lookup);
+}
+
+Resolving resolve_each(Loop& loop, std::string_view host, std::uint16_t port,
+                       OnAddresses on_addresses, OnResolvedAll on_done,
+                       const ResolveOptions& options) {
+  auto* lookup = new EachLookup(loop, host, port, std::move(on_addresses), std::move(on_done));
+  lookup->start(options, true);
+  return Resolving(lookup);
 }
 
 std::error_code configure_resolver(Loop& loop, const ResolverOptions& options) {

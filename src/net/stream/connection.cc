@@ -6,6 +6,7 @@
 #include <new>
 #include <utility>
 
+#include "net/stream/callback_handler.h"
 #include "net/stream/hub.h"
 #include "net/stream/transport.h"
 #include "spate/assert.h"
@@ -21,16 +22,27 @@ constexpr Nanos kLinger{10'000'000'000};
 
 }  // namespace
 
+Connection::BusyState::BusyState() = default;
+Connection::BusyState::~BusyState() = default;
+
 Connection* Connection::make(Transport& transport, int fd) {
   void* memory = transport.hub().slab().take();
   return memory == nullptr ? nullptr : new (memory) Connection(transport, fd);
+}
+
+Connection* Connection::adopt(Transport& transport, sys::Descriptor& socket) {
+  Connection* connection = make(transport, socket.get());
+  if (connection != nullptr) socket.release();
+  return connection;
 }
 
 Connection::Connection(Transport& transport, int fd) : transport_(&transport) {
   node_.fd = fd;
   node_.events = kFdIsNew;
   node_.head.callback = [](void*, Node& head, Events events) {
-    reinterpret_cast<Connection&>(head).on_ready(events);
+    auto& connection = reinterpret_cast<Connection&>(head);
+    if (events == Events::read && connection.is_plain()) return connection.receive_plainly();
+    connection.on_ready(events);
   };
   touch();
   hub().enter();

@@ -15,7 +15,6 @@
 
 #include "base/array.h"
 #include "core/user_code.h"
-#include "net/stream/callback_handler.h"
 #include "net/stream/connection_state.h"
 #include "net/stream/deadlines.h"
 #include "net/stream/send_queue.h"
@@ -23,9 +22,11 @@
 #include "net/stream/unread.h"
 #include "spate/loop.h"
 #include "spate/net/stream.h"
+#include "sys/descriptor.h"
 
 namespace spate {
 
+class CallbackHandler;
 class Hub;
 class Transport;
 struct ArrivedDescriptors;
@@ -33,7 +34,9 @@ struct ArrivedDescriptors;
 class Connection {
  public:
   // For a transport: it takes over `fd` when it has returned something. nullptr: out of memory.
-  static Connection* make(Transport& transport, int fd);
+  static Connection* make(Transport& transport, int fd = -1);
+  // The same; `socket` is still the caller's if memory has run out.
+  static Connection* adopt(Transport& transport, sys::Descriptor& socket);
   static Stream stream_of(Connection* connection) { return Stream(connection); }
   static Connection* of(const Stream& stream) { return stream.connection_; }
 
@@ -127,12 +130,18 @@ class Connection {
     kOwnError = 1 << 15,         // error_ is an Error.
   };
 
+  // Those that change what becomes of bytes that come.
+  static constexpr unsigned kUnusual =
+      static_cast<std::uint16_t>(~(kHalfOpen | kWrote | kHoldsLoop | kOwnError));
+
   static constexpr int kTickBits = 20;
   static constexpr std::int64_t kNanosPerTick = 1 << kTickBits;
 
   // What only a busy connection needs. An idle one owns no memory but itself, unless it was told
   // something out of the ordinary.
   struct BusyState {
+    BusyState();
+    ~BusyState();
     bool is_needed() const {
       return !queue.empty() || held_place != 0 || !unread.empty() || wanted != 0 ||
              limits_are_set || read_timeout != Nanos{0} || write_timeout != Nanos{0} ||
@@ -181,6 +190,11 @@ class Connection {
 
   // ---- its state
 
+  // Nothing about it is out of the ordinary: bytes that come are read, shown and used up.
+  bool is_plain() const {
+    return state_ == State::open && !has(kUnusual) && busy_ == nullptr && handler() != nullptr;
+  }
+
   // False if nothing has changed.
   bool take(Turn turn) { return std::exchange(state_, after(state_, turn)) != state_; }
   // Our side ends once the queue has been sent.
@@ -197,16 +211,18 @@ class Connection {
   template <class Function>
   bool call(Bytes arrived, Function function) {
     if (handler() == nullptr) return is_open();
-    begin_call(arrived);
+    Hub& hub = this->hub();
+    begin_call(hub, arrived);
     call_user("StreamHandler", [&] { function(*handler()); });
-    return end_call();
+    return end_call(hub);
   }
-  void begin_call(Bytes arrived);
-  bool end_call();
+  void begin_call(Hub& hub, Bytes arrived);
+  bool end_call(Hub& hub);
   bool after_call();
   void defer_past_callback(Events events);
 
-  bool send_now(std::span<const Bytes> pieces);
+  [[gnu::noinline]] bool write_slowly(Bytes bytes);
+  bool send_now(std::span<const Bytes> pieces, std::size_t size);
   bool may_hold(std::size_t size) const;
   bool hold(Bytes bytes);
   void queue_gathered();
@@ -229,6 +245,7 @@ class Connection {
   bool is_reading() const;
   bool wants_to_read() const;
   void read_again();
+  void receive_plainly();
   bool receive();
   std::size_t room_behind() const;
   bool receive_with_care(std::span<std::byte> arrivals, bool& is_full);
@@ -265,6 +282,7 @@ class Connection {
   std::error_code error() const;
 
   void touch();
+  void note_activity();
   std::size_t allowance(Throttle::Direction direction);
   bool wake_up(std::int64_t now);
   bool is_resting() const;

@@ -21,6 +21,46 @@ constexpr std::size_t kArrival = 16 * 1024;
 
 }  // namespace
 
+// Who stops because the queue is full goes on when it has drained.
+bool Connection::keeps_what_is_left() {
+  if (!is_heard()) return false;
+  if (has(kFull)) set(kLeftWhileFull);
+  return true;
+}
+
+[[gnu::always_inline]] inline bool Connection::hand_over(Bytes bytes) {
+  bool is_lost = false;
+  const bool goes_on = call(bytes, [&](StreamHandler& handler) {
+    const std::size_t used = handler.on_data(bytes);
+    SPATE_ASSERT(used <= bytes.size(), "on_data() returns how many bytes it has used");
+    if (used < bytes.size() && keeps_what_is_left()) is_lost = !keep(bytes.subspan(used));
+  });
+  spoil(bytes);
+  if (goes_on && is_lost) return finish(sys::error_code(-ENOMEM));
+  return goes_on;
+}
+
+// What most messages take: one arrival. If it fills the room, there may be more.
+void Connection::receive_plainly() {
+  Bytes bytes;
+  {
+    const Loans<Arrivals>::Loan arrivals = hub().lend_arrivals();
+    if (!arrivals) {
+      finish(sys::error_code(-ENOMEM));
+      return;
+    }
+    const long count = transport_->receive(*this, arrivals->room());
+    if (count <= 0) {
+      on_received_nothing(count);
+      return;
+    }
+    note_activity();
+    bytes = Bytes(arrivals->room()).first(static_cast<std::size_t>(count));
+    if (!hand_over(bytes)) return;
+  }
+  if (bytes.size() == Arrivals::kSize && wants_to_read()) receive();
+}
+
 // False, as of all that follow: the connection is closed, or gone.
 bool Connection::receive() {
   const Loans<Arrivals>::Loan arrivals = hub().lend_arrivals();
@@ -34,7 +74,7 @@ bool Connection::receive() {
     } else {
       const long count = transport_->receive(*this, room);
       if (count <= 0 || is_discarding()) return on_received_nothing(count);
-      touch();
+      note_activity();
       const auto size = static_cast<std::size_t>(count);
       is_full = size == room.size();
       if (!hand_over(room.first(size))) return false;
@@ -61,7 +101,7 @@ bool Connection::receive_with_care(std::span<std::byte> arrivals, bool& is_full)
                                             : transport_->receive(*this, part);
   is_full = count == static_cast<long>(part.size());
   if (count <= 0 || is_discarding()) return on_received_nothing(count);
-  touch();
+  note_activity();
   const Bytes bytes = part.first(static_cast<std::size_t>(count));
   if (busy_ != nullptr) note_arrival(bytes.size());
   if (is_behind) busy_->unread.commit(bytes.size());
@@ -101,18 +141,6 @@ void Connection::note_arrival(std::size_t size) {
 
 // ---- what is shown to the handler, and what it leaves
 
-bool Connection::hand_over(Bytes bytes) {
-  bool is_lost = false;
-  const bool goes_on = call(bytes, [&](StreamHandler& handler) {
-    const std::size_t used = handler.on_data(bytes);
-    SPATE_ASSERT(used <= bytes.size(), "on_data() returns how many bytes it has used");
-    if (used < bytes.size() && keeps_what_is_left()) is_lost = !keep(bytes.subspan(used));
-  });
-  spoil(bytes);
-  if (goes_on && is_lost) return finish(sys::error_code(-ENOMEM));
-  return goes_on;
-}
-
 // Descriptors come before the bytes that came with them, and may make the handler pause.
 bool Connection::hand_over(ArrivedDescriptors& arrived, Bytes bytes) {
   if (!bytes.empty() && !keep(bytes)) return finish(sys::error_code(-ENOMEM));
@@ -140,13 +168,6 @@ bool Connection::show_unread() {
   if (goes_on && is_lost) return finish(sys::error_code(-ENOMEM));
   if (goes_on) drop_busy_state();
   return goes_on;
-}
-
-// Who stops because the queue is full goes on when it has drained.
-bool Connection::keeps_what_is_left() {
-  if (!is_heard()) return false;
-  if (has(kFull)) set(kLeftWhileFull);
-  return true;
 }
 
 // False when memory runs out, as the next.

@@ -20,18 +20,37 @@ constexpr std::size_t kMaxHeld = WriteGather::kCapacity;
 
 }  // namespace
 
+// Sends pieces of `size` bytes together, which come before anything else, and queues what the
+// kernel does not take.
+inline bool Connection::send_now(std::span<const Bytes> pieces, std::size_t size) {
+  if (throttle() != nullptr) return send_slowly(pieces);
+  set(kWrote);
+  const long sent = transport_->send(*this, pieces);
+  if (sent != static_cast<long>(size)) return on_sent_in_part(sent, pieces);
+  note_activity();
+  return true;
+}
+
 bool Connection::write(Bytes bytes) {
+  WriteGather& gather = hub().gather();
+  const bool is_plain = gather.owner() == this && busy_ == nullptr && is_writable();
+  return (is_plain && gather.add(bytes)) || write_slowly(bytes);
+}
+
+bool Connection::write_slowly(Bytes bytes) {
   if (!is_writable()) return false;
   if (bytes.empty()) return true;
   if ((busy_ != nullptr || bytes.size() > kAlwaysFits) && !has_room_for(bytes.size())) return false;
   if (has_queue()) return enqueue(bytes);
   WriteGather& gather = hub().gather();
-  if (gather.owner() != this) return may_hold(bytes.size()) ? hold(bytes) : send_now({&bytes, 1});
+  if (gather.owner() != this)
+    return may_hold(bytes.size()) ? hold(bytes) : send_now({&bytes, 1}, bytes.size());
   if (gather.add(bytes)) return true;
   Bytes pieces[3];
+  const std::size_t all = gather.size() + bytes.size();
   const std::size_t gathered = gather.take(std::span(pieces).first<2>());
   pieces[gathered] = bytes;
-  return send_now({pieces, gathered + 1});
+  return send_now({pieces, gathered + 1}, all);
 }
 
 bool Connection::write(std::span<const Bytes> pieces) {
@@ -50,9 +69,10 @@ bool Connection::write(std::span<const Bytes> pieces) {
     return true;
   }
   Bytes all[Transport::kMaxPieces];
+  if (is_ours) size += gather.size();
   const std::size_t gathered = is_ours ? gather.take(std::span(all).first<2>()) : 0;
   std::ranges::copy(pieces, all + gathered);
-  return send_now(std::span(all).first(gathered + pieces.size()));
+  return send_now(std::span(all).first(gathered + pieces.size()), size);
 }
 
 bool Connection::write(Buffer&& buffer) {
@@ -105,7 +125,7 @@ bool Connection::may_hold(std::size_t size) const {
 }
 
 bool Connection::hold(Bytes bytes) {
-  if (make_busy() == nullptr || !hub().hold_back(*this)) return send_now({&bytes, 1});
+  if (make_busy() == nullptr || !hub().hold_back(*this)) return send_now({&bytes, 1}, bytes.size());
   return enqueue(bytes);
 }
 
@@ -124,25 +144,13 @@ void Connection::on_appended(bool was_empty) {
   mark_full();
 }
 
-// Sends pieces that come before anything else, and queues what the kernel does not take.
-bool Connection::send_now(std::span<const Bytes> pieces) {
-  if (throttle() != nullptr) return send_slowly(pieces);
-  set(kWrote);
-  const long sent = transport_->send(*this, pieces);
-  std::size_t size = 0;
-  for (const Bytes piece : pieces) size += piece.size();
-  if (sent != static_cast<long>(size)) return on_sent_in_part(sent, pieces);
-  touch();
-  return true;
-}
-
 bool Connection::on_sent_in_part(long sent, std::span<const Bytes> pieces) {
   if (sent == -EAGAIN || sent == -EINTR) sent = 0;
   if (sent < 0) {
     on_broken(sys::error_code(sent));
     return true;
   }
-  touch();
+  note_activity();
   auto left = static_cast<std::size_t>(sent);
   for (const Bytes piece : pieces) {
     const std::size_t done = std::min(left, piece.size());
@@ -171,9 +179,15 @@ bool Connection::lose_rest() {
 void Connection::send_gathered() {
   WriteGather& gather = hub().gather();
   if (gather.owner() != this || gather.empty()) return;
+  if (!gather.has_copies()) {
+    const Bytes bytes = gather.take_in_place();
+    send_now({&bytes, 1}, bytes.size());
+    return;
+  }
   Bytes pieces[2];
+  const std::size_t size = gather.size();
   const std::size_t count = gather.take(pieces);
-  send_now({pieces, count});
+  send_now({pieces, count}, size);
 }
 
 // As send_gathered(), but what comes behind it may go with it.
@@ -182,9 +196,10 @@ void Connection::queue_gathered() {
   if (gather.owner() != this || gather.empty()) return;
   if (!may_hold(gather.size())) return send_gathered();
   Bytes pieces[2];
+  const std::size_t size = gather.size();
   const std::size_t count = gather.take(pieces);
   if (make_busy() == nullptr || !hub().hold_back(*this)) {
-    send_now({pieces, count});
+    send_now({pieces, count}, size);
     return;
   }
   for (const Bytes piece : std::span(pieces).first(count)) {

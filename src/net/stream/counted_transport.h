@@ -21,12 +21,17 @@ class CountedTransport final : public SocketTransport {
 
   CountedTransport(Hub& hub, Watcher& watcher) : SocketTransport(hub), watcher_(&watcher) {}
 
-  // How many are open. Each one enters when it has been made.
-  std::size_t open() const { return open_; }
-  void enter() {
+  // A connection that is counted. nullptr if memory has run out; `socket` is still the caller's
+  // then.
+  Connection* adopt(sys::Descriptor& socket) {
+    Connection* connection = Connection::adopt(*this, socket);
+    if (connection == nullptr) return nullptr;
     ++open_;
     ++connections_;
+    return connection;
   }
+  // How many are open.
+  std::size_t open() const { return open_; }
   // The owner is going.
   void abandon() {
     watcher_ = nullptr;

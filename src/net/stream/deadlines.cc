@@ -26,6 +26,7 @@ void Deadlines::forget(Connection& connection) {
   const std::size_t index = place - 1;
   const Entry last = heap_.back();
   heap_.pop();
+  heap_.give_back_room();
   if (index == heap_.size()) return;
   if (index > 0 && last.when < heap_[(index - 1) / kWidth].when) return rise(index, last);
   sink(index, last);

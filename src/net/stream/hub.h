@@ -91,19 +91,24 @@ inline void Connection::touch() {
   last_active_ticks_ = static_cast<std::uint32_t>(hub().loop().now().count() >> kTickBits);
 }
 
-inline void Connection::begin_call(Bytes arrived) {
-  set(kInCallback);
-  hub().gather().begin(this, arrived);
+// Of one that does not linger, nobody asks when it was active unless there is an idle timeout.
+inline void Connection::note_activity() {
+  if (idle_ticks_ != 0) touch();
 }
 
-inline bool Connection::end_call() {
-  WriteGather& gather = hub().gather();
+inline void Connection::begin_call(Hub& hub, Bytes arrived) {
+  set(kInCallback);
+  hub.gather().begin(this, arrived);
+}
+
+inline bool Connection::end_call(Hub& hub) {
+  WriteGather& gather = hub.gather();
   if (!gather.empty()) send_gathered();
   if (is_held()) send_held();
   gather.end();
   clear(kInCallback);
   const bool is_ordinary =
-      state_ == State::open && hub().is_alive() && !has(kNested | kAbandoned | kPeerEnded | kOffer);
+      state_ == State::open && hub.is_alive() && !has(kNested | kAbandoned | kPeerEnded | kOffer);
   return is_ordinary || after_call();
 }
 

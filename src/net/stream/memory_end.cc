@@ -11,8 +11,8 @@ namespace spate {
 std::pair<Connection*, Connection*> MemoryEnd::make_pair(Hub& hub) {
   auto* one = new (std::nothrow) MemoryEnd(hub);
   auto* two = new (std::nothrow) MemoryEnd(hub);
-  Connection* first = one == nullptr ? nullptr : Connection::make(*one, -1);
-  Connection* second = two == nullptr || first == nullptr ? nullptr : Connection::make(*two, -1);
+  Connection* first = one == nullptr ? nullptr : Connection::make(*one);
+  Connection* second = two == nullptr || first == nullptr ? nullptr : Connection::make(*two);
   if (second == nullptr) {
     if (first != nullptr) {
       first->abandon();

@@ -6,6 +6,7 @@
 #include <climits>
 
 #include "core/ownership.h"
+#include "net/socket_address.h"
 #include "net/stream/connection.h"
 #include "net/stream/hub.h"
 #include "net/stream/memory_end.h"
@@ -197,17 +198,8 @@ Loop& Stream::loop() const {
 }
 int Stream::fd() const { return connection() == nullptr ? -1 : connection()->fd(); }
 
-Address Stream::local_address() const {
-  sys::SystemAddress system;
-  if (sys::local_address(fd(), system) < 0) return {};
-  return Address::from_system(&system.storage, system.size).value_or(Address());
-}
-
-Address Stream::peer_address() const {
-  sys::SystemAddress system;
-  if (sys::peer_address(fd(), system) < 0) return {};
-  return Address::from_system(&system.storage, system.size).value_or(Address());
-}
+Address Stream::local_address() const { return local_address_of(fd()); }
+Address Stream::peer_address() const { return peer_address_of(fd()); }
 
 // ---- options
 

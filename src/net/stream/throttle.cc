@@ -8,11 +8,11 @@ namespace spate {
 
 namespace {
 
-constexpr std::uint64_t kSecond = 1'000'000'000;
+constexpr std::uint64_t kNanoseconds = 1'000'000'000;  // In a second.
 // No more at a time than one read brings.
 constexpr std::size_t kLargestPortion = 64 * 1024;
 // Beyond it a rate is none: it would be a nanosecond for eight bytes.
-constexpr std::uint64_t kFastest = 8 * kSecond;
+constexpr std::uint64_t kFastest = 8 * kNanoseconds;
 
 }  // namespace
 
@@ -29,7 +29,7 @@ void RateBucket::set(const Rate& rate) {
 }
 
 std::int64_t RateBucket::time_of(std::uint64_t count) const {
-  return static_cast<std::int64_t>(count * kSecond / rate_);
+  return static_cast<std::int64_t>(count * kNanoseconds / rate_);
 }
 
 std::int64_t RateBucket::take(std::size_t count, std::int64_t now) {

@@ -9,7 +9,7 @@ namespace spate {
 namespace {
 
 constexpr std::int64_t kStart = 1'000'000'000'000;
-constexpr std::int64_t kSecond = 1'000'000'000;
+constexpr std::int64_t kNanoseconds = 1'000'000'000;  // In a second.
 
 // Uses all that it is given, from `start` until `end`, looking when it is told to. Returns how
 // much.
@@ -37,7 +37,7 @@ TEST(ThrottleTest, GivesTheBurstAtOnceAndThenTheRate) {
   Throttle throttle;
   throttle.set_limits({.read = {.bytes_per_second = 10'000, .burst = 800}, .write = {}});
   EXPECT_EQ(use_all(throttle, kStart, kStart + 1), 800u);
-  const std::uint64_t used = use_all(throttle, kStart + 1, kStart + kSecond);
+  const std::uint64_t used = use_all(throttle, kStart + 1, kStart + kNanoseconds);
   EXPECT_GE(used, 9'900u);
   EXPECT_LE(used, 10'000u);
 }
@@ -45,8 +45,9 @@ TEST(ThrottleTest, GivesTheBurstAtOnceAndThenTheRate) {
 TEST(ThrottleTest, SavesNoMoreThanTheBurst) {
   Throttle throttle;
   throttle.set_limits({.read = {.bytes_per_second = 10'000, .burst = 800}, .write = {}});
-  use_all(throttle, kStart, kStart + kSecond);
-  const std::uint64_t used = use_all(throttle, kStart + 100 * kSecond, kStart + 100 * kSecond + 1);
+  use_all(throttle, kStart, kStart + kNanoseconds);
+  const std::uint64_t used =
+      use_all(throttle, kStart + 100 * kNanoseconds, kStart + 100 * kNanoseconds + 1);
   EXPECT_GE(used, 800u - 100u);
   EXPECT_LE(used, 800u + 100u);
 }
@@ -56,7 +57,7 @@ TEST(ThrottleTest, KeepsTheRateWhenOnlyAPartOfAPortionIsUsed) {
   Throttle throttle;
   throttle.set_limits({.read = {.bytes_per_second = 50'000, .burst = 4'000}, .write = {}});
   std::uint64_t used = 0;
-  for (std::int64_t now = kStart; now < kStart + 10 * kSecond;) {
+  for (std::int64_t now = kStart; now < kStart + 10 * kNanoseconds;) {
     const std::size_t max =
         std::min<std::size_t>(throttle.allowance(Throttle::kRead, now), random() % 700 + 1);
     throttle.used(Throttle::kRead, max);
@@ -77,7 +78,7 @@ TEST(ThrottleTest, SharesAGroupsRateEvenly) {
   std::fill(std::begin(looks), std::end(looks), kStart);
   for (;;) {  // Whoever is due next takes what it gets.
     const std::size_t i = std::size_t(std::min_element(looks, looks + 5) - looks);
-    if (looks[i] >= kStart + 10 * kSecond) break;
+    if (looks[i] >= kStart + 10 * kNanoseconds) break;
     const std::size_t max = members[i].allowance(Throttle::kRead, looks[i]);
     members[i].used(Throttle::kRead, max);
     used[i] += max;
@@ -94,7 +95,7 @@ TEST(ThrottleTest, ObeysTheStricterOfItsOwnAndTheGroups) {
   Throttle throttle;
   throttle.join(&group);
   throttle.set_limits({.read = {.bytes_per_second = 1'000, .burst = 100}, .write = {}});
-  const std::uint64_t used = use_all(throttle, kStart, kStart + 10 * kSecond);
+  const std::uint64_t used = use_all(throttle, kStart, kStart + 10 * kNanoseconds);
   EXPECT_GE(used, 9'900u);
   EXPECT_LE(used, 10'200u);
 }
@@ -126,7 +127,7 @@ TEST(ThrottleTest, AMemberThatGoesGivesBackWhatItHasNotUsed) {
 TEST(ThrottleTest, TakesExtremeRates) {
   Throttle slowest;
   slowest.set_limits({.read = {.bytes_per_second = 1}, .write = {}});
-  EXPECT_EQ(use_all(slowest, kStart, kStart + 10 * kSecond), 10u);
+  EXPECT_EQ(use_all(slowest, kStart, kStart + 10 * kNanoseconds), 10u);
   Throttle fastest;
   fastest.set_limits({.read = {.bytes_per_second = UINT64_MAX, .burst = SIZE_MAX}, .write = {}});
   EXPECT_EQ(fastest.allowance(Throttle::kRead, kStart), SIZE_MAX);
@@ -170,9 +171,9 @@ TEST(ThrottleTest, DoesNotWaitAsLongAsItsGroupsOldLimitsAsked) {
   Throttle throttle;
   throttle.join(&group);
   EXPECT_EQ(use_all(throttle, kStart, kStart + 1), 8u);
-  EXPECT_GE(throttle.opens_at(Throttle::kRead), kStart + kSecond);
+  EXPECT_GE(throttle.opens_at(Throttle::kRead), kStart + kNanoseconds);
   group.set_limits({.read = {.bytes_per_second = 1'000'000, .burst = 8'000}, .write = {}});
-  EXPECT_GT(use_all(throttle, kStart, kStart + kSecond / 100), 8'000u);
+  EXPECT_GT(use_all(throttle, kStart, kStart + kNanoseconds / 100), 8'000u);
 }
 
 TEST(ThrottleTest, WhoMovesFromGroupToGroupLeavesNothingOfItsOwnBehind) {

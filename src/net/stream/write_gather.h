@@ -11,6 +11,7 @@
 #include <memory>
 #include <new>
 #include <span>
+#include <utility>
 
 #include "spate/assert.h"
 #include "spate/net/buffer.h"
@@ -40,7 +41,6 @@ class WriteGather {
   void end() {
     SPATE_ASSERT(empty());
     owner_ = nullptr;
-    arrived_ = {};
   }
 
   // False if they are too many: what is gathered has to be sent first, and these behind it.
@@ -50,10 +50,7 @@ class WriteGather {
                         in_place_.size() + bytes.size());
       return true;
     }
-    if (bytes.size() > kLargestCopied || bytes.size() > kCapacity - copied_) return false;
-    std::memcpy(copies_.get() + copied_, bytes.data(), bytes.size());
-    copied_ += bytes.size();
-    return true;
+    return copy(bytes);
   }
 
   // Its owner's connection is over: nobody else is to get it.
@@ -63,6 +60,9 @@ class WriteGather {
   }
   bool empty() const { return in_place_.empty() && copied_ == 0; }
   std::size_t size() const { return in_place_.size() + copied_; }
+  bool has_copies() const { return copied_ != 0; }
+  // All of it, if nothing was copied.
+  Bytes take_in_place() { return std::exchange(in_place_, Bytes()); }
   // What has been gathered, in two pieces. They stay until the next add().
   std::size_t take(std::span<Bytes, 2> pieces) {
     std::size_t count = 0;
@@ -79,6 +79,13 @@ class WriteGather {
   }
   bool continues(Bytes bytes) const {
     return in_place_.empty() || in_place_.data() + in_place_.size() == bytes.data();
+  }
+
+  [[gnu::noinline]] bool copy(Bytes bytes) {
+    if (bytes.size() > kLargestCopied || bytes.size() > kCapacity - copied_) return false;
+    std::memcpy(copies_.get() + copied_, bytes.data(), bytes.size());
+    copied_ += bytes.size();
+    return true;
   }
 
   Connection* owner_ = nullptr;

@@ -11,9 +11,11 @@
 #include <vector>
 
 #include "core/ownership.h"
+#include "core/user_code.h"
 #include "net/listen/acceptor.h"
 #include "net/listen/listening_socket.h"
 #include "net/listen/shared_limit.h"
+#include "net/socket_address.h"
 #include "net/stream/connection.h"
 #include "net/stream/counted_transport.h"
 #include "net/stream/hub.h"
@@ -25,12 +27,6 @@
 namespace spate {
 
 namespace {
-
-Address sys_address(const sys::Descriptor& socket) {
-  sys::SystemAddress system;
-  if (sys::local_address(socket.get(), system) < 0) return {};
-  return Address::from_system(&system.storage, system.size).value_or(Address());
-}
 
 // A callback for all workers.
 class CallbackService final : public WorkerService {
@@ -50,6 +46,26 @@ Workers::MakeService service_of(Workers::OnAccept on_accept) {
   auto callback = std::make_shared<const Workers::OnAccept>(std::move(on_accept));
   return [callback](Loop&) { return std::make_unique<CallbackService>(callback); };
 }
+
+// Has others take each newcomer, whom the worker that serves him counts.
+class Door final : public Acceptor {
+ public:
+  using OnSocket = std::move_only_function<void(sys::Descriptor socket, const Address& peer)>;
+
+ private:
+  friend class Acceptor;
+
+  Door(Hub& hub, sys::Descriptor socket, const ListenOptions& options, OnSocket on_socket)
+      : Acceptor(hub, std::move(socket), options), on_socket_(std::move(on_socket)) {}
+
+  bool is_full() const override { return false; }
+  bool hand_over(sys::Descriptor socket, const Address& peer) override {
+    on_socket_(std::move(socket), peer);
+    return true;
+  }
+
+  OnSocket on_socket_;
+};
 
 }  // namespace
 
@@ -88,7 +104,7 @@ class Workers::Worker {
 
   // Accepts, and says where each one goes. Takes `socket` over unless it fails.
   std::error_code listen(Service& service, sys::Descriptor& socket, const ListenOptions& options,
-                         Listener::OnAccept accept);
+                         Door::OnSocket accept);
   void pause(Service& service);
   void resume(Service& service);
   // Has a new connection on its way to this worker.
@@ -138,11 +154,11 @@ class Workers::Worker {
     std::unique_ptr<WorkerService> host_;
   };
   struct Abandon {
-    void operator()(Acceptor* acceptor) const { acceptor->abandon(); }
+    void operator()(Door* door) const { door->abandon(); }
   };
   struct Post {
     Service* service;
-    std::unique_ptr<Acceptor, Abandon> acceptor;
+    std::unique_ptr<Door, Abandon> door;
   };
 
   // How long the thread rests when waiting fails, and may fail again at once.
@@ -157,7 +173,7 @@ class Workers::Worker {
     for (Guests& guests : guests_) function(*guests.host());
   }
   Guests* guests_of(Service& service);
-  Acceptor* acceptor_of(const Service& service);
+  Door* door_of(const Service& service);
 
   std::unique_ptr<Loop> loop_;
   sys::Thread thread_;
@@ -273,35 +289,33 @@ void Workers::Worker::finish() {
 }
 
 std::error_code Workers::Worker::listen(Service& service, sys::Descriptor& socket,
-                                        const ListenOptions& options, Listener::OnAccept accept) {
-  ListenOptions unlimited = options;  // The service counts.
-  unlimited.max_connections = SIZE_MAX;
-  const auto acceptor = Acceptor::make(*loop_, socket, std::move(accept), unlimited);
-  if (!acceptor) return acceptor.error();
-  posts_.emplace_back(&service, std::unique_ptr<Acceptor, Abandon>(*acceptor));
-  if (service.rests_on()) (*acceptor)->pause();
+                                        const ListenOptions& options, Door::OnSocket accept) {
+  Door* door = Acceptor::make<Door>(*loop_, socket, options, std::move(accept));
+  if (door == nullptr) return sys::error_code(-ENOMEM);
+  posts_.emplace_back(&service, std::unique_ptr<Door, Abandon>(door));
+  if (service.rests_on()) door->pause();
   return {};
 }
 
 void Workers::Worker::stop_listening(bool serves_backlog) {
   for (const Post& post : posts_) {
-    if (serves_backlog && !post.service->rests_on()) post.acceptor->finish();
+    if (serves_backlog && !post.service->rests_on()) post.door->finish();
   }
   posts_.clear();
 }
 
-Acceptor* Workers::Worker::acceptor_of(const Service& service) {
+Door* Workers::Worker::door_of(const Service& service) {
   const auto post = std::ranges::find(posts_, &service, &Post::service);
-  return post == posts_.end() ? nullptr : post->acceptor.get();
+  return post == posts_.end() ? nullptr : post->door.get();
 }
 
 void Workers::Worker::pause(Service& service) {
-  if (Acceptor* acceptor = acceptor_of(service)) acceptor->pause();
+  if (Door* door = door_of(service)) door->pause();
 }
 
 void Workers::Worker::resume(Service& service) {
   if (service.rests_on()) return;
-  if (Acceptor* acceptor = acceptor_of(service)) acceptor->resume();
+  if (Door* door = door_of(service)) door->resume();
 }
 
 // nullptr if memory has run out.
@@ -317,12 +331,10 @@ Workers::Worker::Guests* Workers::Worker::guests_of(Service& service) {
 
 void Workers::Worker::take(Service& service, sys::Descriptor socket, const Address& peer) {
   Guests* guests = guests_of(service);
-  Connection* connection =
-      guests == nullptr ? nullptr : Connection::make(guests->transport(), socket.get());
+  Connection* connection = guests == nullptr ? nullptr : guests->transport().adopt(socket);
   if (connection == nullptr) return leave(service);
-  socket.release();
-  guests->transport().enter();
-  guests->host()->on_accept(Connection::stream_of(connection), peer);
+  Stream stream = Connection::stream_of(connection);
+  call_user("Workers", [&] { guests->host()->on_accept(std::move(stream), peer); });
 }
 
 void Workers::Worker::leave(Service& service) {
@@ -416,26 +428,21 @@ bool Workers::Team::stop(Nanos grace, const OnLoop& on_drain) {
 // A listening socket for each worker; the kernel shares the connections out.
 Result<Address> Workers::Team::listen_everywhere(const Address& address, MakeService make,
                                                  const ListenOptions& options) {
-  Address bound = address;
-  std::vector<sys::Descriptor> sockets;
-  for (std::size_t i = 0; i < workers.size(); ++i) {
-    auto socket = open_listening_socket(bound, options);
-    if (!socket) return std::unexpected(socket.error());
-    bound = sys_address(*socket);
-    sockets.push_back(std::move(*socket));
-  }
+  auto sockets = open_listening_group(address, options, workers.size());
+  if (!sockets) return std::unexpected(sockets.error());
+  const Address bound = local_address_of(sockets->front().get());
   Service& service = serve(std::move(make), options);
   std::mutex mutex;
   std::error_code error;
   const bool done = on_each([&](Worker& worker) {
     const std::scoped_lock lock(mutex);
-    const auto accept = [&worker, &service](Stream stream, const Address& peer) {
+    const auto accept = [&worker, &service](sys::Descriptor newcomer, const Address& peer) {
       worker.expect_one();
       if (service.enter()) worker.pause(service);
-      worker.take(service, sys::Descriptor(*stream.release()), peer);
+      worker.take(service, std::move(newcomer), peer);
     };
-    sys::Descriptor socket = std::move(sockets.back());
-    sockets.pop_back();
+    sys::Descriptor socket = std::move(sockets->back());
+    sockets->pop_back();
     if (const auto failure = worker.listen(service, socket, options, accept)) error = failure;
   });
   if (!done && !error) error = sys::error_code(-ENOMEM);
@@ -448,7 +455,7 @@ Result<Address> Workers::Team::listen_and_share(const Address& address, MakeServ
                                                 Balance balance, const ListenOptions& options) {
   auto socket = open_listening_socket(address, options);
   if (!socket) return std::unexpected(socket.error());
-  const Address bound = sys_address(*socket);
+  const Address bound = local_address_of(socket->get());
   if (const auto error = share(*socket, std::move(make), balance, options))
     return std::unexpected(error);
   return bound;
@@ -460,9 +467,10 @@ std::error_code Workers::Team::share(sys::Descriptor& socket, MakeService make, 
   std::error_code error = sys::error_code(-ENOMEM);
   on_each([&](Worker& worker) {
     if (&worker != workers.front().get()) return;
-    const auto accept = [this, &worker, &service, balance](Stream stream, const Address& peer) {
+    const auto accept = [this, &worker, &service, balance](sys::Descriptor newcomer,
+                                                           const Address& peer) {
       if (service.enter()) worker.pause(service);
-      hand_over(*workers[choose(balance, peer)], service, sys::Descriptor(*stream.release()), peer);
+      hand_over(*workers[choose(balance, peer)], service, std::move(newcomer), peer);
     };
     error = worker.listen(service, socket, options, accept);
   });
@@ -549,9 +557,7 @@ Result<Address> Workers::listen(const Address& address, MakeService make, Balanc
   if (team_->has_stopped()) return std::unexpected(sys::error_code(-ECANCELED));
   if (balance != Balance::reuse_port || !address.is_ip())
     return team_->listen_and_share(address, std::move(make), balance, options);
-  ListenOptions shared = options;
-  shared.reuse_port = true;
-  return team_->listen_everywhere(address, std::move(make), shared);
+  return team_->listen_everywhere(address, std::move(make), options);
 }
 
 Result<Address> Workers::adopt(int fd, OnAccept on_accept, Balance balance,
@@ -560,7 +566,7 @@ Result<Address> Workers::adopt(int fd, OnAccept on_accept, Balance balance,
   if (team_->has_stopped()) return std::unexpected(sys::error_code(-ECANCELED));
   if (const auto error = prepare_listening_socket(fd)) return std::unexpected(error);
   sys::Descriptor socket(fd);
-  const Address bound = sys_address(socket);
+  const Address bound = local_address_of(fd);
   if (const auto error = team_->share(socket, service_of(std::move(on_accept)), balance, options)) {
     socket.release();
     return std::unexpected(error);

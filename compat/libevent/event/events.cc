@@ -1,0 +1,333 @@
+// What a base does with its events: adding, deleting, activating.
+//
+// Semantics: event2/event.h (event_add, event_del, event_active); the cases that meet (an active
+// event is added, a readable one times out): probes.
+#include <cerrno>
+#include <climits>
+#include <utility>
+
+#include "compat/libevent/debug_mode.h"
+#include "compat/libevent/event/base.h"
+#include "compat/libevent/log.h"
+
+using spate::Events;
+using spate::libevent::clear_flag;
+using spate::libevent::closure_of;
+using spate::libevent::event_of;
+using spate::libevent::fd_node;
+using spate::libevent::has_flag;
+using spate::libevent::kNever;
+using spate::libevent::link_first;
+using spate::libevent::links;
+using spate::libevent::raises_of;
+using spate::libevent::set_flag;
+using spate::libevent::timer_node;
+using spate::libevent::unlink;
+
+namespace {
+
+constexpr short kDescriptorEvents = EV_READ | EV_WRITE | EV_CLOSED;
+constexpr short kWatched = kDescriptorEvents | EV_SIGNAL;
+
+std::uint32_t wanted_by(const event& ev, short supported) {
+  static_assert(EV_READ == 2 && EV_WRITE == 4 && EV_CLOSED == 0x80 && EV_ET == 0x20);
+  static_assert(static_cast<std::uint32_t>(spate::kEdge) == EV_ET >> 1);
+  const auto events = static_cast<std::uint32_t>(ev.ev_events & supported);
+  return (events >> 1 & 0x13) | (events & EV_CLOSED) >> 4;
+}
+
+short what_of(Events events) {
+  static_assert(static_cast<int>(Events::read) == 1 && static_cast<int>(Events::write) == 2 &&
+                static_cast<int>(Events::peer_closed) == 8);
+  const auto bits = static_cast<std::uint32_t>(events);
+  return static_cast<short>((bits & 3) << 1 | (bits & 8) << 4);
+}
+
+}  // namespace
+
+// ---- activating
+
+inline void event_base::enqueue(event& ev) {
+  set_flag(ev, EVLIST_ACTIVE);
+  active_.push(ev.ev_evcallback);
+  added_.increment();
+  activated_.increment();
+  if (ev.ev_evcallback.evcb_pri < running_priority_) continues_ = true;
+}
+
+inline void event_base::activate_inline(event& ev, short what, int calls) {
+  if (has_flag(ev, EVLIST_ACTIVE | EVLIST_FINALIZING)) {
+    if (!has_flag(ev, EVLIST_FINALIZING)) ev.ev_res = static_cast<short>(ev.ev_res | what);
+    return;
+  }
+  ev.ev_res = what;
+  if ((ev.ev_events & EV_SIGNAL) != 0) {
+    raises_of(ev) = static_cast<std::uint32_t>(calls);
+  }
+  enqueue(ev);
+}
+
+void event_base::activate(event& ev, short what, int calls) { activate_inline(ev, what, calls); }
+
+void event_base::ready(spate::Loop&, spate::FdNode& node, Events events) {
+  event& ev = event_of(node);
+  if (any(events & Events::error)) [[unlikely]] {
+    return on_refused(ev);
+  }
+  activate_inline(ev, static_cast<short>(what_of(events) | (ev.ev_events & supported_ & EV_ET)), 1);
+}
+
+// A timeout ends everything else that the event waited for, and is all that its callback hears of.
+void event_base::expired(spate::Loop&, spate::TimerNode& node) {
+  event& ev = event_of(node);
+  queue_signals();
+  clear_flag(ev, EVLIST_TIMEOUT);
+  added_.decrement();
+  remove(ev);
+  activate_inline(ev, EV_TIMEOUT, 1);
+}
+
+// Signals have their turn among the most urgent events, after descriptors and before timeouts. Only
+// then it shows which events they are for.
+void event_base::queue_signals() {
+  if (!signals_.has_raised() || has_flag(signals_due_, EVLIST_ACTIVE)) [[likely]] {
+    return;
+  }
+  set_flag(signals_due_, EVLIST_ACTIVE);
+  active_.push(signals_due_.ev_evcallback);
+  activated_.increment();
+}
+
+void event_base::collect_signals() {
+  clear_flag(signals_due_, EVLIST_ACTIVE);
+  active_.remove(signals_due_.ev_evcallback);
+  activated_.decrement();
+  signals_.collect([this](event& ev, int raises) { activate(ev, EV_SIGNAL, raises); });
+}
+
+void event_base::finalize(event& ev, event_finalize_callback_fn callback, Closure closure) {
+  if (has_flag(ev, EVLIST_FINALIZING)) return;
+  del(ev, Running::ignore);
+  spate::libevent::set_closure(ev, closure);
+  ev.ev_evcallback.evcb_cb_union.evcb_evfinalize = callback;
+  activate(ev, EV_FINALIZE, 1);
+  set_flag(ev, EVLIST_FINALIZING);
+  notify();
+}
+
+// ---- adding
+
+int event_base::add(event& ev, const timeval* timeout) {
+  if (timeout == nullptr) return add_until(ev, kNever, true);
+  const timeval duration = common_timeouts_.duration_of(*timeout);
+  const int result = add_until(ev, spate::libevent::deadline_after(now(), duration), true);
+  if (result == 0 && closure_of(ev) == Closure::persist) {
+    spate::libevent::set_interval(ev, spate::libevent::interval_of(duration));
+  }
+  return result;
+}
+
+// An event that is active is not put back among the watched ones: it comes back after its callback,
+// or not at all.
+int event_base::add_until(event& ev, std::int64_t deadline, bool may_be_another_file) {
+  if (has_flag(ev, EVLIST_FINALIZING)) return -1;
+  const bool inserts =
+      (ev.ev_events & kWatched) != 0 && !has_flag(ev, EVLIST_INSERTED | EVLIST_ACTIVE);
+  if (inserts && !insert(ev, may_be_another_file)) return -1;
+  if (deadline == kNever || set_timer(ev, deadline)) return 0;
+  if (inserts) take_out(ev);
+  return -1;
+}
+
+inline bool event_base::insert(event& ev, bool may_be_another_file) {
+  const bool is_signal = (ev.ev_events & EV_SIGNAL) != 0;
+  if (!(is_signal ? signals_.add(ev) : watch(ev, may_be_another_file))) return false;
+  set_flag(ev, EVLIST_INSERTED);
+  added_.increment();
+  return true;
+}
+
+void event_base::take_out(event& ev) {
+  if ((ev.ev_events & EV_SIGNAL) != 0) {
+    signals_.remove(ev);
+  } else if (fd_node(ev).head.active != 0) {
+    loop_->stop(fd_node(ev));
+  } else {
+    unlink(ev);
+  }
+  clear_flag(ev, EVLIST_INSERTED);
+  added_.decrement();
+}
+
+// A program may have closed the descriptor since the event was last added, and opened another under
+// its number. libevent, which tells the kernel of each adding and deleting, needs not know; so here
+// the kernel is told again, unless it is the base itself that adds an event once more. On the other
+// hand a deletion is only noted, and costs nothing if the event comes back before the next wait.
+bool event_base::watch(event& ev, bool may_be_another_file) {
+  if (static_cast<unsigned>(ev.ev_fd) >= INT_MAX) [[unlikely]] {
+    if (ev.ev_fd == INT_MAX) return false;  // As libevent, which has no table of that size.
+    link_first(unwatched_, ev);
+    return true;
+  }
+  if (spate::libevent::debug::is_on && mixes_edges(ev)) [[unlikely]] {
+    spate::libevent::warnx("event_add: descriptor %d has events with EV_ET and without", ev.ev_fd);
+    return false;
+  }
+  spate::FdNode& node = fd_node(ev);
+  node.fd = ev.ev_fd;
+  node.events =
+      wanted_by(ev, supported_) | (may_be_another_file ? spate::kFdIsNewUnlessWatched : 0);
+  if (watches_at_once_) return watch_now(ev);
+  being_watched_ = &ev;
+  const bool has_memory = loop_->start(node);
+  being_watched_ = nullptr;
+  if (!has_memory) return false;
+  if (node.head.active == 0) link_first(knows_edges() ? unwatched_ : refused_, ev);
+  notify();
+  return true;
+}
+
+inline bool event_base::watch_now(event& ev) {
+  spate::FdNode& node = fd_node(ev);
+  std::error_code error = loop_->start_now(node);
+  if (!error) [[likely]] {
+    return true;
+  }
+  // The child of a fork that goes on with its parent's base, as a daemon does.
+  if (error == spate::Error::loop_forked) {
+    error = loop_->after_fork();
+    if (!error) error = loop_->start_now(node);
+    if (!error) return true;
+  }
+  errno = error.value();
+  if (errno != ENOMEM) spate::libevent::warn("event_add: epoll refuses descriptor %d", ev.ev_fd);
+  return false;
+}
+
+// A descriptor that the kernel does not know, found out late. With epoll that is the end of it; the
+// others report it as ready, as poll() does. If it is being added, watch() does the rest.
+void event_base::on_refused(event& ev) {
+  if (being_watched_ != &ev) link_first(knows_edges() ? unwatched_ : refused_, ev);
+  if (!knows_edges()) return;
+  errno = static_cast<int>(fd_node(ev).head.extra);
+  spate::libevent::warn("epoll refuses descriptor %d", ev.ev_fd);
+}
+
+// Before a turn: what was refused may be open by now. After it: what still is not counts as ready.
+void event_base::watch_again() {
+  event* first = std::exchange(refused_, nullptr);
+  while (first != nullptr) {
+    event& ev = *first;
+    first = links(ev).next;
+    if (!watch(ev, true)) link_first(unwatched_, ev);
+  }
+}
+
+void event_base::activate_refused() {
+  for (event* ev = refused_; ev != nullptr; ev = links(*ev).next) {
+    const short what = ev->ev_events & (EV_READ | EV_WRITE);
+    if (what != 0) activate(*ev, what, 1);
+  }
+}
+
+// All events of a descriptor have to be edge-triggered, or none. Only debug mode looks.
+bool event_base::mixes_edges(const event& ev) const {
+  const event* known = &ev;
+  bool (*is_alike)(void*, spate::FdNode&) = [](void* context, spate::FdNode& node) {
+    const event& added = *static_cast<const event*>(context);
+    const event& other = event_of(node);
+    return other.ev_fd != added.ev_fd || ((other.ev_events ^ added.ev_events) & EV_ET) == 0;
+  };
+  return !loop_->for_each(is_alike, const_cast<event*>(known));
+}
+
+bool event_base::set_timer(event& ev, std::int64_t deadline) {
+  // An event that has timed out and was not yet called does not time out after all.
+  if (has_flag(ev, EVLIST_ACTIVE) && (ev.ev_res & EV_TIMEOUT) != 0) {
+    if (current_ == &ev.ev_evcallback) calls_left_ = 0;
+    dequeue(ev);
+  }
+  if (!loop_->restart(timer_node(ev), deadline)) return false;
+  if (has_flag(ev, EVLIST_TIMEOUT)) {
+    added_.decrement();  // Counted anew, after what may have been a reset of the maximum.
+  } else {
+    set_flag(ev, EVLIST_TIMEOUT);
+  }
+  added_.increment();
+  notify();
+  return true;
+}
+
+// ---- deleting
+
+void event_base::stop_timer(event& ev) {
+  loop_->stop(timer_node(ev));
+  clear_flag(ev, EVLIST_TIMEOUT);
+  added_.decrement();
+}
+
+void event_base::remove_timer(event& ev) {
+  if (!has_flag(ev, EVLIST_TIMEOUT)) return;
+  stop_timer(ev);
+  spate::libevent::set_interval(ev, 0);
+}
+
+void event_base::remove(event& ev) {
+  if (has_flag(ev, EVLIST_TIMEOUT)) stop_timer(ev);
+  if (has_flag(ev, EVLIST_ACTIVE)) dequeue(ev);
+  if (has_flag(ev, EVLIST_INSERTED)) take_out(ev);
+}
+
+int event_base::del(event& ev, Running running) {
+  if (has_flag(ev, EVLIST_FINALIZING)) return 0;
+  if (current_ == &ev.ev_evcallback) calls_left_ = 0;
+  remove(ev);
+  if (!is_elsewhere()) return 0;
+  if (added_.now == 0) loop_->wake();  // Nothing is left: the loop is to end.
+  const bool waits = running == Running::wait || (running == Running::wait_unless_finalized &&
+                                                  (ev.ev_events & EV_FINALIZE) == 0);
+  if (waits) wait_for_callback(ev);
+  return 0;
+}
+
+// The callback may have added its event anew.
+void event_base::wait_for_callback(event& ev) {
+  if (callback_ended_ == nullptr || current_ != &ev.ev_evcallback) return;
+  while (current_ == &ev.ev_evcallback) {
+    ++waiting_;
+    spate::libevent::threads.conditions.wait_condition(callback_ended_, lock_, nullptr);
+  }
+  if (!has_flag(ev, EVLIST_FINALIZING)) remove(ev);
+}
+
+// The events stay where they are, and the loop, which goes next, lets go of their nodes.
+void event_base::forget_all_events() {
+  constexpr int kPending = EVLIST_TIMEOUT | EVLIST_INSERTED | EVLIST_ACTIVE;
+  const auto forget = [](event& ev) {
+    clear_flag(ev, kPending);
+    if (spate::libevent::debug::is_on) spate::libevent::debug::note_added(&ev, false);
+  };
+  using spate::FdNode;
+  using spate::TimerNode;
+  bool (*forget_fd)(void*, FdNode&) = [](void*, FdNode& node) {
+    clear_flag(event_of(node), kPending);
+    return true;
+  };
+  bool (*forget_timer)(void*, TimerNode&) = [](void*, TimerNode& node) {
+    clear_flag(event_of(node), kPending);
+    return true;
+  };
+  loop_->for_each(forget_fd, nullptr);
+  loop_->for_each(forget_timer, nullptr);
+  for (event* ev = unwatched_; ev != nullptr; ev = links(*ev).next) forget(*ev);
+  for (event* ev = refused_; ev != nullptr; ev = links(*ev).next) forget(*ev);
+  for (int number = 0; number < spate::libevent::Signals::kSignals; ++number) {
+    for (event* ev = signals_.first(number); ev != nullptr; ev = links(*ev).next) forget(*ev);
+  }
+  for (int priority = 0; priority < active_.priorities(); ++priority) {
+    for (event_callback* callback = active_.first(priority); callback != nullptr;
+         callback = active_.after(*callback)) {
+      forget(event_of(*callback));
+    }
+  }
+}

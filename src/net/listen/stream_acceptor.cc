@@ -1,0 +1,35 @@
+#include "net/listen/stream_acceptor.h"
+
+#include <new>
+#include <utility>
+
+#include "core/user_code.h"
+#include "net/stream/connection.h"
+
+namespace spate {
+
+StreamAcceptor::StreamAcceptor(Hub& hub, sys::Descriptor socket, const ListenOptions& options,
+                               Listener::OnAccept on_accept)
+    : Acceptor(hub, std::move(socket), options),
+      on_accept_(std::move(on_accept)),
+      newcomers_(new(std::nothrow) CountedTransport(hub, *this)),
+      max_connections_(options.max_connections) {}
+
+StreamAcceptor::~StreamAcceptor() {
+  if (newcomers_ != nullptr) newcomers_->abandon();
+}
+
+bool StreamAcceptor::hand_over(sys::Descriptor socket, const Address& peer) {
+  Connection* connection = newcomers_->adopt(socket);
+  if (connection == nullptr) return false;
+  ++accepted_;
+  if (is_full()) update();  // A run inside the callback must not accept more.
+  call_user("Listener", [&] { on_accept_(Connection::stream_of(connection), peer); });
+  return true;
+}
+
+void StreamAcceptor::on_left() {
+  if (!is_full()) update();
+}
+
+}  // namespace spate
