@@ -149,6 +149,7 @@ struct Couriers::Child {
   bool is_over = false;  // Told, or let go.
   bool is_gone = false;  // Let go.
   bool may_be_killed = false;
+  bool dies_with_its_handle = false;
 };
 
 Couriers::Couriers(World& world) : world_(world) {}
@@ -242,7 +243,7 @@ void Couriers::spawn(const Step& step) {
   options.input = child.is_copying ? Stdio::pipe() : Stdio::null();
   options.output = child.is_copying ? Stdio::pipe() : Stdio::null();
   options.errors = step.a / 8 % 2 == 0 ? Stdio::null() : Stdio::output();
-  options.kill_when_destroyed = step.a / 16 % 2 == 0;
+  options.kill_when_destroyed = child.dies_with_its_handle = step.a / 16 % 2 == 0;
   options.new_group = step.a / 32 % 2 == 0;
   auto made = spate::spawn(world_.loop(), options,
                            [this, &child, token = world_.token()](const spate::Child& status) {
@@ -306,6 +307,7 @@ void Couriers::use_process(Child& child, const Step& step) {
       if (step.b % 3 == 0) return;
       world_.count(Event::process_let_go);
       if (child.is_copying) child.courier.fail("its process is let go");
+      child.may_be_killed = child.may_be_killed || child.dies_with_its_handle;
       child.is_over = child.is_gone = true;
       const Process last = std::move(child.process);
       child.process = Process();
@@ -364,7 +366,8 @@ bool Couriers::has_process() const {
 
 bool Couriers::has_process_ending() const {
   for (const auto& child : children_) {
-    if (is_running(*child) && (!child->is_copying || child->courier.is_ending())) return true;
+    if (!is_running(*child)) continue;
+    if (!child->is_copying || child->may_be_killed || child->courier.is_ending()) return true;
   }
   return false;
 }

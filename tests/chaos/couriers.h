@@ -31,8 +31,7 @@ class Courier {
   // Anything may come of it from now on.
   void fail(const char* why);
   void catch_up();
-  // Its first side has ended or failed, so that it is about to end.
-  bool is_ending() const { return has_failed_ || first_.peer->may_show_end; }
+  bool is_ending() const { return first_.peer->may_show_end || first_.peer->may_show_error; }
   bool reaches(const Party& party) const;
   bool is_lossy() const;
   // What the first side was sent for the second, and back.

@@ -302,7 +302,10 @@ void Doors::connect_stream(End* before, const Step& step) {
                                                          : before->give_away("connected anew"));
   world_.await(end);
   const Nanos since = world_.now();
-  end.connect(begin, [this, may_fail, door, options, since](std::error_code error) {
+  // Thrown out of the one, it goes on to the other, where nobody listens.
+  const bool has_two = is_by_name && (step.a >> 6) % 5 == 1;
+  end.connect(begin, [this, may_fail, has_two, door, options, since](std::error_code error) {
+    if (has_two && error == std::errc::connection_refused) return true;
     if (error == Error::connect_timeout)
       return options.timeout > Nanos{0} && world_.now() - since >= options.timeout;
     return may_fail || may_refuse(door, error);

@@ -95,8 +95,8 @@ int World::max_naps(Nanos wait) const {
   constexpr int kMany = 100;
   constexpr int kPatient = 400;  // On a machine full of others.
   if (chores_.has_jobs() || couriers_.has_process_ending()) return kPatient;
-  if (has_connecting()) return kMany;
   if (has_bytes_on_the_way()) return wait < std::chrono::seconds{1} ? kFew : kMany;
+  if (has_connecting()) return kFew;
   return is_parting_ && has_tcp_untold() ? kMany : 0;
 }
 
