@@ -272,6 +272,16 @@ TEST_P(PostTest, WakesASleepingLoop) {
   EXPECT_EQ(loop_->metrics().wakeups, 1u);
 }
 
+TEST_P(PostTest, ThatWakesTheLoopIsCalledInTheSameTurn) {
+  bool called = false;
+  loop_->ref();
+  std::thread thread = when_asleep([&] { EXPECT_TRUE(loop_->post([&] { called = true; })); });
+  EXPECT_FALSE(loop_->run(Run::once));
+  thread.join();
+  EXPECT_TRUE(called);
+  loop_->unref();
+}
+
 TEST_P(PostTest, FromTheLoopsThreadEntersNoKernel) {
   EXPECT_TRUE(loop_->post([&] { EXPECT_TRUE(loop_->post([] {})); }));
   turn(2);

@@ -34,6 +34,21 @@ class ChildTest : public OnEveryBackend {
 };
 SPATE_ON_EVERY_BACKEND(ChildTest);
 
+TEST_P(ChildTest, IsToldBeforeTimersOfTheSameTurn) {
+  Probe<Child> child{*loop_};
+  Probe<Timer> timer{*loop_};
+  child.note(log_, 'c'), timer.note(log_, 't');
+  const int pid = fork_sleeper();
+  EXPECT_FALSE(child->start(pid));
+  turn();
+  ::kill(pid, SIGKILL);
+  siginfo_t ended{};
+  ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(pid), &ended, WEXITED | WNOWAIT), 0);
+  EXPECT_TRUE(timer->start(0ns));
+  turn();
+  EXPECT_EQ(log_, "ct");
+}
+
 TEST_P(ChildTest, TellsTheExitCode) {
   Probe<Child> child{*loop_};
   const int pid = fork_exiting(42);

@@ -102,6 +102,15 @@ TEST_F(CorridorTest, AModifiedOneIsCalledWithWhatItStillAsksFor) {
   EXPECT_EQ(log, "ac");
 }
 
+TEST_F(CorridorTest, WhatAnIoHasGivenUpIsForgottenThoughItAsksAgain) {
+  a.then = [&] {
+    b->modify(Events::write);
+    b->modify(Events::read);
+  };
+  turn();
+  EXPECT_EQ(log, "ac");
+}
+
 TEST_F(CorridorTest, ANestedRunCallsTheRestFirst) {
   a.then = [&] {
     a.then = nullptr;
