@@ -430,6 +430,10 @@ void Doors::make_friendly() {
   }
 }
 
+bool Doors::has_attempts() const {
+  return std::ranges::any_of(attempts_, [](const auto& attempt) { return !attempt->is_over; });
+}
+
 void Doors::check_settled() {
   if (world_.is_stormy()) return;
   for (const auto& attempt : attempts_)

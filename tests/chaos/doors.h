@@ -34,6 +34,8 @@ class Doors {
 
   void act(const Step& step, const Visit& visit);
 
+  // Somebody waits for the result of connect().
+  bool has_attempts() const;
   void make_friendly();
   // Nothing moves any more: all who asked have their answer, and all who knocked were let in.
   void check_settled();

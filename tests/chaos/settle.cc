@@ -76,6 +76,7 @@ bool World::settle(Nanos patience) {
     if (wait >= kForever || clock_.monotonic() + wait > end) return true;
     clock_.advance(wait);
     still = spins = 0;
+    if (has_connecting()) naps = 0;  // The next address, or another answer, is the kernel's again.
   }
   return false;
 }
@@ -95,8 +96,8 @@ int World::max_naps(Nanos wait) const {
   constexpr int kMany = 100;
   constexpr int kPatient = 400;  // On a machine full of others.
   if (chores_.has_jobs() || couriers_.has_process_ending()) return kPatient;
+  if (has_connecting()) return wait < kForever ? kFew : kMany;
   if (has_bytes_on_the_way()) return wait < std::chrono::seconds{1} ? kFew : kMany;
-  if (has_connecting()) return kFew;
   return is_parting_ && has_tcp_untold() ? kMany : 0;
 }
 
@@ -106,8 +107,9 @@ bool World::is_slow(Kind kind) const {
 }
 
 bool World::has_connecting() const {
-  return std::ranges::any_of(
-      ends_, [](const auto& end) { return end->has_handle() && end->stream().is_connecting(); });
+  return doors_.has_attempts() || std::ranges::any_of(ends_, [](const auto& end) {
+           return end->has_handle() && end->stream().is_connecting();
+         });
 }
 
 bool World::has_bytes_on_the_way() const {
