@@ -6,6 +6,7 @@ with SIGTERM, which it may follow in good order.
 """
 
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -16,8 +17,14 @@ PATIENCE = 30  # Seconds, for what is to happen soon.
 
 
 def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        return probe.getsockname()[1]
+    """One below those that the kernel hands out, so that nobody has it before the server does."""
+    while True:
+        port = random.randrange(10_000, 32_000)
+        try:
+            with socket.create_server(("", port), family=socket.AF_INET6, dualstack_ipv6=True):
+                return port
+        except OSError:
+            continue
 
 
 def connect(port, end):
