@@ -61,8 +61,8 @@ int main(int argc, char** argv) {
   Room room;
   auto server = spate::must(spate::serve<User>(*loop, address, std::ref(room)));
   room.users = &server.sessions();
-  std::cout << server.address().to_string() << std::endl;
 
   spate::must(loop->on_signal(SIGTERM, [&] { server.drain(5s); }));
+  std::cout << server.address().to_string() << std::endl;
   loop->run();
 }

@@ -27,8 +27,8 @@ int main(int argc, char** argv) {
   auto loop = spate::must(spate::Loop::create());
   const auto address = spate::must(spate::Address::parse("[::]:" + std::string(argv[1])));
   auto server = spate::must(spate::serve<Echo>(*loop, address));
-  std::cout << server.address().to_string() << std::endl;
 
   spate::must(loop->on_signal(SIGTERM, [&] { server.drain(5s); }));
+  std::cout << server.address().to_string() << std::endl;
   loop->run();
 }

@@ -69,11 +69,11 @@ int main(int argc, char** argv) {
   auto loop = spate::must(spate::Loop::create({.backend = "epoll"}));
   const auto address = spate::must(spate::Address::parse("[::]:" + std::string(argv[1])));
   auto server = spate::must(spate::serve<Echo>(*loop, address));
-  std::cout << server.address().to_string() << std::endl;
 
   GMainLoop* main_loop = g_main_loop_new(nullptr, FALSE);
   GSource* source = attach(*loop);
   g_unix_signal_add(SIGTERM, quit, main_loop);
+  std::cout << server.address().to_string() << std::endl;
   g_main_loop_run(main_loop);
   g_source_destroy(source);
   g_source_unref(source);

@@ -41,8 +41,8 @@ int main(int argc, char** argv) {
   const auto address = spate::must(spate::Address::parse("[::]:" + std::string(argv[1])));
   const auto limit = std::chrono::seconds(std::atoi(argv[2]));
   auto server = spate::must(spate::serve<Echo>(*loop, address, limit));
-  std::cout << server.address().to_string() << std::endl;
 
   spate::must(loop->on_signal(SIGTERM, [&] { loop->stop(); }));
+  std::cout << server.address().to_string() << std::endl;
   loop->run();
 }

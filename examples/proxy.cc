@@ -52,8 +52,8 @@ int main(int argc, char** argv) {
   const auto address = spate::must(spate::Address::parse("[::]:" + std::string(argv[1])));
   const Target target{argv[2], static_cast<std::uint16_t>(std::atoi(argv[3]))};
   auto server = spate::must(spate::serve<Client>(*loop, address, std::cref(target)));
-  std::cout << server.address().to_string() << std::endl;
 
   spate::must(loop->on_signal(SIGTERM, [&] { loop->stop(); }));
+  std::cout << server.address().to_string() << std::endl;
   loop->run();
 }

@@ -146,8 +146,8 @@ int main(int argc, char** argv) {
   auto loop = spate::must(spate::Loop::create());
   const auto address = spate::must(Address::parse("[::]:" + std::string(argv[1])));
   auto server = spate::must(spate::serve<Client>(*loop, address));
-  std::cout << server.address().to_string() << std::endl;
 
   spate::must(loop->on_signal(SIGTERM, [&] { loop->stop(); }));
+  std::cout << server.address().to_string() << std::endl;
   loop->run();
 }

@@ -35,9 +35,9 @@ int main(int argc, char** argv) {
   auto loop = spate::must(spate::Loop::create());
   const auto address = spate::must(spate::Address::parse("[::]:" + std::string(argv[1])));
   auto socket = spate::must(spate::Datagram::create(*loop, address));
-  std::cout << socket.local_address().to_string() << std::endl;
+  const std::string bound = socket.local_address().to_string();
   const Echo echo(std::move(socket));
-
   spate::must(loop->on_signal(SIGTERM, [&] { loop->stop(); }));
+  std::cout << bound << std::endl;
   loop->run();
 }

@@ -8,7 +8,7 @@ namespace spate {
 template <class Self>
 class Abandonable {
  public:
-  // The handle is being destroyed: nobody is to be called any more.
+  // The handle is being destroyed: no callback follows.
   void abandon() {
     abandoned_ = true;
     if (calls_ == 0) delete static_cast<Self*>(this);

@@ -83,8 +83,10 @@ class Array {
   }
   bool resize_to(std::size_t capacity) {
     if (capacity > SIZE_MAX / sizeof(T)) return false;
-    void* data = reallocate(data_, capacity * sizeof(T));
+    // Of an empty one there is nothing to be copied.
+    void* data = reallocate(size_ == 0 ? nullptr : data_, capacity * sizeof(T));
     if (data == nullptr) return false;
+    if (size_ == 0) deallocate(data_);
     data_ = static_cast<T*>(data);
     capacity_ = capacity;
     return true;

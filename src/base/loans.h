@@ -1,8 +1,8 @@
-// Loans: memory that is shown to a callback, and belongs to that callback until it returns. A
-// callback that runs the loop keeps what it was lent: those inside it are lent another piece. So
-// nobody sees what arrived for somebody else, however the calls are nested.
+// Loans: memory for arrivals, which a callback has until it returns. A callback that runs the loop
+// keeps its piece, and nested callbacks get others. So a callback never sees bytes of another
+// connection, however the calls are nested.
 //
-// One piece is kept for the next loan; those of nested calls go when they are given back.
+// One piece is kept for the next loan; those of nested calls are freed when they are given back.
 #pragma once
 
 #include <new>

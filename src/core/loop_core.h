@@ -84,6 +84,7 @@ class LoopCore final : public Loop {
   void stop_fd_now(FdNode& node);
   bool start_timer(TimerNode& node) {
     if (node.head.active != 0) return true;
+    if (timers_.size() == 0) timers_.advance(now_.count());  // Which turns do that have timers.
     if (!timers_.start(node)) return false;
     if (node.head.priority == kDirect) unref();
     return true;
@@ -206,7 +207,8 @@ class LoopCore final : public Loop {
    public:
     explicit FrontDelivery(LoopCore& loop) : loop_(loop) {}
     void on_ready(FdNode& node, Events events) override {
-      loop_.deliver(node.head, events | loop_.clear_pending(node.head));
+      const bool was_fed = node.head.pending != 0;
+      loop_.deliver(node.head, was_fed ? events | loop_.clear_pending(node.head) : events);
     }
     void on_refused(FdNode& node, int error) override { loop_.on_refused(node, error); }
 

@@ -76,6 +76,7 @@ void LoopCore::queue_rest() {
 
 void LoopCore::queue_timers() {
   if (!periodics_.empty()) periodics_.check_clock();
+  timers_.advance(now_.count());
   if (timers_.next_deadline() > now_.count()) return;
   while (TimerNode* node = timers_.pop_due(now_.count())) on_expired(*node);
 }

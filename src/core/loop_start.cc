@@ -47,7 +47,8 @@ bool LoopCore::start_fd_with_care(FdNode& node) {
 // timers are.
 void LoopCore::count_special(const FdNode& node, int change) {
   if (node.head.priority != kDirect) refs_ += change;
-  if (&node != &wakeup_node_) set_detour(change);
+  if (&node == &wakeup_node_) return attend();  // It may be refused.
+  set_detour(change);
 }
 
 void LoopCore::set_detour(int change) {

@@ -12,6 +12,14 @@ bool PendingQueue::reserve(std::size_t nodes) {
   return true;
 }
 
+// One that is queued already, or for which there is no room yet.
+bool PendingQueue::feed_with_care(Node& node, Events events) {
+  Array<Due>& entries = lines_[level_of(node)].entries;
+  if (node.pending == 0) return entries.reserve(entries.size() + 1) && feed(node, events);
+  entries[node.pending - 1].events |= events;
+  return true;
+}
+
 Events PendingQueue::remove(Node& node) {
   if (node.pending == 0) return Events::none;
   Due& entry = lines_[level_of(node)].entries[node.pending - 1];
@@ -47,8 +55,9 @@ void PendingQueue::end_front() {
   Line& line = lines_[kNormal];
   Array<Due>& entries = line.entries;
   const std::size_t count = entries.size() - front_;
-  std::rotate(entries.begin() + line.head, entries.begin() + front_, entries.end());
   line.turn_end = std::max(line.turn_end, line.head) + count;
+  if (front_ == line.head) return;  // There is nothing else.
+  std::rotate(entries.begin() + line.head, entries.begin() + front_, entries.end());
   for (std::size_t i = line.head; i < entries.size(); ++i) {
     if (entries[i].node != nullptr) entries[i].node->pending = static_cast<std::uint32_t>(i) + 1;
   }

@@ -62,7 +62,12 @@ class PendingQueue {
 
   static constexpr int kNormal = -kPriorityMin;  // The level of priority 0.
 
-  static int level_of(const Node& node) { return priority_of(node) - kPriorityMin; }
+  static int level_of(const Node& node) {
+    const auto level = static_cast<std::uint32_t>(node.priority) - kPriorityMin;
+    if (level < kPriorityLevels) return static_cast<int>(level);
+    return priority_of(node) - kPriorityMin;
+  }
+  [[gnu::noinline]] bool feed_with_care(Node& node, Events events);
   bool take_from(int lowest, Due& due);
   void begin_lines();
   static void drop_taken(Line& line);
@@ -80,11 +85,9 @@ class PendingQueue {
 inline bool PendingQueue::feed(Node& node, Events events) {
   const int level = level_of(node);
   Line& line = lines_[level];
-  if (node.pending != 0) {
-    line.entries[node.pending - 1].events |= events;
-    return true;
-  }
-  if (!line.entries.push({&node, events})) return false;
+  if (node.pending != 0 || line.entries.size() == line.entries.capacity())
+    return feed_with_care(node, events);
+  line.entries.push_reserved({&node, events});
   node.pending = static_cast<std::uint32_t>(line.entries.size());
   runnable_ |= 1u << level;
   ++count_;

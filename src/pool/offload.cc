@@ -29,7 +29,7 @@ class OffloadJob {
 
   // Calls `done`, which may destroy us.
   void finish();
-  // The loop is going, or this is a fork: nobody will be called.
+  // The loop is being destroyed, or this is a fork: `done` will not be called.
   void forget();
 
   OffloadJob* next = nullptr;  // The desk's list.
@@ -62,7 +62,7 @@ class OffloadDesk final : public LoopLocal {
  private:
   bool open() override;
   void on_loop_end() override;
-  // Who waits inside a callback waits for what comes after it, too.
+  // A callback that runs the loop also waits for the results that follow.
   void on_handover() override {
     if (!finished_.empty()) bell_.feed();
   }

@@ -27,7 +27,7 @@ class Mailbox;
 struct Task {
   Job work;
   std::shared_ptr<Mailbox> mailbox;
-  OffloadJob* job;        // Who waits for it. The loop's thread only.
+  OffloadJob* job;        // Receives the result. The loop's thread only.
   bool is_queued = true;  // No thread has begun it. Under the team's lock.
 };
 
@@ -60,7 +60,7 @@ class Mailbox {
     const std::scoped_lock lock(mutex_);
     return std::exchange(tasks_, {});
   }
-  // The loop is going. Returns what nobody will take any more.
+  // The loop is being destroyed. Returns the results that will not be delivered.
   Tasks close() {
     const std::scoped_lock lock(mutex_);
     bell_ = nullptr;

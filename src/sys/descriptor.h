@@ -98,7 +98,7 @@ inline long create_eventfd() {
   return result_of(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
 }
 
-// A timer on the wall clock that never expires but becomes readable when somebody sets the clock.
+// A timer on the wall clock that never expires but becomes readable when the clock is set.
 inline long create_clock_change_timer() {
   if (const int error = injected(SystemCall::timerfd_create)) return -error;
   return result_of(::timerfd_create(CLOCK_REALTIME, TFD_CLOEXEC | TFD_NONBLOCK));

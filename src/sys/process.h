@@ -1,4 +1,4 @@
-// Processes and threads: who we are, whether we are a fork, and how children end.
+// Processes and threads: ids, forks, and the end of children.
 #pragma once
 
 #include <sys/syscall.h>

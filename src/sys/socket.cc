@@ -23,8 +23,7 @@ int environment_number(const char* name) {
   return error == std::errc() && stop == end ? number : -1;
 }
 
-// Holds back the signal that comes with EPIPE, and takes it away. One that was waiting before is
-// somebody else's, and stays.
+// Blocks the SIGPIPE that comes with EPIPE, and consumes it. One that was pending before stays.
 class PipeSignalTaken {
  public:
   PipeSignalTaken() {

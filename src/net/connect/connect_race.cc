@@ -33,9 +33,9 @@ int ConnectRace::Runner::outcome() const {
   return ECONNREFUSED;
 }
 
-// When nobody listens at a port of this machine from which connections also set out, the kernel may
-// choose that very port for this end; then TCP's simultaneous opening connects the socket to
-// itself, and keeps whoever should listen there from doing so.
+// When connecting to a local port in the ephemeral range where nothing listens, the kernel may
+// choose the same port for this end. Then TCP's simultaneous open connects the socket to itself,
+// and the server cannot bind its port.
 bool ConnectRace::Runner::is_connected_to_itself() const {
   if (port_ == 0) return false;
   const Address here = local_address_of(socket_.get());
@@ -67,7 +67,7 @@ void ConnectRace::add_by_turns(const std::vector<Address>& addresses) {
   wake();
 }
 
-// Whatever the first address answers, nobody is called before the caller has its Connecting.
+// Even if the first address fails at once, the callback waits until the caller has its Connecting.
 void ConnectRace::begin() {
   has_begun_ = true;
   if (next_ == addresses_.size()) return wake();
@@ -117,7 +117,7 @@ long ConnectRace::try_address(const Address& address) {
   if (!socket.is_open()) return socket.get();
   if (const long result = prepare(socket.get(), address); result < 0) return result;
   long result = sys::connect(socket.get(), address.data(), address.size());
-  if (result == -EINTR) result = -EINPROGRESS;  // It goes on all the same.
+  if (result == -EINTR) result = -EINPROGRESS;  // It continues.
   if (result < 0 && result != -EINPROGRESS) return result;
   // One that is connected already is writable.
   runners_.push_back(std::make_unique<Runner>(*this, address, std::move(socket)));

@@ -27,7 +27,7 @@ OnSocket ConnectingEnd::on_socket() {
   };
 }
 
-// Nobody is told inside a callback of his own, which may be running the loop.
+// Not inside a callback of this connection, which may be running the loop.
 void ConnectingEnd::settle() {
   if (connection_->is_calling()) {
     if (!later_.start(Nanos{1'000'000})) later_.feed();

@@ -35,7 +35,7 @@ class ConnectingEnd final : public Transport {
   Connecting attempt_;
   Result<sys::Descriptor> socket_;
   Timer later_;
-  bool is_ended_ = false;  // Our side, before there was anybody to be told.
+  bool is_ended_ = false;  // Our side, before the connection was established.
 };
 
 }  // namespace spate

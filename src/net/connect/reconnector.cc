@@ -115,7 +115,7 @@ Result<Stream> Reconnector::take(Result<sys::Descriptor> socket) {
   return Connection::stream_of(connection_);
 }
 
-// The connection has ended, whoever has ended it.
+// The connection has ended, on either side.
 void Reconnector::on_left() {
   connection_ = nullptr;
   if (!hub_.is_alive()) return;

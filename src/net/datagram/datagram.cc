@@ -55,7 +55,7 @@ long prepare(int fd, const DatagramOptions& options) {
       {options.ecn && v6, IPPROTO_IPV6, IPV6_RECVTCLASS},
   };
   if (const long result = set_all(fd, told); result < 0) return result;
-  // A kernel that cannot join packets delivers them one by one, which is all the same.
+  // A kernel that cannot join packets delivers them one by one.
   if (options.coalesce) sys::set_option(fd, IPPROTO_UDP, UDP_GRO, 1);
   return 0;
 }

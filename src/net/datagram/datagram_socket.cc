@@ -172,8 +172,8 @@ std::error_code DatagramSocket::settle(long result) {
   return sys::error_code(result);
 }
 
-// A unix socket that is not connected is always writable, and so is one whose device is busy: who
-// has been told so, and was refused again, would be told again in every turn.
+// An unconnected unix socket is always writable, and so is a socket whose device is busy: a handler
+// that is refused again would be called in every turn.
 void DatagramSocket::wait_for_room() {
   if (!had_room_ || !retry_.start(kRetry)) watch(io_.events() | Events::write);
 }

@@ -12,9 +12,9 @@ namespace spate {
 
 namespace {
 
-// What says something about one newcomer, or is over at once. Linux hands a new connection's own
-// network errors to accept().
-bool concerns_one_newcomer(long error) {
+// Errors of one new connection, or transient ones: Linux returns a new connection's network errors
+// from accept().
+bool concerns_one_connection(long error) {
   switch (error) {
     case EINTR:
     case ECONNABORTED:
@@ -62,8 +62,8 @@ int Acceptor::release() {
   return fd;
 }
 
-// What was stopped in this very turn, the kernel still knows: started once more, it is forgotten by
-// being closed, and nobody tells the kernel about a number that somebody else may have by then.
+// What was stopped in this turn is still registered. Started once more, it is removed by closing,
+// so the kernel is not told about a number that another file may have by then.
 void Acceptor::stop_listening() {
   is_closing_ = true;
   if (hub_.is_alive() && socket_.is_open()) io_.start();
@@ -123,12 +123,12 @@ void Acceptor::accept_some() {
   });
 }
 
-// False if there is nobody else, or nobody else is wanted.
+// False if there is no other connection, or none is wanted.
 bool Acceptor::accept_one() {
   sys::SystemAddress peer;
   const long taken = sys::accept(socket_.get(), peer);
   if (taken == -EAGAIN) return false;
-  if (taken < 0) return concerns_one_newcomer(-taken) || (rest(-taken), false);
+  if (taken < 0) return concerns_one_connection(-taken) || (rest(-taken), false);
   return welcome(sys::Descriptor(taken), address_of(peer));
 }
 

@@ -1,6 +1,6 @@
-// Acceptor: takes newcomers from a listening socket, and hands each to the class that derives from
-// it. It knows when not to: paused, full, or resting after an error. The owner destroys it by
-// abandon(), inside hand_over(), too.
+// Acceptor: accepts connections from a listening socket, and passes each to the derived class,
+// unless paused, full, or waiting after an error. The owner destroys it by abandon(), also inside
+// hand_over().
 #pragma once
 
 #include <new>
@@ -33,7 +33,7 @@ class Acceptor : private Abandonable<Acceptor> {
     failed.abandon();
     return nullptr;
   }
-  // The owner is going: nobody is called any more, and the socket is closed.
+  // The owner is being destroyed: closes the socket; no callback follows.
   void abandon();
   // The same, but for the socket, which is the caller's.
   int release();
@@ -43,7 +43,7 @@ class Acceptor : private Abandonable<Acceptor> {
   void resume();
   // What finish() does, in the next turn.
   void close();
-  // Hands over who waits in the backlog, and closes the socket. From the loop only.
+  // Accepts what is in the backlog, and closes the socket. From the loop only.
   void finish();
   int fd() const { return socket_.get(); }
   std::error_code last_error() const { return last_error_; }
@@ -63,7 +63,7 @@ class Acceptor : private Abandonable<Acceptor> {
   // How long accepting rests when there is no descriptor or no memory for another connection.
   static constexpr Nanos kRest{50'000'000};
 
-  // Whether nobody else is wanted for now. When that is over, update() is called.
+  // Whether no more are wanted for now. update() is called when that changes.
   virtual bool is_full() const = 0;
   // Takes the socket over, and may call user code. False if memory has run out.
   virtual bool hand_over(sys::Descriptor socket, const Address& peer) = 0;

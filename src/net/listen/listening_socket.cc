@@ -12,8 +12,8 @@ namespace spate {
 
 namespace {
 
-// Others may listen at the same address: those whose own sockets say so before they are bound.
-// bind() refuses a socket that says so only afterwards, if somebody is there already.
+// When SO_REUSEPORT is set. Sockets share an address if all set it before bind(); bind() refuses
+// one that sets it later, if the address is in use.
 enum class Sharing { none, once_bound, from_the_start };
 
 long allow_sharing(int fd) { return sys::set_option(fd, SOL_SOCKET, SO_REUSEPORT, 1); }
@@ -39,8 +39,8 @@ void tune(int fd, const ListenOptions& options) {
   if (options.fast_open > 0) sys::set_option(fd, IPPROTO_TCP, TCP_FASTOPEN, options.fast_open);
 }
 
-// A socket file stays behind when its process ends. Nobody listens at one that refuses (a server
-// that is busy lets us wait, EAGAIN); what is no socket refuses, too, and is left alone.
+// A socket file remains when its process ends. If connecting is refused, no process listens on it
+// (a busy server gives EAGAIN). What is not a socket refuses, too, and is not removed.
 bool remove_stale(const Address& address) {
   if (address.family() != Address::Family::local || address.is_abstract()) return false;
   sys::Descriptor probe(sys::open_socket(AF_UNIX, SOCK_STREAM));

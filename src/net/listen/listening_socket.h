@@ -13,8 +13,8 @@ namespace spate {
 // Errors: Listener::create()'s.
 Result<sys::Descriptor> open_listening_socket(const Address& address, const ListenOptions& options);
 
-// `count` of them at one address, among whom the kernel shares newcomers out. Nobody else may
-// listen there, unless options.reuse_port says so.
+// `count` sockets at one address, among which the kernel distributes connections. No other process
+// may listen there, unless options.reuse_port is set.
 Result<std::vector<sys::Descriptor>> open_listening_group(const Address& address,
                                                           const ListenOptions& options,
                                                           std::size_t count);

@@ -1,8 +1,8 @@
-// SharedLimit: how many connections of one service several threads may have together. Who finds it
-// reached rests, and is told to go on when somebody has left. Any thread.
+// SharedLimit: a limit of connections that several threads share. A thread that reaches it pauses,
+// and is notified when a connection has ended. Any thread.
 //
-// The count and the mark that somebody rests are one word. So nobody can leave between the two
-// unnoticed, and the mark is there only while there is no room.
+// The count and the flag that a thread is paused are one word, so that no end of a connection is
+// missed between the two, and the flag is set only while there is no room.
 #pragma once
 
 #include <atomic>
@@ -22,7 +22,7 @@ class SharedLimit {
     }
     return !has_room(state + kOne);
   }
-  // One less. True if that has made room while somebody rested: all who rest are to be told.
+  // One less. True if paused threads must be notified that there is room.
   bool leave() {
     std::uint64_t state = state_.load(std::memory_order_relaxed);
     while (!become(state, has_room(state - kOne) ? (state - kOne) & ~kRests : state - kOne)) {

@@ -1,5 +1,5 @@
-// StreamAcceptor: what a Listener is the handle of. It makes a Stream of each newcomer, and counts
-// those that are open.
+// StreamAcceptor: the implementation of a Listener. Makes a Stream of each connection, and counts
+// the open ones.
 #pragma once
 
 #include <cstdint>

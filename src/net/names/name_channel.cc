@@ -50,8 +50,8 @@ bool is_shortage(int error) {
 
 int milliseconds(Nanos span) { return static_cast<int>((span.count() + 999'999) / 1'000'000); }
 
-// Where the kernel is short of something that is an error: c-ares takes a file that it cannot open
-// for one that says nothing, and would ask somebody else from then on.
+// Out of descriptors or memory is an error: c-ares treats a file that it cannot open as empty, and
+// would query other servers from then on.
 Result<ResolvConf> read_resolv_conf(const std::string& path) {
   std::string text;
   const long result = sys::read_file(path.c_str(), text);

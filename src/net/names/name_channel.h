@@ -35,7 +35,7 @@ class NameChannel {
  public:
   struct Query;
 
-  // Who waits for answers.
+  // Receives answers.
   class Asker {
    public:
     // Once for each ask(), unless `asker` was taken back; maybe from inside ask(). Not the place to
@@ -48,7 +48,7 @@ class NameChannel {
 
   struct Query {
     NameChannel& channel;
-    Asker* asker;  // nullptr when nobody wants to know any more.
+    Asker* asker;  // nullptr when cancelled.
     Families families;
     std::uint16_t port;
   };
@@ -56,7 +56,7 @@ class NameChannel {
   static Result<std::unique_ptr<NameChannel>> open(Loop& loop, const ResolverOptions& options);
   NameChannel(const NameChannel&) = delete;
   NameChannel& operator=(const NameChannel&) = delete;
-  // Nobody is called.
+  // No call follows.
   ~NameChannel();
 
   // Where names are to be looked up, in this order: 'f' for the hosts file, 'b' for name servers.
@@ -67,7 +67,7 @@ class NameChannel {
   // the answer has been given.
   void ask(Asker& asker, Query*& query, const std::string& host, Families families,
            std::uint16_t port);
-  // Gives up what is under way. Nobody may be waiting any more.
+  // Cancels all queries, for which no Asker may be waiting any more.
   void forget_all();
 
  private:

@@ -18,7 +18,7 @@ class ResolveAttempt {
 
 namespace {
 
-// A question of the user's, and how long he waits for the answer.
+// A query of the user's, with its timeout.
 class Lookup : public ResolveAttempt, protected Question, private Abandonable<Lookup> {
  public:
   void start(const ResolveOptions& options, bool apart) {

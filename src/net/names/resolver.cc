@@ -78,7 +78,7 @@ bool Question::answer_if_numeric() {
   return true;
 }
 
-// IPv6 first: who races the addresses would have its answer first.
+// IPv6 first: a race prefers to have its answer first.
 void Question::ask_servers(NameChannel& channel) {
   if (!apart_ || wanted_ != (kIpv4 | kIpv6)) {
     channel.ask(*this, queries_[0], host_, wanted_, port_);
@@ -107,7 +107,7 @@ void Question::answer(Families families, std::vector<Address> addresses, std::er
     if (!found_ && resolver_->look_further(*this)) return;
     --resolver_->waiting_;
   }
-  if (!news_.start(Nanos{0})) news_.feed();  // Somebody waits for it.
+  if (!news_.start(Nanos{0})) news_.feed();  // Must not be lost.
 }
 
 void Question::deliver() {
@@ -174,7 +174,7 @@ void Resolver::remove(Question& question) {
   forget_if_unwanted();
 }
 
-// What is under way although nobody waits any more would keep the loop alive for nothing.
+// Queries that no Question waits for would keep the loop alive.
 void Resolver::forget_if_unwanted() {
   if (waiting_ == 0 && channel_ != nullptr && !channel_->is_idle()) channel_->forget_all();
 }

@@ -1,7 +1,7 @@
-// Resolver: how one loop finds the addresses of a host, and Question: somebody's wish to know them.
+// Resolver: one loop's name resolution, and Question: a query.
 //
-// A Question belongs to who asks, who derives from it, and may be destroyed at any time, but not
-// from inside c-ares, where no user's code ever runs: news is always given from a timer.
+// The caller derives from Question, owns it, and may destroy it at any time, but not from inside
+// c-ares. No user code runs there: answers are always delivered from a timer.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// ChildProcess: what a Process is the handle of. Once the handle has gone it belongs to the loop's
-// Orphans, who wait for the process in its place.
+// ChildProcess: the implementation of a Process. When that is destroyed, it belongs to the loop's
+// Orphans, which wait for the process.
 #pragma once
 
 #include <system_error>

@@ -105,7 +105,7 @@ Result<Process> spawn(Loop& loop, const ProcessOptions& options, Process::OnExit
   process.child_.reset(new ChildProcess(loop, std::move(callback), options.kill_when_destroyed));
   const long pid = start(options, ends);
   if (pid < 0) return std::unexpected(sys::error_code(pid));
-  // One whose end nobody would be told of is not left running.
+  // A process that cannot be watched is not left running.
   if (const auto error = process.child_->watch(static_cast<int>(pid))) {
     sys::end_child(static_cast<int>(pid));
     return std::unexpected(error);

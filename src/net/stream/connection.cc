@@ -17,7 +17,7 @@ namespace spate {
 namespace {
 
 constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
-// How long a connection that nobody holds waits for its peer to take the last bytes and to end.
+// How long a closed connection waits for its peer to read the last bytes and to end.
 constexpr Nanos kLinger{10'000'000'000};
 
 }  // namespace
@@ -117,8 +117,8 @@ bool Connection::set_limits(const QueueLimits& limits) {
   return true;
 }
 
-// Somebody else is to see what was left, or the same one once more. Inside a callback it is not
-// known yet what is left.
+// Passes in again what was left, to the same handler or a new one. Inside a callback it is not yet
+// known what is left.
 void Connection::offer_again() {
   if (has(kInCallback) || has_unread()) set(kOffer);
   if (may_offer()) settle_later();
@@ -158,7 +158,7 @@ void Connection::close() {
   if (is_finished()) settle_later();
 }
 
-// Nor is anybody told what had ended it before.
+// An earlier reason to end is not reported either.
 void Connection::abort() {
   if (is_open()) {
     take(Turn::give_up);
@@ -174,7 +174,7 @@ void Connection::abandon() {
   if (has(kInCallback)) return;
   if (is_open() && !hub().is_foreign() && !has_nothing_to_lose()) {
     linger();
-    if (deadline_place_ != 0) return;  // Else nobody would ever look at it again.
+    if (deadline_place_ != 0) return;  // Else it would never be looked at again.
   }
   if (is_open()) shut();
   destroy();
@@ -323,7 +323,7 @@ void Connection::shut() {
   if (busy_ != nullptr) busy_->throttle.reset();
 }
 
-// Once somebody is there to be told.
+// Waits until there is a handler.
 void Connection::tell_closed() {
   if (has(kAbandoned)) {
     destroy();
@@ -416,8 +416,8 @@ void Connection::on_deadline() {
   }
 }
 
-// A loop that was held up has not seen yet what it is waiting for: nobody is judged before a look.
-// False as of settle().
+// A loop that was held up has not yet seen what is ready: it looks before a deadline expires. False
+// as of settle().
 bool Connection::catch_up() {
   if (!send_queued()) return false;
   return !wants_to_read() || receive();
@@ -439,7 +439,7 @@ Connection::Deadline Connection::next_deadline() const {
   return *std::ranges::min_element(all, {}, &Deadline::when);
 }
 
-// Who is not let through is not idle.
+// Waiting for a rate limit is not idle.
 std::int64_t Connection::idle_deadline() const {
   if (idle_ticks_ == 0 || is_discarding() || has(kReadRests | kSendRests)) return kNever;
   return last_active() + idle_ticks_ * kNanosPerTick;
@@ -515,7 +515,7 @@ bool Connection::is_resting() const {
   return (has(kReadRests) && is_reading()) || (has(kSendRests) && has_queue());
 }
 
-// Who rests has nothing that the loop watches, and is still at work.
+// A connection that waits for a rate limit watches nothing, and must keep the loop alive.
 void Connection::hold_loop(bool on) {
   if (on == has(kHoldsLoop)) return;
   set(kHoldsLoop, on);

@@ -87,8 +87,8 @@ class Connection {
   void on_ready(Events events);
   void on_deadline();
   void on_loop_end();
-  // There is somebody at the other end now, by way of `transport`; or there will be nobody. Our
-  // side may have ended before. Not while is_calling().
+  // It is connected now, through `transport`, or connecting has failed. Our side may have ended
+  // before. Not while is_calling().
   void on_connected(Transport& transport, int fd, bool is_ended);
   void on_refused(std::error_code error) { finish(error); }
   // Whether a callback of its handler's is running.

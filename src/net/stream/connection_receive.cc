@@ -21,7 +21,7 @@ constexpr std::size_t kArrival = 16 * 1024;
 
 }  // namespace
 
-// Who stops because the queue is full goes on when it has drained.
+// A handler that stops because the queue is full continues when it has drained.
 bool Connection::keeps_what_is_left() {
   if (!is_heard()) return false;
   if (has(kFull)) set(kLeftWhileFull);

@@ -291,7 +291,7 @@ bool Connection::on_flushed() {
   return true;
 }
 
-// The queue is full no more: who stopped for its sake sees what he left once more.
+// The queue is no longer full: passes in again what was left because of it.
 void Connection::go_on_reading() {
   if (has(kLeftWhileFull)) set(kOffer);
   clear(kFull | kLeftWhileFull);

@@ -29,7 +29,7 @@ enum class Turn : std::uint8_t {
   sent,     // The queue is empty.
   refused,  // Sending has failed.
   give_up,  // We cut it short ourselves: abort(), too much queued or unread.
-  shut,     // Its descriptor is closed, or somebody else's.
+  shut,     // Its descriptor is closed, or was given away.
   told,     // on_closed() is called, or never will be.
 };
 

@@ -58,7 +58,7 @@ void Hub::forget_held(Connection& connection) {
   connection.set_held_place(0);
 }
 
-// Calls no user code, so nobody comes to them meanwhile.
+// Calls no user code, so none are added meanwhile.
 void Hub::send_held() {
   for (Connection* connection : held_) {
     if (connection != nullptr) connection->send_held();
@@ -75,7 +75,7 @@ void Hub::release_later(Buffer&& spent) {
   }
 }
 
-// Not in place: who is told may write, and have more released.
+// Not in place: a release function may write, and add more.
 void Hub::release_spent() { const Buffer released = std::move(spent_); }
 
 // A callback may run the loop in order to wait for the answer to what it has just written. What was
@@ -89,9 +89,9 @@ void Hub::on_handover() {
   send_held();
 }
 
-// Whoever still holds a Stream finds it closed. Those that nobody holds have been waiting for
-// their last bytes to be taken, each until a deadline. Who is told that bytes are released finds
-// all of them closed.
+// Streams that still have an owner are closed for it. Those without one were waiting for their last
+// bytes to be read, each until a deadline. All are closed before the first release function is
+// called.
 void Hub::on_loop_end() {
   loop().stop(timer_);
   loop().clear_pending(due_);

@@ -43,8 +43,7 @@ class Hub final : public LoopLocal {
   // may write more. False when memory runs out.
   bool hold_back(Connection& connection);
   void forget_held(Connection& connection);
-  // Bytes that have been sent and are somebody else's: he is told so in the loop's own time, never
-  // inside a call to a Stream.
+  // Bytes that were sent by reference are released from the loop, never inside a call to a Stream.
   void release_later(Buffer&& spent);
 
   // Another one each time.

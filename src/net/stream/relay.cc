@@ -95,7 +95,7 @@ std::size_t Relay::Side::on_data(Bytes bytes) {
   if (to.write(bytes)) {
     taken_ += bytes.size();
     if (to.is_full()) stream_.pause();
-  } else if (to.is_writable()) {  // Its limits refuse, and nobody would ever know.
+  } else if (to.is_writable()) {  // Its limits refuse: bytes would be lost silently.
     relay_.fail(Error::queue_full);
   }
   return bytes.size();

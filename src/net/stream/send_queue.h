@@ -31,7 +31,7 @@ class SendQueue {
   std::size_t size() const { return bytes_.size() + in_files_; }
   // Those that are in memory.
   std::size_t in_memory() const { return bytes_.size(); }
-  // Drops everything; what is somebody else's goes to `spent`.
+  // Drops everything; bytes by reference go to `spent`.
   void clear(Buffer& spent);
 
   // False when memory runs out, and nothing has been appended.

@@ -4,7 +4,7 @@
 
 namespace spate {
 
-// Where somebody who goes along the list is to go next, whatever happens to it meanwhile.
+// A position in the list that stays valid when sessions are added or removed.
 class SessionList::Visit {
  public:
   Visit(SessionList& list, Session* first)

@@ -45,7 +45,7 @@ void RateBucket::give_back(std::size_t count) {
 
 RateGroup::RateGroup(const RateLimits& limits) { set_limits(limits); }
 
-// Who rests for the group's sake goes on.
+// Members that wait for the group continue.
 RateGroup::~RateGroup() {
   while (Throttle* member = first_) {
     member->leave();

@@ -14,7 +14,7 @@ class Throttle {
  public:
   enum Direction : std::uint8_t { kRead, kWrite };
 
-  // `owner` is told when its group changes under it; nullptr: nobody is.
+  // `owner` is notified when its group changes; may be nullptr.
   explicit Throttle(Connection* owner = nullptr) : owner_(owner) {}
   ~Throttle() { join(nullptr); }
   Throttle(const Throttle&) = delete;

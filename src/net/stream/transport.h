@@ -16,7 +16,7 @@ namespace spate {
 
 class Hub;
 
-// Descriptors that have come with bytes. Those that nobody takes are closed.
+// Descriptors that have come with bytes. Those that are not taken are closed.
 struct ArrivedDescriptors {
   ~ArrivedDescriptors();
   bool is_empty() const { return count == 0 && !is_cut; }
@@ -34,7 +34,7 @@ class Transport {
   virtual ~Transport() = default;
 
   Hub& hub() const { return hub_; }
-  // False as long as there is nobody at the other end yet.
+  // False while connecting.
   virtual bool is_connected() const { return true; }
 
   // Up to room.size() bytes; 0 is the peer's end.

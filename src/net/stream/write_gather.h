@@ -30,7 +30,7 @@ class WriteGather {
     return copies_ != nullptr;
   }
 
-  // Whose writes are being gathered; nullptr if nobody's.
+  // The connection whose writes are being gathered, or nullptr.
   Connection* owner() const { return owner_; }
   // From here on, `owner`'s; `arrived` is where bytes may stay until the end.
   void begin(Connection* owner, Bytes arrived) {
@@ -53,7 +53,7 @@ class WriteGather {
     return copy(bytes);
   }
 
-  // Its owner's connection is over: nobody else is to get it.
+  // Its owner's connection is over: the bytes must not reach another one.
   void drop() {
     in_place_ = {};
     copied_ = 0;

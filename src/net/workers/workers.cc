@@ -47,7 +47,7 @@ Workers::MakeService service_of(Workers::OnAccept on_accept) {
   return [callback](Loop&) { return std::make_unique<CallbackService>(callback); };
 }
 
-// Has others take each newcomer, whom the worker that serves him counts.
+// Passes each connection to a worker, which counts it.
 class Door final : public Acceptor {
  public:
   using OnSocket = std::move_only_function<void(sys::Descriptor socket, const Address& peer)>;
@@ -114,7 +114,7 @@ class Workers::Worker {
   // One that was expected does not come. Any thread.
   void lose_one(Service& service);
 
-  // Those who wait in the backlog are handed over first, if there is time for them.
+  // With `serves_backlog`, accepts what is in the backlog first.
   void stop_listening(bool serves_backlog);
   void stop_listening(const Service& service) {
     posts_.remove_if([&](const Post& post) { return post.service == &service; });
@@ -128,15 +128,15 @@ class Workers::Worker {
   bool has_drained() const { return has_drained_; }
 
  private:
-  // The connections of a service on this worker: where they are counted, and who has them.
-  class Guests final : private CountedTransport::Watcher {
+  // A service on this worker, and the count of its connections.
+  class Clients final : private CountedTransport::Watcher {
    public:
-    Guests(Worker& worker, Service& service, Hub& hub)
+    Clients(Worker& worker, Service& service, Hub& hub)
         : worker_(worker),
           service_(service),
           transport_(new(std::nothrow) CountedTransport(hub, *this)),
           host_(service.make(hub.loop())) {}
-    ~Guests() {
+    ~Clients() {
       if (transport_ != nullptr) transport_->abandon();
     }
     bool belong_to(const Service& service) const { return &service_ == &service; }
@@ -170,14 +170,14 @@ class Workers::Worker {
   void finish();
   template <class Function>
   void tell_hosts(Function function) {
-    for (Guests& guests : guests_) function(*guests.host());
+    for (Clients& clients : clients_) function(*clients.host());
   }
-  Guests* guests_of(Service& service);
+  Clients* clients_of(Service& service);
   Door* door_of(const Service& service);
 
   std::unique_ptr<Loop> loop_;
   sys::Thread thread_;
-  std::list<Guests> guests_;
+  std::list<Clients> clients_;
   std::list<Post> posts_;
   std::optional<Timer> limit_;
   std::atomic<std::size_t> connections_{0};
@@ -194,7 +194,7 @@ class Workers::Team {
   ~Team() { workers.clear(); }  // Before the services, which they may still be leaving.
 
   bool has_stopped() const { return has_stopped_; }
-  // Whether one of the workers is calling, who would wait for himself.
+  // Whether a worker is calling, which would wait for itself.
   bool is_calling() const {
     return std::ranges::any_of(workers, [](const auto& worker) { return worker->is_calling(); });
   }
@@ -250,7 +250,7 @@ void Workers::Worker::end() {
   limit_.reset();
   posts_.clear();
   if (loop_ != nullptr) end_loop(*loop_);
-  guests_.clear();
+  clients_.clear();
   connections_ = 0;
 }
 
@@ -276,11 +276,11 @@ void Workers::Worker::run() {
       loop_->ref();
     }
   }
-  for (Guests& guests : guests_) guests.drop_host();
+  for (Clients& clients : clients_) clients.drop_host();
   has_ended_ = true;
 }
 
-// Whether all have left is decided before those who are left are ended.
+// Whether all connections have ended is decided before the rest are reset.
 void Workers::Worker::finish() {
   if (std::exchange(is_finished_, true)) return;
   has_drained_ = is_drained();
@@ -319,22 +319,22 @@ void Workers::Worker::resume(Service& service) {
 }
 
 // nullptr if memory has run out.
-Workers::Worker::Guests* Workers::Worker::guests_of(Service& service) {
-  for (Guests& guests : guests_) {
-    if (guests.belong_to(service)) return &guests;
+Workers::Worker::Clients* Workers::Worker::clients_of(Service& service) {
+  for (Clients& clients : clients_) {
+    if (clients.belong_to(service)) return &clients;
   }
-  Guests& guests = guests_.emplace_back(*this, service, *Hub::of(*loop_));
-  if (guests.is_complete()) return &guests;
-  guests_.pop_back();
+  Clients& clients = clients_.emplace_back(*this, service, *Hub::of(*loop_));
+  if (clients.is_complete()) return &clients;
+  clients_.pop_back();
   return nullptr;
 }
 
 void Workers::Worker::take(Service& service, sys::Descriptor socket, const Address& peer) {
-  Guests* guests = guests_of(service);
-  Connection* connection = guests == nullptr ? nullptr : guests->transport().adopt(socket);
+  Clients* clients = clients_of(service);
+  Connection* connection = clients == nullptr ? nullptr : clients->transport().adopt(socket);
   if (connection == nullptr) return leave(service);
   Stream stream = Connection::stream_of(connection);
-  call_user("Workers", [&] { guests->host()->on_accept(std::move(stream), peer); });
+  call_user("Workers", [&] { clients->host()->on_accept(std::move(stream), peer); });
 }
 
 void Workers::Worker::leave(Service& service) {
@@ -369,8 +369,8 @@ std::size_t Workers::Team::choose(Balance balance, const Address& peer) {
   return static_cast<std::size_t>(fewest - workers.begin());
 }
 
-// Calls `function` on each worker's thread and waits until all have done it. False if memory ran
-// out, so that some have not; who insists waits for memory.
+// Calls `function` on each worker's thread, and waits until all are done. False if memory ran out
+// and some were not called; with `insist`, waits for memory instead.
 template <class Function>
 bool Workers::Team::on_each(Function function, bool insist) {
   std::latch done(static_cast<std::ptrdiff_t>(workers.size()));
@@ -397,8 +397,8 @@ void Workers::Team::resume(Service& service) {
     worker->post([&service, worker = worker.get()] { worker->resume(service); });
 }
 
-// Returns when who has been accepted is where he belongs: what the first worker posts here comes
-// behind those that it has handed over.
+// Returns when all accepted connections have reached their workers: what the first worker posts
+// here comes after the connections that it has passed on.
 void Workers::Team::stop_listening(bool serves_backlog) {
   on_each([&](Worker& worker) { worker.stop_listening(serves_backlog); }, true);
   std::latch arrived(static_cast<std::ptrdiff_t>(workers.size()));
@@ -414,7 +414,7 @@ void Workers::Team::stop_listening(bool serves_backlog) {
 
 bool Workers::Team::stop(Nanos grace, const OnLoop& on_drain) {
   if (std::exchange(has_stopped_, true)) return has_drained_;
-  // First, so that nobody who has been drained is handed another one.
+  // First, so that a drained worker gets no more connections.
   stop_listening(grace > Nanos{0});
   on_each([&](Worker& worker) { worker.drain(grace, on_drain); }, true);
   for (const std::unique_ptr<Worker>& worker : workers) {
