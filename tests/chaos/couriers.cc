@@ -373,19 +373,24 @@ bool Couriers::has_process_ending() const {
 }
 
 void Couriers::check_empty() {
-  if (world_.is_stormy()) return;
+  // One that had no memory to note when its rest is over waits for somebody to touch it.
+  if (world_.is_stormy()) return cancel_relays();
   for (const auto& relay : relays_)
     check(relay->is_over, "relay_is_answered", "relay() has no result");
   for (const auto& child : children_)
     check(child->is_over, "exit_is_told", "process %d has ended, and nobody was told", child->pid);
 }
 
-// Nobody is left behind that only the loop would have waited for.
-void Couriers::close() {
+void Couriers::cancel_relays() {
   for (const auto& relay : relays_) {
-    relay->is_cancelled = true;
+    relay->is_cancelled = relay->is_over = true;
     relay->handle.cancel();
   }
+}
+
+// Nobody is left behind that only the loop would have waited for.
+void Couriers::close() {
+  cancel_relays();
   for (const auto& child : children_) {
     child->is_gone = true;
     child->process = Process();

@@ -82,6 +82,7 @@ class Couriers {
   struct Relay;
   struct Child;
 
+  void cancel_relays();
   void on_relayed(Relay& relay, const RelayResult& result);
   void spawn(const Step& step);
   static bool is_running(const Child& child);
