@@ -48,6 +48,8 @@ class Channel {
   }
   // From here on `source` writes to it: what that has accepted from `at` on, and will.
   void follow(Channel& source, std::size_t at);
+  // What it carries has been accepted before it gets here.
+  bool is_following() const { return source_ != nullptr; }
   // These were refused: not one of them may be seen, unless it was for want of memory.
   void refuse(Bytes bytes, bool for_want_of_memory) {
     refused_.assign(bytes.begin(), bytes.end());

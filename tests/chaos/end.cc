@@ -275,7 +275,7 @@ bool End::has_lingered(Nanos now) const {
 // What is ready is read before anybody is judged idle.
 bool End::has_unheard_bytes() const {
   return world.is_fair() && is_reading() && wanted_ == 0 && !is_rated_ && kind == Kind::local &&
-         peer->is_raw && !in->is_lossy() && in->shown() < in->accepted() &&
+         peer->is_raw && !in->is_lossy() && !in->is_following() && in->shown() < in->accepted() &&
          !is_left_out("read_before_idle");
 }
 
