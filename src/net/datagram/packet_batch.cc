@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <new>
 
+#include "net/socket_address.h"
+
 namespace spate {
 
 static_assert(std::is_trivially_destructible_v<Packet>);
@@ -65,7 +67,7 @@ void PacketBatch::unpack_with_info(std::size_t index) {
   mmsghdr& message = messages_[index];
   const sys::PacketInfo info = sys::packet_info(message.msg_hdr);
   peers_[index].settle(message.msg_hdr.msg_namelen);
-  locals_[index] = Address::from_system(&info.local.storage, info.local.size).value_or(Address());
+  locals_[index] = address_of(info.local);
   const bool is_cut = (message.msg_hdr.msg_flags & MSG_TRUNC) != 0;
   Bytes rest(static_cast<const std::byte*>(parts_[index].iov_base), message.msg_len);
   const std::size_t segment = info.segment != 0 ? info.segment : rest.size();
