@@ -5,7 +5,7 @@ SHELL := /bin/bash
 
 help:
 	@echo 'make setup   install the packages that tests, benchmarks and tools need (apt)'
-	@echo 'make test    install what is missing, build, run all tests (PRESET=asan, tsan, ...)'
+	@echo 'make test    install what is missing, build, run all tests (PRESET=asan, tsan ...; ARGS=...)'
 	@echo 'make check   what has changed, built, and the quick tests: for the edit loop'
 	@echo 'make bench   install what is missing, build, run the benchmarks quickly (ARGS=...)'
 	@echo 'make tidy    check style and layers'
@@ -18,7 +18,7 @@ test:
 	tools/setup test programs
 	cmake --preset $(PRESET)
 	cmake --build --preset $(PRESET)
-	@ctest --preset $(PRESET) | tee build/test.log; status=$${PIPESTATUS[0]}; \
+	@ctest --preset $(PRESET) $(ARGS) | tee build/test.log; status=$${PIPESTATUS[0]}; \
 	  grep -E '^[0-9]+% tests passed' build/test.log; exit $$status
 
 # Whole executables, as a process for each test takes longer than most tests do.
