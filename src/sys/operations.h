@@ -70,6 +70,10 @@ class Operations {
 
   // ---- for the loop
 
+  // The kernel is to see what has been begun: somebody else waits for this loop's descriptor.
+  void submit() {
+    if (ring_.is_open() && ring_.unsubmitted() > 0) ring_.submit();
+  }
   bool has_completed() const { return !completed_.empty(); }
   // Calls the callbacks of what has been noted.
   void tell();

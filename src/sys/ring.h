@@ -42,7 +42,10 @@ class Ring {
   }
   unsigned unsubmitted() const { return tail_ - load(sq_head_); }
 
-  // Submits all entries, and waits for `least` completions, `timeout` at most. 0, or a negated
+  // Hands over the entries that have been filled in. How many, or a negated errno.
+  long submit() { return io_uring_submit(fd_.get(), publish()); }
+
+  // The same, and waits for `least` completions, `timeout` at most. 0, or a negated
   // errno: -ETIME, -EINTR, -EEXIST, -EAGAIN and -EBUSY when the kernel is short of something.
   long enter(unsigned least, Nanos timeout) {
     const long result = io_uring_enter(fd_.get(), publish(), least, timeout);
@@ -54,7 +57,10 @@ class Ring {
   bool is_behind() const {
     return (load(sq_flags_) & (IORING_SQ_TASKRUN | IORING_SQ_CQ_OVERFLOW)) != 0;
   }
-  bool has_completions() const { return *cq_head_ != load(cq_tail_); }
+  // Whether enter() would find something without waiting.
+  bool has_something_to_do() const {
+    return unsubmitted() > 0 || is_behind() || *cq_head_ != load(cq_tail_);
+  }
 
   // Calls `take(const io_uring_cqe&)`, which returns false to leave this one and the rest for
   // later. It must not use the ring.
@@ -79,7 +85,6 @@ class Ring {
     store(sq_tail_, tail_);
     return unsubmitted();
   }
-  long submit() { return io_uring_submit(fd_.get(), publish()); }
   std::error_code map(const io_uring_params& params);
   std::error_code prove();
 
