@@ -20,7 +20,7 @@ def ours(results, workload):
 
 def peers(results, workload):
     return [n for n in results.contestants(workload)
-            if not n.startswith("spate") and n != "floor" and not workloads.is_twin(n)]
+            if not n.startswith("spate") and not workloads.is_floor(n) and not workloads.is_twin(n)]
 
 
 def at_most(what, value, limit, where=""):

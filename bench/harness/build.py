@@ -79,11 +79,14 @@ def build():
 def contestants():
     """All contestants of the last build, those left out included, in the order of the tables."""
     found = []
-    for row in json.loads(MANIFEST.read_text()):
+    rows = json.loads(MANIFEST.read_text())
+    left_out = {row["contestant"]: row["left_out"] for row in rows}
+    for row in rows:
         variants = workloads.VARIANTS.get((row["workload"], row["contestant"]),
                                           {row["contestant"]: {}})
         for name, arguments in variants.items():
-            reason = row["left_out"] or workloads.CANNOT.get((row["workload"], name), "")
+            reason = (row["left_out"] or workloads.CANNOT.get((row["workload"], name)) or
+                      left_out.get(workloads.ALIKE.get(name), ""))
             original = Contestant(row["workload"], name, row["binary"], row["program"],
                                   (*row["arguments"].items(), *arguments.items()), reason)
             found.append(original)

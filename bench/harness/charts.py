@@ -13,7 +13,8 @@ except ImportError:
 
 COLOURS = {
     "spate": "#d62728", "spate_epoll": "#d62728", "spate_uring": "#ff9896",
-    "spate_poll": "#e377c2", "spate_select": "#f7b6d2", "floor": "#000000", "libev": "#1f77b4",
+    "spate_poll": "#e377c2", "spate_select": "#f7b6d2", "floor": "#000000",
+    "floor_ring": "#17becf", "libev": "#1f77b4",
     "libev_libevent": "#aec7e8", "libevent": "#2ca02c", "libevent_changelist": "#98df8a",
     "libuv": "#9467bd", "asio": "#ff7f0e", "glib": "#8c564b", "mutex": "#7f7f7f",
     "lockfree": "#bcbd22", "concurrentqueue": "#17becf",
@@ -59,7 +60,7 @@ def colour(name):
 
 
 def line_style(name):
-    return ":" if workloads.is_twin(name) else "--" if name == "floor" else "-"
+    return ":" if workloads.is_twin(name) else "--" if workloads.is_floor(name) else "-"
 
 
 def plot_lines(axes, results, workload, metric, x, fixed):

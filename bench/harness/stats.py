@@ -71,7 +71,7 @@ class Results:
     def reference(self, workload):
         """What ratios are taken against: spate; without it the first that is no mere floor."""
         names = self.contestants(workload)
-        return next((n for n in names if n != "floor"), names[0])
+        return next((n for n in names if not workloads.is_floor(n)), names[0])
 
 
 def paired_ratio(values, references, inverted=False):

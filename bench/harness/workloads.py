@@ -10,12 +10,17 @@ VARIANTS = {
     ("fd", "libevent"): {"libevent": {}, "libevent_changelist": {"changelist": 1}},
     **{(name, "libevent"): {"libevent": {}, "libevent_direct": {"direct": 1}}
        for name in ("pingpong", "header_body", "threads", "churn", "latency")},
+    ("pingpong", "spate"): {"spate": {}, "spate_uring": {"uring": 1}},
     ("header_body", "asio"): {"asio": {}, "asio_buffered": {"buffered": 1}},
     ("idle", "asio"): {"asio": {}, "asio_wait": {"wait": 1}},
 }
 
 # Contestants that cannot do what a workload asks for, and why.
-CANNOT = {("idle", name): "has no idle timeouts" for name in ("floor", "muduo", "evpp")}
+CANNOT = {("idle", name): "has no idle timeouts"
+          for name in ("floor", "floor_ring", "muduo", "evpp")}
+
+# Variants that need of the kernel what another contestant's program needs.
+ALIKE = {"spate_uring": "floor_ring"}
 
 # Programs whose libev or libevent spate's drop-in can take the place of, by workload: each
 # contestant of theirs gains a twin, the same program on the drop-in.
@@ -30,8 +35,8 @@ TWINNED = {
 PAIRS_ONLY = {"programs"}
 
 # The order in tables: the library itself, the floor, then the peers, these first.
-ORDER = ["spate", "spate_epoll", "spate_uring", "spate_poll", "spate_select", "floor", "libev",
-         "mutex"]
+ORDER = ["spate", "spate_epoll", "spate_uring", "spate_poll", "spate_select", "floor",
+         "floor_ring", "libev", "mutex"]
 
 # Metrics of which more is better; of all others less is.
 RATES = {"posts_per_s", "requests_per_s", "mib_per_s", "messages_per_s", "connections_per_s",
@@ -46,6 +51,11 @@ def twin_of(name):
 
 def is_twin(name):
     return name.endswith(TWIN)
+
+
+def is_floor(name):
+    """No peer, but what can be had without a library."""
+    return name in ("floor", "floor_ring")
 
 
 def original_of(name):
@@ -283,7 +293,8 @@ def idle(quick):
 
 
 def latency(quick):
-    peers = ("libev", "libevent", "libevent_direct", "libuv", "asio", "muduo", "evpp")
+    peers = ("libev", "libevent", "libevent_direct", "libuv", "asio", "muduo", "evpp",
+             "floor_ring")
     cases = [Case({"busy_poll_us": window, "block": 64, "milliseconds": 300 if quick else 2000},
                   hidden=("block", "milliseconds"),
                   overrides={name: None for name in peers} if window else {})

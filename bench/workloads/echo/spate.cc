@@ -33,6 +33,7 @@ class Session final : public spate::StreamHandler {
 
 spate::LoopOptions options_of(const ServerOptions& given) {
   spate::LoopOptions options;
+  if (given.number("uring") != 0) options.backend = "io_uring";
   options.busy_poll = std::chrono::microseconds(given.number("busy_poll_us"));
   return options;
 }
