@@ -164,6 +164,36 @@ TEST_F(SessionsTest, MayTakeAllWithThemFromAnyCallback) {
   }
 }
 
+// What has ended is destroyed from the loop, which may be running inside its last call.
+TEST_F(SessionsTest, AreThereUntilTheLastCallReturnsThoughItRunsTheLoop) {
+  for (const bool are_all_ended : {false, true}) {
+    int calls = 0;
+    book_.when_closed = [&](Session&) {
+      ++calls;
+      turns();
+      EXPECT_EQ(book_.alive, 1);
+    };
+    Stream& peer = open();
+    are_all_ended ? sessions_->end_all(Error::deadline) : peer.abort();
+    turns();
+    EXPECT_EQ(calls, 1);
+    EXPECT_EQ(book_.alive, 0);
+  }
+}
+
+TEST_F(SessionsTest, MayBeDestroyedInARunInsideTheLastCall) {
+  book_.when_closed = [this](Session&) {
+    loop_.post([this] { sessions_.reset(); });
+    turns();
+    EXPECT_EQ(book_.alive, 0);
+  };
+  Stream& peer = open();
+  open();
+  peer.abort();
+  turns();
+  EXPECT_FALSE(sessions_);
+}
+
 TEST_F(SessionsTest, AreVisitedThoughTheyEndMeanwhile) {
   for (int i = 0; i < 10; ++i) open();
   int visits = 0;
