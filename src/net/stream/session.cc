@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/user_code.h"
+
 namespace spate {
 
 // A position in the list that stays valid when sessions are added or removed.
@@ -111,7 +113,7 @@ void SessionList::sweep() {
   }
   if (!visit.has_list() || !empty() || !done_) return;
   std::move_only_function<void()> done = std::exchange(done_, {});
-  done();
+  call_user("Sessions", done);
 }
 
 // ---- what is done to all of them
