@@ -252,6 +252,23 @@ TEST_F(SessionsTest, AreResetWhenTheGraceIsOverAndToldSo) {
   EXPECT_EQ(done, 1);
 }
 
+TEST_F(SessionsTest, MayBeGivenAnyGrace) {
+  book_.when_drained = [](Session&) {};
+  open();
+  for (const Nanos grace : {Nanos::max(), kForever}) {
+    sessions_->drain(grace);
+    pass(24h * 365);
+    EXPECT_EQ(sessions_->size(), 1u);
+  }
+  for (const Nanos grace : {Nanos::min(), Nanos{0}}) {
+    if (sessions_->empty()) open();
+    sessions_->drain(grace);
+    pass(1ns);
+    EXPECT_EQ(book_.error, Error::deadline);
+    EXPECT_TRUE(sessions_->empty());
+  }
+}
+
 TEST_F(SessionsTest, AreEndedAllAtOnce) {
   open();
   open();
