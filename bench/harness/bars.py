@@ -123,11 +123,9 @@ def fewest_instructions(results, workload):
     operations = dict.fromkeys(op for w, op, metric, _ in results.counts
                                if w == workload and metric == "instructions_per_op")
     for op in operations:
-        def count(name):
-            return results.counts.get((workload, op, "instructions_per_op", name))
-        others = [(count(name), name) for name in results.peers(workload) if count(name)]
-        least, who = min(others, default=(None, ""))
-        ratio = count(me) / least if least and count(me) else None
+        least, who = results.fewest(workload, op, "instructions")
+        mine = results.count(workload, op, "instructions", me)
+        ratio = mine / least if least and mine else None
         yield at_most(f"{workload} instructions a {op}: spate / fewest of all peers", ratio, 1, who)
 
 

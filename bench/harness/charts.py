@@ -92,10 +92,9 @@ class Scale:
 
 def short(value):
     """A number for an axis."""
-    for limit, letter in ((1e6, "M"), (1e4, "k")):
-        if value >= limit:
-            return f"{value / (1e6 if letter == 'M' else 1e3):g}{letter}"
-    return f"{value:,g}" if value < 1000 else f"{value:,.0f}"
+    if value < 1e4:
+        return f"{value:,.0f}" if value >= 1000 else f"{value:g}"
+    return f"{value / 1e3:.3g}k" if value < 1e6 else f"{value / 1e6:.3g}M"
 
 
 def spread_out(wanted, apart, low, high):

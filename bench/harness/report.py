@@ -1,8 +1,9 @@
 """The results as one HTML file that needs nothing else: what peers publish first, details folded."""
+import collections
 import html
 import pathlib
-import string
 import statistics
+import string
 
 from harness import bars, charts, stats, subjects, workloads
 from harness.subjects import (
@@ -241,7 +242,17 @@ def counts_section(results):
                 for figure in count_figures(results, workload)]
     if not drawings:
         return tag("p", "This run did not count them.")
-    return grid(drawings)
+    told = " ".join(count_sentence(results, kind, words) for kind, words in
+                    (("instructions", "instructions"), ("syscalls", "system calls")))
+    return (tag("p", html.escape(told), "winner") + tag(
+        "p", "The figures: instructions; system calls. Fewer are better.", "key") + grid(drawings))
+
+
+def count_sentence(results, kind, words):
+    counted = collections.Counter(results.count_words(kind).values())
+    return (f"Of {sum(counted.values())} operations, spate needs the fewest {words} of all peers in "
+            f"{counted[stats.AHEAD]}, as many as the best in {counted[stats.LEVEL]}, more in "
+            f"{counted[stats.BEHIND]}.")
 
 
 # --- Details ---

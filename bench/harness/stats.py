@@ -214,6 +214,16 @@ class Results:
         found = [(self.count(workload, operation, kind, n), n) for n in self.peers(workload)]
         return min((pair for pair in found if pair[0] is not None), default=(None, ""))
 
+    def count_words(self, kind):
+        """By operation of any workload: a verdict on ours beside the peer that needs fewest."""
+        found = {}
+        for workload, operation in dict.fromkeys((w, op) for w, op, _, _ in self.counts):
+            mine = self.count(workload, operation, kind, self.ours(workload))
+            least, _ = self.fewest(workload, operation, kind)
+            if mine is not None and least is not None:
+                found[workload, operation] = count_word(mine, least)
+        return found
+
 
 def tally(verdicts):
     """How many are ahead, level and behind."""

@@ -88,6 +88,16 @@ class Verdicts(unittest.TestCase):
         self.assertEqual((verdict.contestant, verdict.word), ("libev_on_spate", "ahead"))
         self.assertEqual(results.verdicts("pingpong", ["mib_per_s"]), [])
 
+    def test_counts(self):
+        self.assertEqual(stats.count_word(100, 100.5), "level")
+        self.assertEqual(stats.count_word(90, 100), "ahead")
+        self.assertEqual(stats.count_word(100, 90), "behind")
+        rows = [row("spate", 1), *(
+            row(name, value, metric="instructions_per_op", op="message")
+            for name, value in (("spate", 90), ("libev", 100), ("libuv", 120), ("floor", 10)))]
+        self.assertEqual(stats.Results(rows).count_words("instructions"),
+                         {("pingpong", "message"): "ahead"})
+
     def test_tally_typical_and_worst(self):
         results = results_of(spate=[5, 5, 5], libev=[4, 4, 4])
         verdicts = results.verdicts("pingpong", ["mib_per_s"])

@@ -148,6 +148,11 @@ def in_one_sentence(verdicts, names):
     told = [v for v in verdicts if v.word]
     if not told:
         return "Too few repetitions to tell who is ahead."
+    if len(told) == 1:
+        [only] = told
+        place = {stats.AHEAD: "ahead of", stats.LEVEL: "level with", stats.BEHIND: "behind"}
+        return (f"spate is {place[only.word]} the best peer, {only.other}: {factor(only.factor)} "
+                "as good.")
     ahead, level, behind = stats.tally(told)
     parts = [f"{word} in {count}" for count, word in
              ((ahead, "ahead"), (level, "level"), (behind, "behind")) if count]
