@@ -92,9 +92,9 @@ class Verdicts(unittest.TestCase):
         self.assertEqual(stats.count_word(100, 100.5), "level")
         self.assertEqual(stats.count_word(90, 100), "ahead")
         self.assertEqual(stats.count_word(100, 90), "behind")
-        rows = [row("spate", 1), *(
-            row(name, value, metric="instructions_per_op", op="message")
-            for name, value in (("spate", 90), ("libev", 100), ("libuv", 120), ("floor", 10)))]
+        rows = [row(name, value, metric=metric, op="message")
+                for name, value in (("spate", 90), ("libev", 100), ("libuv", 120), ("floor", 10))
+                for metric in ("mib_per_s", "instructions_per_op")]
         self.assertEqual(stats.Results(rows).count_words("instructions"),
                          {("pingpong", "message"): "ahead"})
 
