@@ -180,6 +180,18 @@ def latency_bars(results):
     yield from fewest_instructions(results, "latency")
 
 
+def fanout_bars(results):
+    me = results.ours("fanout")
+    worst, where = worst_against_peers(results, "fanout", "messages_per_s",
+                                       results.cases("fanout"))
+    yield at_most("fanout, worst column: cost of spate / best peer", worst, 0.5, where)
+    worst, where = worst_of((results.cost_ratio("fanout", key, "messages_per_s", me, "floor"),
+                             title(key)) for key in results.cases("fanout"))
+    yield at_least(f"fanout, worst column: spate / floor, which gathers by hand ({where})",
+                   1 / worst if worst else None, 0.95)
+    yield from fewest_instructions(results, "fanout")
+
+
 def programs_bars(results):
     for original, twin in results.pairs("programs"):
         for key in results.cases("programs"):
@@ -194,7 +206,7 @@ def all_bars(results):
             "threads": rate_bars("threads", "mib_per_s"),
             "churn": rate_bars("churn", "connections_per_s"), "idle": idle_bars,
             "latency": latency_bars, "udp": rate_bars("udp", "packets_per_s"),
-            "programs": programs_bars}
+            "fanout": fanout_bars, "programs": programs_bars}
     assert bars.keys() == workloads.ALL.keys()
     return [bar for name, function in bars.items() if name in results.workloads()
             for bar in function(results)]

@@ -73,6 +73,11 @@ SUBJECTS = (
             "https://github.com/libuv/libuv/blob/v1.x/test/benchmark-udp-pummel.c",
             "64 packets are on the way to a server that sends each back, one by one or in batches; "
             "more packets a second are better."),
+    Subject("fanout", "One publisher, every message to all",
+            "muduo's and Asio's chat servers, and Redis's PUBLISH",
+            "https://github.com/chenshuo/muduo/tree/master/examples/asio/chat",
+            "Each message of one connection goes to a hundred or a thousand others; more messages "
+            "delivered a second are better.", ("subscribers",)),
     Subject("idle", "Ten thousand idle connections", "", "",
             "The memory that an idle connection takes, and the processor's time when each says a byte "
             "twice a second and its timeout is put off; less is better."),

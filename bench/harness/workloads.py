@@ -14,7 +14,7 @@ def backends(*names):
 # A program that stands for several contestants: name -> extra arguments.
 VARIANTS = {
     **{(name, "spate"): backends("epoll", "io_uring")
-       for name in ("pingpong", "header_body", "churn", "udp")},
+       for name in ("pingpong", "header_body", "churn", "udp", "fanout")},
     ("fd", "spate"): backends("epoll", "io_uring", "poll", "select"),
     ("fd", "libevent"): {"libevent": {}, "libevent_changelist": {"changelist": 1}},
     **{(name, "libevent"): {"libevent": {}, "libevent_direct": {"direct": 1}}
@@ -65,6 +65,7 @@ METRICS = {
     "idle": ("bytes_per_connection", "cpu_percent"),
     "latency": ("p50_us", "p99_us"),
     "udp": ("packets_per_s",),
+    "fanout": ("messages_per_s",),
     "programs": ("requests_per_s",),
 }
 
@@ -350,6 +351,18 @@ def udp(quick):
     return Workload("udp", cases, check, counts, pinned=False)
 
 
+def fanout(quick):
+    cases = [Case({"subscribers": n, "size": size, "milliseconds": 300 if quick else 1000},
+                  hidden=("milliseconds",))
+             for n in possible("fanout", [100, 1000]) for size in (64, 1024)]
+    check = [Case({"subscribers": n, "size": size, "messages": 640, "verify": 1})
+             for n, size in ((3, 1024), (100, 64))]
+    counts = [Count(f"delivery of {size} bytes", "delivery",
+                    {"subscribers": 50, "size": size, "messages": 320},
+                    {"subscribers": 50, "size": size, "messages": 1600}) for size in (64, 1024)]
+    return Workload("fanout", cases, check, counts, pinned=False)
+
+
 def programs(quick):
     servers = ("memcached", "nghttpd")
     cases = []
@@ -365,4 +378,4 @@ def programs(quick):
 
 ALL = {"fd": fd, "watchers": watchers, "timers": timers, "post": post, "pingpong": pingpong,
        "header_body": header_body, "threads": threads, "churn": churn, "idle": idle,
-       "latency": latency, "udp": udp, "programs": programs}
+       "latency": latency, "udp": udp, "fanout": fanout, "programs": programs}
