@@ -1,4 +1,4 @@
-"""The results as one HTML file that needs nothing else: what peers publish first, details folded."""
+"""The results as one HTML file that needs nothing else: first what the peers publish."""
 import collections
 import html
 import pathlib
@@ -160,8 +160,8 @@ def summary_row(title, verdicts, names):
     cells = [(title, ""), (share_bar(counted), "")]
     cells += [(str(count) if count else "", "n") for count in counted]
     cells.append((factor(stats.typical(told)), "n"))
-    words = "" if least is None else ", ".join(filter(None, [
-        least.other, metric_words(least.metric), case_words(least.key, names)]))
+    words = "" if least is None else ", ".join(
+        filter(None, [least.other, subjects.where(least, names)]))
     cells += [("" if least is None else factor(least.factor), "n"), plain(words)]
     return cells
 
@@ -200,13 +200,11 @@ def verdict_table(results, subject):
     me, rows = results.ours(subject.workload), []
     floors = [n for n in results.contestants(subject.workload) if workloads.is_floor(n)]
     for v in subject.verdicts(results):
-        unit = results.units[v.metric]
-        what = ", ".join(filter(None, [metric_words(v.metric), case_words(v.key, names)]))
         spread = "" if v.spread is None else f"{v.spread.low:.2f}–{v.spread.high:.2f}"
-        row = [plain(what)]
+        row = [plain(subjects.where(v, names))]
         for name in (me, v.other):
-            row.append(plain(amount(results.median(subject.workload, v.key, v.metric, name), unit),
-                             "n"))
+            median = results.median(subject.workload, v.key, v.metric, name)
+            row.append(plain(amount(median, results.units[v.metric]), "n"))
         row += [plain(v.other), (factor(v.factor), "n"), plain(spread, "n"), (badge(v.word), "")]
         row += [beside(results, subject.workload, v, me, floor) for floor in floors]
         rows.append(row)
@@ -250,9 +248,10 @@ def counts_section(results):
 
 def count_sentence(results, kind, words):
     counted = collections.Counter(results.count_words(kind).values())
-    return (f"Of {sum(counted.values())} operations, spate needs the fewest {words} of all peers in "
-            f"{counted[stats.AHEAD]}, as many as the best in {counted[stats.LEVEL]}, more in "
-            f"{counted[stats.BEHIND]}.")
+    parts = [f"{told} in {counted[word]}" for word, told in
+             ((stats.AHEAD, "fewer than any peer"), (stats.LEVEL, "as many as the best"),
+              (stats.BEHIND, "more")) if counted[word]]
+    return f"Of {sum(counted.values())} operations, spate needs {words}: {', '.join(parts)}."
 
 
 # --- Details ---
@@ -307,14 +306,12 @@ def dropin_details(results):
         names = telling(results.cases(workload))
         for v in results.twin_verdicts(workload, workloads.METRICS[workload]):
             spread = "" if v.spread is None else f"{v.spread.low:.2f}–{v.spread.high:.2f}"
-            what = ", ".join(filter(None, [v.other, metric_words(v.metric),
-                                           case_words(v.key, names)]))
-            rows.append([plain(f"{workload}: {what}"), (factor(v.factor), "n"), plain(spread, "n"),
-                         (badge(v.word), "")])
+            rows.append([plain(f"{workload}: {v.other}, {subjects.where(v, names)}"),
+                         (factor(v.factor), "n"), plain(spread, "n"), (badge(v.word), "")])
     if not rows:
         return ""
-    return tag("div", folded("The same binaries on spate's drop-in libraries",
-                             table(["", "× as good as on the original", "spread", "verdict"], rows)),
+    head = ["", "× as good as on the original", "spread", "verdict"]
+    return tag("div", folded("The same binaries on spate's drop-in libraries", table(head, rows)),
                id="dropin")
 
 

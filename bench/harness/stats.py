@@ -34,6 +34,7 @@ class Interval:
 class Verdict:
     """One contestant beside another in one case. `factor`: how many times as good it is."""
 
+    workload: str
     key: tuple
     metric: str
     contestant: str
@@ -165,7 +166,7 @@ class Results:
         factor, spread, word = compare(mine, others, metric in workloads.RATES)
         if metric not in EXACT and min(len(mine), len(others)) < FEWEST_SAMPLES:
             word = ""
-        return Verdict(key, metric, contestant, other, factor, spread, word)
+        return Verdict(workload, key, metric, contestant, other, factor, spread, word)
 
     def verdicts(self, workload, metrics):
         """Ours beside the best peer, in each case in which there is one."""

@@ -29,46 +29,47 @@ class Subject:
 SUBJECTS = (
     Subject("fd", "Many sockets, few of them active", "libevent's bench.c",
             "https://libevent.org/",
-            "Socket pairs with a watcher each: all are registered anew, then a hundred or a thousand "
-            "bytes hop from pair to pair; less time is better.",
+            "Socket pairs with a watcher each: all are registered anew, then a hundred or a "
+            "thousand bytes hop from pair to pair; less time is better.",
             ("pairs",), (("timeouts", 0),)),
     Subject("fd", "The same with idle timeouts", "libev's comparison with libevent",
             "http://libev.schmorp.de/bench.html",
-            "As above, but every watcher has a timeout that each byte puts off, as in a server that "
-            "drops idle clients; less time is better.",
+            "As above, but every watcher has a timeout that each byte puts off, as in a server "
+            "that drops idle clients; less time is better.",
             ("pairs",), (("timeouts", 1),)),
     Subject("pingpong", "Bytes to and fro", "muduo's and evpp's ping-pong, and Asio's",
             "https://github.com/Qihoo360/evpp/blob/master/docs/benchmark_throughput_vs_muduo_cn.md",
             "A server of one thread sends back whatever its connections send; more MiB a second is "
             "better.", ("connections", "block")),
     Subject("threads", "Bytes to and fro, on several threads", "evpp's table of threads",
-            "https://github.com/Qihoo360/evpp/blob/master/docs/benchmark_throughput_vs_asio_cn.md",
-            "The same ping-pong of 16 KiB blocks with a loop in each of several threads; more MiB a "
-            "second is better.", ("threads",)),
-    Subject("header_body", "Growing messages with a header", "evpp's and asio_benchmark's "
-            "header_body", "https://github.com/huyuguang/asio_benchmark",
+            "https://github.com/Qihoo360/evpp/blob/master/docs/benchmark_throughput_vs_asio.md",
+            "The same ping-pong of 16 KiB blocks with a loop in each of several threads; more MiB "
+            "a second is better.", ("threads",)),
+    Subject("header_body", "Growing messages with a header", "evpp's and asio_benchmark's header_body",
+            "https://github.com/Qihoo360/evpp/blob/master/docs/"
+            "benchmark_ping_pong_spend_time_vs_asio.md",
             "Connections exchange messages that grow by a byte each time, as a protocol's would; "
             "fewer seconds are better.", ("threads",)),
     Subject("post", "Tasks from other threads", "evpp's post_task programs",
-            "https://github.com/Qihoo360/evpp/blob/master/docs/benchmark_lockfree_vs_mutex_cn.md",
-            "Loops in threads of their own hand tasks to each other and wake each other; more tasks "
-            "a second are better.", ("producers",)),
+            "https://github.com/Qihoo360/evpp/blob/master/docs/benchmark_lockfree_vs_mutex.md",
+            "Loops in threads of their own hand tasks to each other and wake each other; more "
+            "tasks a second are better.", ("producers",)),
     Subject("watchers", "A watcher's life", "AnyEvent's table",
             "https://metacpan.org/pod/AnyEvent#BENCHMARKS",
             "The time to make, call and destroy one watcher among a hundred thousand; less is "
             "better."),
     Subject("timers", "A million timers", "libuv's million_timers",
             "https://github.com/libuv/libuv/blob/v1.x/test/benchmark-million-timers.c",
-            "Timers are started, put off, stopped and started again at random, and expire; the time "
-            "for each, less is better.", ("pending",)),
+            "Timers are started, put off, stopped and started again at random, and expire; the "
+            "time for each, less is better.", ("pending",)),
     Subject("churn", "Short connections", "libuv's tcp4_pound",
             "https://github.com/libuv/libuv/blob/v1.x/test/benchmark-pound.c",
-            "Connections are accepted, answered once and closed, server and client on one core; more "
-            "a second is better.", ("connections",)),
+            "Connections are accepted, answered once and closed, server and client on one core; "
+            "more a second is better.", ("connections",)),
     Subject("latency", "One round trip", "libuv's ping_pongs and muduo's roundtrip",
             "https://github.com/libuv/libuv/blob/v1.x/test/benchmark-ping-pongs.c",
-            "64 bytes to and fro on one connection, by a client that never sleeps: the middle and the "
-            "slowest hundredth of the round trips; less time is better."),
+            "64 bytes to and fro on one connection, by a client that never sleeps: the middle and "
+            "the slowest hundredth of the round trips; less time is better."),
     Subject("udp", "Packets to and fro", "libuv's udp_pummel",
             "https://github.com/libuv/libuv/blob/v1.x/test/benchmark-udp-pummel.c",
             "64 packets are on the way to a server that sends each back, one by one or in batches; "
@@ -79,8 +80,8 @@ SUBJECTS = (
             "Each message of one connection goes to a hundred or a thousand others; more messages "
             "delivered a second are better.", ("subscribers",)),
     Subject("idle", "Ten thousand idle connections", "", "",
-            "The memory that an idle connection takes, and the processor's time when each says a byte "
-            "twice a second and its timeout is put off; less is better."),
+            "The memory that an idle connection takes, and the processor's time when each says a "
+            "byte twice a second and its timeout is put off; less is better."),
     Subject("programs", "Servers as the distribution built them", "", "",
             "memcached and nghttpd, the same binaries, on their own event library and on spate's "
             "drop-in for it; more requests a second are better."),
@@ -148,6 +149,14 @@ def case_words(key, names):
     return ", ".join(parts)
 
 
+def where(verdict, names):
+    """The case of a verdict, and the metric if its workload has several: "start, pending 1,000"."""
+    case, metric = case_words(verdict.key, names), metric_words(verdict.metric)
+    if case and len(workloads.METRICS[verdict.workload]) == 1:
+        return case
+    return ", ".join(filter(None, [metric, case]))
+
+
 def in_one_sentence(verdicts, names):
     """Who wins, by verdicts on cases that are told apart by the parameters `names`."""
     told = [v for v in verdicts if v.word]
@@ -165,7 +174,6 @@ def in_one_sentence(verdicts, names):
     least = stats.worst(told)
     if least is None:
         return text + "."
-    where = ", ".join(filter(None, [metric_words(least.metric), case_words(least.key, names)]))
     noise = ", which is within the noise" if least.word == stats.LEVEL else ""
     return (f"{text}; typically it is {factor(stats.typical(told))} as good, at worst "
-            f"{factor(least.factor)} {least.other} ({where}){noise}.")
+            f"{factor(least.factor)} {least.other} ({where(least, names)}){noise}.")

@@ -1,7 +1,6 @@
 """The results as text on the terminal: one screen, and on request every ratio."""
 from harness import bars, stats, workloads
-from harness.subjects import (
-    SUBJECTS, case_words, count_words, factor, metric_words, number, telling)
+from harness.subjects import SUBJECTS, count_words, factor, number, telling, where
 
 
 def print_summary(results):
@@ -26,10 +25,9 @@ def line(title, verdicts, names):
     if not told:
         return []
     least = stats.worst(told)
-    where = "" if least is None else ", ".join(filter(None, [
-        least.other, metric_words(least.metric), case_words(least.key, names)]))
+    words = "" if least is None else ", ".join(filter(None, [least.other, where(least, names)]))
     return [[title, *(str(count) for count in stats.tally(told)), factor(stats.typical(told)),
-             factor(least.factor if least else None), where]]
+             factor(least.factor if least else None), words]]
 
 
 def ratio(value):

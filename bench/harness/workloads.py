@@ -8,7 +8,8 @@ import sys
 
 def backends(*names):
     """spate as it chooses by itself, and on each of these backends."""
-    return {"spate": {}, **{f"spate_{name.removeprefix('io_')}": {"backend": name} for name in names}}
+    named = {f"spate_{name.removeprefix('io_')}": {"backend": name} for name in names}
+    return {"spate": {}, **named}
 
 
 # A program that stands for several contestants: name -> extra arguments.
