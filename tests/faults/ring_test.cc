@@ -311,11 +311,13 @@ TEST_F(RingTest, ShortageDelaysAndLosesNothing) {
     FaultPlan plan;
     plan.fail_share(SystemCall::io_uring_enter, 0.5, error, 1);
     const FaultScope scope(plan);
+    loop_->unref();
     Traffic traffic(*loop_);
     ASSERT_TRUE(traffic.start());
     ASSERT_TRUE(a_->begin());
     a_->send();
     traffic.run();
+    loop_->ref();
     EXPECT_TRUE(traffic.is_through());
     EXPECT_GT(plan.failures(SystemCall::io_uring_enter), 0u);
   }
@@ -343,9 +345,11 @@ TEST_F(RingTest, ForbiddenLaterItIsDoneWithout) {
     FaultPlan plan;
     plan.fail_share(SystemCall::io_uring_enter, 1, error, 1);
     const FaultScope scope(plan);
+    loop_->unref();
     Traffic traffic(*loop_);
     ASSERT_TRUE(traffic.start());
     traffic.run();
+    loop_->ref();
     EXPECT_TRUE(traffic.is_through());
     EXPECT_EQ(a_->results, std::vector<int>{-error});
     EXPECT_FALSE(a_->begin());
