@@ -6,7 +6,7 @@
 namespace spate::testing {
 namespace {
 
-class BusyPollTest : public ::testing::TestWithParam<std::string> {
+class BusyPollTest : public ::testing::TestWithParam<std::string_view> {
  protected:
   auto create(Nanos window) {
     auto loop = std::move(*Loop::create({.backend = GetParam(), .busy_poll = window}));
@@ -14,8 +14,8 @@ class BusyPollTest : public ::testing::TestWithParam<std::string> {
     return loop;
   }
 };
-INSTANTIATE_TEST_SUITE_P(EveryBackend, BusyPollTest, ::testing::Values("epoll", "poll", "select"),
-                         [](const auto& test) { return test.param; });
+INSTANTIATE_TEST_SUITE_P(EveryBackend, BusyPollTest, ::testing::ValuesIn(backends_here()),
+                         [](const auto& test) { return std::string(test.param); });
 
 TEST_P(BusyPollTest, WithinTheWindowTheLoopDoesNotSleep) {
   const auto loop = create(1h);
