@@ -79,14 +79,11 @@ def build():
 def contestants():
     """All contestants of the last build, those left out included, in the order of the tables."""
     found = []
-    rows = json.loads(MANIFEST.read_text())
-    left_out = {row["contestant"]: row["left_out"] for row in rows}
-    for row in rows:
+    for row in json.loads(MANIFEST.read_text()):
         variants = workloads.VARIANTS.get((row["workload"], row["contestant"]),
                                           {row["contestant"]: {}})
         for name, arguments in variants.items():
-            reason = (row["left_out"] or workloads.CANNOT.get((row["workload"], name)) or
-                      left_out.get(workloads.ALIKE.get(name), ""))
+            reason = row["left_out"] or workloads.CANNOT.get((row["workload"], name), "")
             original = Contestant(row["workload"], name, row["binary"], row["program"],
                                   (*row["arguments"].items(), *arguments.items()), reason)
             found.append(original)

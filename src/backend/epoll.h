@@ -22,7 +22,6 @@ class Epoll : public Backend {
 
  protected:
   const sys::Descriptor& set() const { return epoll_; }
-  const sys::Descriptor& around() const { return around_; }
 
  private:
   static constexpr std::size_t kFirstBatch = 256;

@@ -21,27 +21,27 @@ class IoUring final : public Epoll {
 
   Result<int> poll_fd() override {
     const Result<int> around = Epoll::poll_fd();
-    if (around) join_around();
+    if (!around || bell_.is_open() || !ring().is_open()) return around;
+    if (const std::error_code error = hang_bell(*around)) return std::unexpected(error);
     return around;
   }
 
-  // A ring that has been lost stays lost: the set does without it.
+  // As long as nothing is under way, or the ring is lost, the set is all that can become ready.
   long wait(Nanos timeout, ReadyList& ready) override {
-    if (!ring().is_open()) return Epoll::wait(timeout, ready);
-    if (timeout > Nanos{0} && !operations_.has_completed()) return sleep(timeout, ready);
-    if (ring().has_something_to_do()) {
-      const long result = enter(0, Nanos{0});
-      if (is_fatal(result)) replace_ring(result);
-    }
+    if (operations_.has_completed()) timeout = Nanos{0};
+    if (operations_.is_idle()) return Epoll::wait(timeout, ready);
+    if (timeout > Nanos{0}) return sleep(timeout, ready);
+    if (ring().has_something_to_do()) enter(0, Nanos{0});
     return Epoll::wait(Nanos{0}, ready);
   }
 
-  // Only the first has to be a success; after a fork the new process may be forbidden to have one.
+  // Only the first ring has to be had; after a fork the new process may be forbidden to have one.
   std::error_code reopen() override {
     const bool is_first = operations_.generation() == 0;
     const std::error_code error = operations_.open();
     if (error && is_first) return error;
     is_watched_ = false;
+    bell_ = sys::Descriptor();
     return Epoll::reopen();
   }
 
@@ -58,25 +58,20 @@ class IoUring final : public Epoll {
   }
 
  private:
-  static constexpr int kRounds = 16;  // So often the kernel may go on completing in a turn.
-  static constexpr Nanos kDoze{
-      1'000'000};  // Until a kernel that is short of memory is asked again.
+  static constexpr int kRounds = 16;        // So often the kernel may go on completing in a turn.
+  static constexpr Nanos kDoze{1'000'000};  // Before it is asked again when it is short of memory.
 
   sys::Ring& ring() { return operations_.ring(); }
 
   long sleep(Nanos timeout, ReadyList& ready) {
     const long result = watch_set() ? enter(1, timeout) : -EAGAIN;
-    if (is_fatal(result)) {
-      replace_ring(result);
-    } else if (is_short(result) && !operations_.has_completed()) {
+    if (is_short(result) && !operations_.has_completed())
       return Epoll::wait(std::min(timeout, kDoze), ready);
-    } else if (is_watched_ && result != -EINTR) {
-      return 0;  // Nothing of the set is ready.
-    }
-    return Epoll::wait(Nanos{0}, ready);
+    const bool has_slept = result >= 0 || result == -ETIME;
+    return has_slept && is_watched_ ? 0 : Epoll::wait(Nanos{0}, ready);
   }
 
-  // Once: what is not taken out of the set is found by the next poll.
+  // Once: what is then left in the set is found by the next poll.
   bool watch_set() {
     if (is_watched_) return true;
     io_uring_sqe* const entry = ring().entry();
@@ -91,14 +86,17 @@ class IoUring final : public Epoll {
     ++calls_.wait;
     long result = ring().enter(least, timeout);
     collect(result);
-    for (int round = 0; round < kRounds && ring().is_behind(); ++round) {
+    for (int round = 0; round < kRounds && result >= 0 && ring().is_behind(); ++round) {
       ++calls_.wait;
-      if (ring().enter(0, Nanos{0}) < 0) break;
+      result = ring().enter(0, Nanos{0});
       collect(result);
     }
+    if (bell_.is_open()) silence_bell();
+    if (is_fatal(result)) replace_ring(result);
     return result;
   }
 
+  // A poll that is refused is an error of the wait.
   void collect(long& result) {
     operations_.collect([&](const io_uring_cqe& completion) {
       if (completion.user_data != watch_) return;
@@ -115,21 +113,39 @@ class IoUring final : public Epoll {
   }
 
   // The loop is run by another thread now, or a sandbox has closed around it, or the kernel has
-  // lost a completion.
+  // lost a completion. Where there is no other ring to be had, the set does alone.
   void replace_ring(long error) {
-    operations_.open_after(error == -EEXIST ? -ECANCELED : static_cast<int>(error));
     is_watched_ = false;
-    join_around();
+    operations_.close(error == -EEXIST ? -ECANCELED : static_cast<int>(error));
+    if (operations_.open() || !bell_.is_open()) return;
+    if (tie_bell() < 0) operations_.close(-ECANCELED);  // No outer loop would be told of it.
   }
 
-  void join_around() {
-    if (!around().is_open() || !ring().is_open()) return;
-    sys::epoll_ctl(around().get(), EPOLL_CTL_ADD, ring().fd(), EPOLLIN, 0);
+  // The ring's own descriptor does not tell of what waits to be completed.
+  std::error_code hang_bell(int around) {
+    const long fd = sys::create_eventfd();
+    if (fd < 0) return sys::error_code(fd);
+    bell_ = sys::Descriptor(fd);
+    long result = sys::epoll_ctl(around, EPOLL_CTL_ADD, bell_.get(), EPOLLIN, 0);
+    if (result >= 0) result = tie_bell();
+    if (result == -EEXIST) return replace_ring(result), std::error_code();
+    if (result < 0) bell_ = sys::Descriptor();
+    return sys::error_code(result);
+  }
+  long tie_bell() {
+    const int bell = bell_.get();
+    return sys::io_uring_register(ring().fd(), IORING_REGISTER_EVENTFD, &bell, 1);
+  }
+  // What has come about meanwhile is seen before the outer loop waits.
+  void silence_bell() {
+    std::uint64_t count;
+    sys::read(bell_.get(), &count, sizeof(count));
   }
 
   sys::Operations operations_;
   bool is_watched_ = false;
   std::uint64_t watch_ = 3;  // The user_data of the poll of this set; odd, as it is no operation's.
+  sys::Descriptor bell_;     // For an outer loop: readable when the ring has something to do.
 };
 
 }  // namespace

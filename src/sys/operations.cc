@@ -2,9 +2,12 @@
 
 #include <cerrno>
 
+#include "spate/assert.h"
+
 namespace spate::sys {
 
 io_uring_sqe* Operations::begin(Operation& operation) {
+  SPATE_ASSERT(!operation.is_begun, "an operation was begun that has not been told its end");
   if (!ring_.is_open() || !completed_.reserve(completed_.size() + in_flight_ + 1)) return nullptr;
   io_uring_sqe* const entry = ring_.entry();
   if (entry == nullptr) return nullptr;
@@ -24,22 +27,20 @@ bool Operations::cancel(Operation& operation) {
   return true;
 }
 
-std::error_code Operations::open() { return open_after(-ECANCELED); }
-
-std::error_code Operations::open_after(int error) {
-  settle(error);
+std::error_code Operations::open() {
+  close(-ECANCELED);
   ++generation_;
   return ring_.open(kEntries, kCompletions);
 }
 
 void Operations::end() {
-  settle(-ECANCELED);
+  close(-ECANCELED);
   tell();
 }
 
 // What the kernel has done meanwhile counts. From another thread than the ring's nothing can be
 // waited for: closing the ring cancels it.
-void Operations::settle(int error) {
+void Operations::close(int error) {
   if (ring_.is_ours() && in_flight_ > 0) {
     if (io_uring_sqe* const entry = ring_.entry()) {
       prepare_cancel_all(*entry);

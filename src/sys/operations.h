@@ -58,10 +58,14 @@ class Operations {
 
   // ---- for the backend
 
-  // Opens a ring, or another one. What was in flight is cancelled, as far as it is not done.
+  // Opens a ring, or another one.
   std::error_code open();
-  // The same after an error of the ring, which those in flight are told.
-  std::error_code open_after(int error);
+  // Cancels what is in flight, as far as it is not done; that is told `error`, a negated errno.
+  void close(int error);
+  // Whether there is nothing that the ring would have to be asked for.
+  bool is_idle() const {
+    return in_flight_ == 0 && !(ring_.is_open() && ring_.has_something_to_do());
+  }
   // Notes what is complete. Completions of entries that are the backend's own, with an odd
   // user_data other than kNobody, are handed to `take`. Without memory the rest is noted later.
   template <class Take>
@@ -70,9 +74,12 @@ class Operations {
 
   // ---- for the loop
 
-  // The kernel is to see what has been begun: somebody else waits for this loop's descriptor.
-  void submit() {
-    if (ring_.is_open() && ring_.unsubmitted() > 0) ring_.submit();
+  // Has the kernel see what has been begun, since an outer loop waits next. False if there is
+  // something to be collected before.
+  bool submit() {
+    if (!ring_.is_open()) return completed_.empty();
+    if (ring_.unsubmitted() > 0) ring_.submit();
+    return completed_.empty() && !ring_.has_something_to_do();
   }
   bool has_completed() const { return !completed_.empty(); }
   // Calls the callbacks of what has been noted.
@@ -92,7 +99,6 @@ class Operations {
   static constexpr Nanos kMoment{1'000'000};  // the end of what was cancelled is waited for.
 
   bool note(const io_uring_cqe& completion);
-  void settle(int error);
   void link(Operation& operation);
   void unlink(Operation& operation);
 
