@@ -1,7 +1,10 @@
 // DatagramSocket: what a Datagram is the handle of.
 #pragma once
 
+#include <memory>
+
 #include "base/abandonable.h"
+#include "net/datagram/datagram_callback_handler.h"
 #include "net/datagram/packet_batch.h"
 #include "spate/io.h"
 #include "spate/net/datagram.h"
@@ -19,6 +22,8 @@ class DatagramSocket final : private Abandonable<DatagramSocket> {
   void abandon();
 
   void start(DatagramHandler& handler);
+  // False when memory runs out.
+  bool start(DatagramCallbacks callbacks);
   void pause();
   void resume();
   int fd() const;
@@ -30,7 +35,7 @@ class DatagramSocket final : private Abandonable<DatagramSocket> {
  private:
   friend class Abandonable<DatagramSocket>;
 
-  static constexpr std::size_t kBatch = 64;  // Packets that one call to the kernel takes.
+  static constexpr std::size_t kBatch = OutgoingBatch::kMax;
   // How long watching rests when the kernel refuses it, or there is no memory for it.
   static constexpr Nanos kRest{50'000'000};
   // How long a packet waits that was refused although the kernel had said that there is room.
@@ -49,8 +54,10 @@ class DatagramSocket final : private Abandonable<DatagramSocket> {
   template <class Function>
   bool tell(Function function);
 
-  long wrong_with(const Address& peer) const;
+  long wrong_with(const Address* peer) const;
   std::error_code settle(long result);
+  long send_once(Bytes bytes, const Address* peer);
+  [[gnu::noinline]] std::error_code send_again(Bytes bytes, const Address* peer, long result);
   void wait_for_room();
   bool tell_of_room();
   std::size_t send_some(std::span<const Outgoing> packets, std::error_code& error);
@@ -63,6 +70,7 @@ class DatagramSocket final : private Abandonable<DatagramSocket> {
   sys::Descriptor socket_;
   const PacketShape shape_;
   DatagramHandler* handler_ = nullptr;
+  std::unique_ptr<DatagramCallbackHandler> callbacks_;
   Io io_;  // Its events are those that are wanted, also while watching rests.
   Timer resting_;
   Timer retry_;
