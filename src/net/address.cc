@@ -19,11 +19,13 @@ std::unexpected<std::error_code> failed(std::errc error) {
   return std::unexpected(std::error_code(static_cast<int>(error), std::system_category()));
 }
 
-// Digits, nothing else.
-Result<std::uint16_t> parse_port(std::string_view text) {
+bool is_number(std::string_view text) {
   const auto is_digit = [](unsigned char c) { return std::isdigit(c) != 0; };
-  if (text.empty() || !std::all_of(text.begin(), text.end(), is_digit))
-    return failed(std::errc::invalid_argument);
+  return !text.empty() && std::all_of(text.begin(), text.end(), is_digit);
+}
+
+Result<std::uint16_t> parse_port(std::string_view text) {
+  if (!is_number(text)) return failed(std::errc::invalid_argument);
   std::uint16_t port = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), port);
   if (error != std::errc()) return failed(std::errc::result_out_of_range);
@@ -109,6 +111,14 @@ Result<Address> Address::parse(std::string_view text) {
   const bool in_brackets = host.size() >= 2 && host.starts_with('[') && host.ends_with(']');
   if (has_colon != in_brackets) return failed(std::errc::invalid_argument);
   return ip(in_brackets ? host.substr(1, host.size() - 2) : host, *port);
+}
+
+Result<Address> Address::parse_listen(std::string_view text) {
+  const std::string_view after_colon = text.starts_with(':') ? text.substr(1) : text;
+  if (!is_number(after_colon)) return parse(text);
+  const auto port = parse_port(after_colon);
+  if (!port) return std::unexpected(port.error());
+  return any_ipv6(*port);
 }
 
 Result<Address> Address::ip(std::string_view host, std::uint16_t port) {

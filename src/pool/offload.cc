@@ -3,6 +3,7 @@
 
 #include <new>
 
+#include "base/chain.h"
 #include "core/loop_local.h"
 #include "core/ownership.h"
 #include "core/user_code.h"
@@ -20,7 +21,7 @@ class OffloadDesk;
 }  // namespace
 
 // What an Offloading stands for. Its destructor cancels.
-class OffloadJob {
+class OffloadJob : public Linked<OffloadJob> {
  public:
   OffloadJob(OffloadDesk& desk, Team& team, Tasks::iterator task, Job done);
   OffloadJob(const OffloadJob&) = delete;
@@ -31,9 +32,6 @@ class OffloadJob {
   void finish();
   // The loop is being destroyed, or this is a fork: `done` will not be called.
   void forget();
-
-  OffloadJob* next = nullptr;  // The desk's list.
-  OffloadJob* previous = nullptr;
 
  private:
   OffloadDesk* desk_;  // nullptr when nothing is under way any more.
@@ -70,14 +68,14 @@ class OffloadDesk final : public LoopLocal {
   void deliver();
   void start_anew();
   void forget_all() {
-    while (first_ != nullptr) first_->forget();
+    while (OffloadJob* job = jobs_.first()) job->forget();
   }
 
   Async bell_{loop(), bind<&OffloadDesk::deliver>(this)};
   Fork forked_{loop(), [this] { mailbox(); }};
   std::shared_ptr<Mailbox> mailbox_ = std::make_shared<Mailbox>(bell_);
   Tasks finished_;  // Taken from the mailbox, and not told yet.
-  OffloadJob* first_ = nullptr;
+  Chain<OffloadJob> jobs_;
 };
 
 // It is the jobs that keep the loop alive.
@@ -88,15 +86,12 @@ bool OffloadDesk::open() {
 }
 
 void OffloadDesk::add(OffloadJob& job) {
-  job.next = first_;
-  if (first_ != nullptr) first_->previous = &job;
-  first_ = &job;
+  jobs_.add(job);
   loop().ref();
 }
 
 void OffloadDesk::remove(OffloadJob& job) {
-  (job.previous != nullptr ? job.previous->next : first_) = job.next;
-  if (job.next != nullptr) job.next->previous = job.previous;
+  jobs_.remove(job);
   loop().unref();
 }
 
@@ -171,7 +166,10 @@ ThreadPool::ThreadPool(const ThreadPoolOptions& options) : options_(options) {
 ThreadPool::~ThreadPool() {
   Team* team = this->team();
   if (team == nullptr) return;
-  SPATE_ASSERT(!team->is_calling());
+  // In every build: the job would go on in a team that is gone.
+  if (team->is_calling())
+    rule_broken(std::source_location::current(), "a job does not destroy its ThreadPool",
+                "the destructor waits for all jobs: destroy it on another thread");
   team->finish();
   team->leave();
 }

@@ -20,12 +20,11 @@ INSTANTIATE_TEST_SUITE_P(EveryBackend, BusyPollTest, ::testing::Values("epoll", 
 TEST_P(BusyPollTest, WithinTheWindowTheLoopDoesNotSleep) {
   const auto loop = create(1h);
   Probe<Timer> timer{*loop};
-  ASSERT_TRUE(timer->start(50ms));  // A busy machine may take the processor away for some.
+  ASSERT_TRUE(timer->start(50ms));
   const Nanos began = loop->now();
   while (timer.calls == 0) ASSERT_FALSE(loop->run(Run::once));
   EXPECT_GE(loop->now() - began, 50ms);
   EXPECT_EQ(loop->metrics().blocked, 0ns);
-  EXPECT_GT(loop->metrics().kernel_calls.wait, 3u);
 }
 
 TEST_P(BusyPollTest, BeyondTheWindowItSleeps) {

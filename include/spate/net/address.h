@@ -33,6 +33,9 @@ class SPATE_EXPORT Address {
   // One of the forms above, with the port. Errors: EINVAL; ERANGE for a port above 65535; ENODEV
   // for a scope that is not an interface; ENAMETOOLONG for a path of more than 107 bytes.
   static Result<Address> parse(std::string_view text);
+  // Where to listen, as a command line says it: one of those forms, or a port alone, "7000" or
+  // ":7000", which is any_ipv6(7000). Errors: those of parse().
+  static Result<Address> parse_listen(std::string_view text);
   // "192.0.2.1", "2001:db8::1" or "fe80::1%eth0" and a port. Errors: EINVAL, ENODEV.
   static Result<Address> ip(std::string_view host, std::uint16_t port);
   // 4 or 16 bytes in network order, as protocols carry them, and a port. Errors: EINVAL.

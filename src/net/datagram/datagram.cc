@@ -141,6 +141,11 @@ void Datagram::start(DatagramHandler& handler) {
   socket_->start(handler);
 }
 
+std::error_code Datagram::start(DatagramCallbacks callbacks) {
+  SPATE_ASSERT(socket_ != nullptr, "an empty Datagram has nothing to start: create() one");
+  return sys::error_code(socket_->start(std::move(callbacks)) ? 0 : -ENOMEM);
+}
+
 void Datagram::pause() {
   if (socket_ != nullptr) socket_->pause();
 }

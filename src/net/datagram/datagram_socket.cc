@@ -93,6 +93,16 @@ void DatagramSocket::start(DatagramHandler& handler) {
   resume();
 }
 
+bool DatagramSocket::start(DatagramCallbacks callbacks) {
+  std::unique_ptr<DatagramCallbackHandler> made(new (std::nothrow)
+                                                    DatagramCallbackHandler(std::move(callbacks)));
+  if (made == nullptr) return false;
+  made->keep(std::move(callbacks_));
+  callbacks_ = std::move(made);
+  start(*callbacks_);
+  return true;
+}
+
 void DatagramSocket::pause() { watch(io_.events() & ~Events::read); }
 void DatagramSocket::resume() { watch(io_.events() | Events::read); }
 

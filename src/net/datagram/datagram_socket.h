@@ -1,7 +1,10 @@
 // DatagramSocket: what a Datagram is the handle of.
 #pragma once
 
+#include <memory>
+
 #include "base/abandonable.h"
+#include "net/datagram/datagram_callback_handler.h"
 #include "net/datagram/packet_batch.h"
 #include "spate/io.h"
 #include "spate/net/datagram.h"
@@ -19,6 +22,8 @@ class DatagramSocket final : private Abandonable<DatagramSocket> {
   void abandon();
 
   void start(DatagramHandler& handler);
+  // False when memory runs out.
+  bool start(DatagramCallbacks callbacks);
   void pause();
   void resume();
   int fd() const;
@@ -63,6 +68,7 @@ class DatagramSocket final : private Abandonable<DatagramSocket> {
   sys::Descriptor socket_;
   const PacketShape shape_;
   DatagramHandler* handler_ = nullptr;
+  std::unique_ptr<DatagramCallbackHandler> callbacks_;
   Io io_;  // Its events are those that are wanted, also while watching rests.
   Timer resting_;
   Timer retry_;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/abandonable.h"
+#include "base/chain.h"
 #include "core/loop_local.h"
 #include "spate/child.h"
 #include "spate/hooks.h"
@@ -13,7 +14,7 @@
 
 namespace spate {
 
-class ChildProcess final : public Abandonable<ChildProcess> {
+class ChildProcess final : public Abandonable<ChildProcess>, public Linked<ChildProcess> {
  public:
   ChildProcess(Loop& loop, Process::OnExit callback, bool kills)
       : child_(loop, bind<&ChildProcess::on_exit>(this)),
@@ -41,8 +42,6 @@ class ChildProcess final : public Abandonable<ChildProcess> {
   Process::OnExit callback_;
   const bool kills_;
   bool is_orphan_ = false;
-  ChildProcess* next_ = nullptr;  // The orphans' list.
-  ChildProcess* previous_ = nullptr;
 };
 
 // Processes that run on without a handle. They are reaped, and keep no loop alive.
@@ -60,11 +59,11 @@ class Orphans final : public LoopLocal {
   bool open() override { return forked_.start(); }
   void on_loop_end() override { remove_all(); }
   void remove_all() {
-    while (first_ != nullptr) remove(*first_);
+    while (ChildProcess* process = processes_.first()) remove(*process);
   }
 
   Fork forked_{loop(), [this] { remove_all(); }};  // Their parent is another.
-  ChildProcess* first_ = nullptr;
+  Chain<ChildProcess> processes_;
 };
 
 }  // namespace spate

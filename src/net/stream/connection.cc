@@ -467,10 +467,12 @@ std::int64_t Connection::throttle_deadline() const {
   return when;
 }
 
-// Without memory to note it, it is looked at when something happens.
+// Without memory to note it, it is looked at when something happens. While it rests, nothing would.
 void Connection::note_deadline() {
-  const std::int64_t when = std::min(throttle_deadline(), next_deadline().when);
-  if (when != kNever) hub().note_deadline(*this, when);
+  const std::int64_t opens_at = throttle_deadline();
+  const std::int64_t when = std::min(opens_at, next_deadline().when);
+  if (when == kNever || hub().note_deadline(*this, when)) return;
+  if (opens_at != kNever) give_up(sys::error_code(-ENOMEM));
 }
 
 // Not before it was; so a deadline that is counted from it is not early.
