@@ -46,7 +46,7 @@ function(spate_add_test name)
   endif()
   add_dependencies(tests_of_${arg_LABEL} ${name})
   gtest_discover_tests(${name} TEST_PREFIX ${arg_LABEL}. DISCOVERY_TIMEOUT 60
-                       PROPERTIES LABELS ${arg_LABEL} TIMEOUT 120)
+                       PROPERTIES LABELS ${arg_LABEL} TIMEOUT 600)
 endfunction()
 
 # spate_build_program(<name> SOURCE <file> LINK <library>...): a program as a user would write it,
@@ -65,5 +65,5 @@ function(spate_add_program name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "LABEL;SOURCE" "LINK")
   spate_build_program(${name} SOURCE ${arg_SOURCE} LINK ${arg_LINK})
   add_test(NAME ${name} COMMAND ${name})
-  set_tests_properties(${name} PROPERTIES LABELS ${arg_LABEL} TIMEOUT 60)
+  set_tests_properties(${name} PROPERTIES LABELS ${arg_LABEL} TIMEOUT 600)
 endfunction()

@@ -1,10 +1,10 @@
-// epoll, level-triggered. Deadlines to the nanosecond with epoll_pwait2, where the kernel has it.
+#include "backend/epoll.h"
+
 #include <cerrno>
 #include <iterator>
 #include <new>
 
 #include "backend/registry.h"
-#include "sys/epoll.h"
 
 namespace spate {
 
@@ -47,142 +47,122 @@ constexpr Tables kTables;
 
 std::uint32_t to_epoll(Events events) { return kTables.masks[static_cast<std::uint32_t>(events)]; }
 
-class Epoll final : public Backend {
- public:
-  std::string_view name() const override { return "epoll"; }
-
-  bool knows_edges() const override { return true; }
-
-  // Not the set itself, which may have to be thrown away, but one around it.
-  Result<int> poll_fd() override {
-    if (!around_.is_open()) {
-      if (const std::error_code error = surround()) return std::unexpected(error);
-    }
-    return around_.get();
-  }
-
-  long modify(int fd, Events before, Events after, std::uint32_t generation) override {
-    if (!any(after)) {
-      control(EPOLL_CTL_DEL, fd, after,
-              generation);  // Closing the file has done it already, often enough.
-      return 0;
-    }
-    const bool known = any(before);
-    // The same file is refused, which costs less than changing it to what it is.
-    const bool is_new = before == after && !any(after & kEdge);
-    const int operation = known && !is_new ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
-    const long result = control(operation, fd, after, generation);
-    return result >= 0 || is_new ? result : correct(result, known, fd, after, generation);
-  }
-
-  void closing(int, Events) override {}  // The kernel forgets a closed file by itself.
-
-  long wait(Nanos timeout, ReadyList& ready) override {
-    const std::size_t room = room_for(buffer_.size(), ready);
-    long count = wait_for(timeout, room);
-    if (count < 0) {
-      count = look_after(count, room);
-      if (count < 0) return count;
-    }
-    Ready* to = ready.end();
-    for (const epoll_event* event = buffer_.begin(); event != buffer_.begin() + count; ++event) {
-      *to++ = {.fd = static_cast<int>(event->data.u64 & 0xffffffffu),
-               .generation = static_cast<std::uint32_t>(event->data.u64 >> 32),
-               .events = event->events < kPlainMasks ? kTables.events[event->events]
-                                                     : from_epoll(event->events),
-               .error = 0};
-    }
-    ready.grow_reserved(static_cast<std::size_t>(count));
-    if (static_cast<std::size_t>(count) == buffer_.size()) make_larger_batches();
-    return 0;
-  }
-
-  std::error_code reopen() override {
-    around_ = sys::Descriptor();
-    return start_over();
-  }
-
-  std::error_code start_over() override {
-    if (buffer_.empty() && !buffer_.grow_with_zeros(kFirstBatch)) return sys::error_code(-ENOMEM);
-    const long fd = sys::epoll_create();
-    if (fd < 0) return sys::error_code(fd);
-    epoll_ = sys::Descriptor(fd);
-    return around_.is_open() ? put_into(around_) : std::error_code();
-  }
-
- private:
-  static constexpr std::size_t kFirstBatch = 256;
-  static constexpr std::size_t kMaxBatch =
-      512;  // More at a time would cost memory and win nothing.
-
-  std::error_code surround() {
-    const long fd = sys::epoll_create();
-    if (fd < 0) return sys::error_code(fd);
-    sys::Descriptor around(fd);
-    if (const std::error_code error = put_into(around)) return error;
-    around_ = std::move(around);
-    return {};
-  }
-
-  std::error_code put_into(const sys::Descriptor& around) {
-    return sys::error_code(sys::epoll_ctl(around.get(), EPOLL_CTL_ADD, epoll_.get(), EPOLLIN, 0));
-  }
-
-  long control(int operation, int fd, Events events, std::uint32_t generation) {
-    ++calls_.modify;
-    const std::uint64_t cookie = std::uint64_t{generation} << 32 | static_cast<std::uint32_t>(fd);
-    return sys::epoll_ctl(epoll_.get(), operation, fd, to_epoll(events), cookie);
-  }
-
-  long wait_for(Nanos timeout, std::size_t room) {
-    ++calls_.wait;
-    const int capacity = static_cast<int>(room);
-    if (timeout >= kForever) return sys::epoll_wait(epoll_.get(), buffer_.begin(), capacity, -1);
-    if (timeout <= Nanos{0}) return sys::epoll_wait(epoll_.get(), buffer_.begin(), capacity, 0);
-    return wait_until(timeout, capacity);
-  }
-
-  [[gnu::noinline]] long wait_until(Nanos timeout, int capacity) {
-    if (precise_) {
-      const long count = sys::epoll_wait_precise(epoll_.get(), buffer_.begin(), capacity, timeout);
-      if (count != -ENOSYS && count != -EPERM) return count;
-      precise_ = false;  // An older kernel, or a sandbox that has not heard of the call.
-    }
-    return sys::epoll_wait(epoll_.get(), buffer_.begin(), capacity, rounded_up(timeout));
-  }
-
-  // The number was closed and reopened, or is in the set through a duplicate: it is the other case
-  // after all.
-  [[gnu::noinline]] long correct(long result, bool known, int fd, Events after,
-                                 std::uint32_t generation) {
-    if (known && result == -ENOENT) result = control(EPOLL_CTL_ADD, fd, after, generation);
-    if (!known && result == -EEXIST) result = control(EPOLL_CTL_MOD, fd, after, generation);
-    return result;
-  }
-
-  // How many are ready when a wait has failed; an interrupted one has not.
-  [[gnu::noinline]] long look_after(long error, std::size_t room) {
-    const long count = error == -EINTR ? wait_for(Nanos{0}, room) : error;
-    return count == -EINTR ? 0 : count;
-  }
-
-  // Without memory for them there are more of smaller ones.
-  [[gnu::noinline]] void make_larger_batches() {
-    if (buffer_.size() < kMaxBatch) buffer_.grow_with_zeros(buffer_.size() * 2);
-  }
-
-  static int rounded_up(Nanos timeout) {
-    const std::int64_t ms = (timeout.count() + 999'999) / 1'000'000;
-    return ms > INT32_MAX ? INT32_MAX : static_cast<int>(ms);
-  }
-
-  sys::Descriptor epoll_;
-  sys::Descriptor around_;  // For an outer loop to wait on; made when it is asked for.
-  Array<epoll_event> buffer_;
-  bool precise_ = true;
-};
+int rounded_up(Nanos timeout) {
+  const std::int64_t ms = (timeout.count() + 999'999) / 1'000'000;
+  return ms > INT32_MAX ? INT32_MAX : static_cast<int>(ms);
+}
 
 }  // namespace
+
+Result<int> Epoll::poll_fd() {
+  if (!around_.is_open()) {
+    if (const std::error_code error = surround()) return std::unexpected(error);
+  }
+  return around_.get();
+}
+
+long Epoll::modify(int fd, Events before, Events after, std::uint32_t generation) {
+  if (!any(after)) {
+    control(EPOLL_CTL_DEL, fd, after,
+            generation);  // Closing the file has done it already, often enough.
+    return 0;
+  }
+  const bool known = any(before);
+  // The same file is refused, which costs less than changing it to what it is.
+  const bool is_new = before == after && !any(after & kEdge);
+  const int operation = known && !is_new ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
+  const long result = control(operation, fd, after, generation);
+  return result >= 0 || is_new ? result : correct(result, known, fd, after, generation);
+}
+
+long Epoll::wait(Nanos timeout, ReadyList& ready) {
+  const std::size_t room = room_for(buffer_.size(), ready);
+  long count = wait_for(timeout, room);
+  if (count < 0) {
+    count = look_after(count, room);
+    if (count < 0) return count;
+  }
+  Ready* to = ready.end();
+  for (const epoll_event* event = buffer_.begin(); event != buffer_.begin() + count; ++event) {
+    *to++ = {.fd = static_cast<int>(event->data.u64 & 0xffffffffu),
+             .generation = static_cast<std::uint32_t>(event->data.u64 >> 32),
+             .events = event->events < kPlainMasks ? kTables.events[event->events]
+                                                   : from_epoll(event->events),
+             .error = 0};
+  }
+  ready.grow_reserved(static_cast<std::size_t>(count));
+  if (static_cast<std::size_t>(count) == buffer_.size()) make_larger_batches();
+  return 0;
+}
+
+std::error_code Epoll::reopen() {
+  around_ = sys::Descriptor();
+  return start_over();
+}
+
+std::error_code Epoll::start_over() {
+  if (buffer_.empty() && !buffer_.grow_with_zeros(kFirstBatch)) return sys::error_code(-ENOMEM);
+  const long fd = sys::epoll_create();
+  if (fd < 0) return sys::error_code(fd);
+  epoll_ = sys::Descriptor(fd);
+  return around_.is_open() ? put_into(around_) : std::error_code();
+}
+
+std::error_code Epoll::surround() {
+  const long fd = sys::epoll_create();
+  if (fd < 0) return sys::error_code(fd);
+  sys::Descriptor around(fd);
+  if (const std::error_code error = put_into(around)) return error;
+  around_ = std::move(around);
+  return {};
+}
+
+std::error_code Epoll::put_into(const sys::Descriptor& around) {
+  return sys::error_code(sys::epoll_ctl(around.get(), EPOLL_CTL_ADD, epoll_.get(), EPOLLIN, 0));
+}
+
+long Epoll::control(int operation, int fd, Events events, std::uint32_t generation) {
+  ++calls_.modify;
+  const std::uint64_t cookie = std::uint64_t{generation} << 32 | static_cast<std::uint32_t>(fd);
+  return sys::epoll_ctl(epoll_.get(), operation, fd, to_epoll(events), cookie);
+}
+
+long Epoll::wait_for(Nanos timeout, std::size_t room) {
+  ++calls_.wait;
+  const int capacity = static_cast<int>(room);
+  if (timeout >= kForever) return sys::epoll_wait(epoll_.get(), buffer_.begin(), capacity, -1);
+  if (timeout <= Nanos{0}) return sys::epoll_wait(epoll_.get(), buffer_.begin(), capacity, 0);
+  return wait_until(timeout, capacity);
+}
+
+[[gnu::noinline]] long Epoll::wait_until(Nanos timeout, int capacity) {
+  if (precise_) {
+    const long count = sys::epoll_wait_precise(epoll_.get(), buffer_.begin(), capacity, timeout);
+    if (count != -ENOSYS && count != -EPERM) return count;
+    precise_ = false;  // An older kernel, or a sandbox that has not heard of the call.
+  }
+  return sys::epoll_wait(epoll_.get(), buffer_.begin(), capacity, rounded_up(timeout));
+}
+
+// The number was closed and reopened, or is in the set through a duplicate: it is the other case
+// after all.
+[[gnu::noinline]] long Epoll::correct(long result, bool known, int fd, Events after,
+                                      std::uint32_t generation) {
+  if (known && result == -ENOENT) result = control(EPOLL_CTL_ADD, fd, after, generation);
+  if (!known && result == -EEXIST) result = control(EPOLL_CTL_MOD, fd, after, generation);
+  return result;
+}
+
+// How many are ready when a wait has failed; an interrupted one has not.
+[[gnu::noinline]] long Epoll::look_after(long error, std::size_t room) {
+  const long count = error == -EINTR ? wait_for(Nanos{0}, room) : error;
+  return count == -EINTR ? 0 : count;
+}
+
+// Without memory for them there are more of smaller ones.
+[[gnu::noinline]] void Epoll::make_larger_batches() {
+  if (buffer_.size() < kMaxBatch) buffer_.grow_with_zeros(buffer_.size() * 2);
+}
 
 std::unique_ptr<Backend> make_epoll() { return std::unique_ptr<Backend>(new (std::nothrow) Epoll); }
 

@@ -17,27 +17,41 @@ constexpr Entry kEntries[] = {
     {"poll", make_poll},
     {"select", make_select},
 };
+// Not taken unasked; and where it is forbidden, one of the others is.
+constexpr Entry kRing = {"io_uring", make_io_uring};
+
+// When it fails, `reason` says why.
+std::error_code open(const Entry& entry, OpenedBackend& opened) {
+  opened.backend = entry.make();
+  const std::error_code error =
+      opened.backend == nullptr ? sys::error_code(-ENOMEM) : opened.backend->reopen();
+  if (!error) return {};
+  if (!opened.reason.empty()) opened.reason += "; ";
+  opened.reason += std::string(entry.name) + ": " + error.message();
+  return error;
+}
 
 }  // namespace
 
 std::vector<std::string_view> backend_names() {
   std::vector<std::string_view> names;
   for (const Entry& entry : kEntries) names.push_back(entry.name);
+  names.push_back(kRing.name);
   return names;
 }
 
 Result<OpenedBackend> open_backend(std::string_view name) {
+  OpenedBackend opened;
+  if (name == kRing.name) {
+    if (!open(kRing, opened)) return opened;
+    name = "auto";
+  }
   std::error_code error = Error::unknown_backend;
-  std::string reason;
   for (const Entry& entry : kEntries) {
     if (name != "auto" && name != entry.name) continue;
-    std::unique_ptr<Backend> backend = entry.make();
-    if (backend == nullptr) return std::unexpected(sys::error_code(-ENOMEM));
-    error = backend->reopen();
-    if (!error) return OpenedBackend{std::move(backend), std::move(reason)};
+    error = open(entry, opened);
+    if (!error) return opened;
     if (error == std::errc::not_enough_memory) break;  // The others need memory, too.
-    reason +=
-        std::string(reason.empty() ? "" : "; ") + std::string(entry.name) + ": " + error.message();
   }
   return std::unexpected(error);
 }

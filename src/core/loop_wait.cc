@@ -41,7 +41,7 @@ long LoopCore::wait_by_the_clock() noexcept {
     const bool spins = busy_poll_ > Nanos{0} && !is_suspended();  // For which time has to pass.
     const long result = spins ? spin_and_sleep(timeout) : sleep(timeout);
     const bool timed_out = now_ - began >= timeout;
-    if (result < 0 || !timed_out || !ready_.empty() || has_messages_) return result;
+    if (result < 0 || !timed_out || has_found_something()) return result;
     timers_.advance(now_.count());
     if (timers_.next_deadline() <= now_.count() || !periodics_.empty()) return 0;
   }
@@ -53,7 +53,7 @@ long LoopCore::spin_and_sleep(Nanos timeout) noexcept {
   while (now_ - began < window) {
     const long result = wait_once(Nanos{0});
     has_messages_ = has_messages();
-    if (result < 0 || !ready_.empty() || has_messages_) return result;
+    if (result < 0 || has_found_something()) return result;
   }
   const Nanos left = timeout - (now_ - began);
   return left > Nanos{0} ? sleep(left) : 0;
@@ -93,6 +93,7 @@ Nanos LoopCore::prepare_to_wait() {
   if (depth_ > 0) locals_.on_handover();
   leave_corridor();
   reconcile();
+  if (operations_ != nullptr && !operations_->submit()) return Nanos{0};
   const Nanos timeout = wait_time();
   if (timeout == Nanos{0}) return timeout;
   wakeup_.announce_sleep();

@@ -176,17 +176,6 @@ Address Address::loopback_ipv6(std::uint16_t port) {
   return make(ipv6(in6addr_loopback, port), sizeof(sockaddr_in6));
 }
 
-// Nearly all are IP's, and as they should be.
-void Address::settle(std::size_t size) {
-  const auto family = as<sa_family_t>(bytes_);
-  if ((family == AF_INET && size == sizeof(sockaddr_in)) ||
-      (family == AF_INET6 && size == sizeof(sockaddr_in6))) {
-    size_ = static_cast<std::uint32_t>(size);
-  } else {
-    *this = from_system(bytes_, size).value_or(Address());
-  }
-}
-
 Result<Address> Address::from_system(const void* address, std::size_t size) {
   if (size < sizeof(sa_family_t) || size > kCapacity) return failed(std::errc::invalid_argument);
   Address copy;

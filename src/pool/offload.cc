@@ -194,7 +194,7 @@ unsigned ThreadPool::threads() const { return team() == nullptr ? 0 : team()->th
 std::size_t ThreadPool::queued() const { return team() == nullptr ? 0 : team()->queued(); }
 
 Result<Offloading> ThreadPool::start(Loop& loop, Job work, Job done) {
-  SPATE_ASSERT(may_touch(loop));
+  SPATE_ASSERT(may_touch(loop), kWrongThread);
   if (is_foreign(loop)) return std::unexpected(make_error_code(Error::loop_forked));
   OffloadDesk* desk = OffloadDesk::of(loop);
   Team* team = make_team();

@@ -52,9 +52,11 @@ inline long connect(int fd, const void* address, std::size_t size) {
   return result_of(::connect(fd, static_cast<const sockaddr*>(address), socklen_t(size)));
 }
 
-inline long accept(int fd, SystemAddress& peer) {
+// `size` is that of the room for the peer's address, and then that of the address.
+inline long accept(int fd, void* peer, socklen_t& size) {
   if (const int error = injected(SystemCall::accept)) return -error;
-  return result_of(::accept4(fd, peer.get(), &peer.size, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  return result_of(
+      ::accept4(fd, static_cast<sockaddr*>(peer), &size, SOCK_CLOEXEC | SOCK_NONBLOCK));
 }
 
 inline long local_address(int fd, SystemAddress& address) {

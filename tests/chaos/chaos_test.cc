@@ -14,6 +14,7 @@
 
 #include "chaos/runner.h"
 #include "spate/loop.h"
+#include "tests/support/backends.h"
 
 namespace spate::chaos {
 namespace {
@@ -105,7 +106,7 @@ TEST(ChaosCoverage, ReachesEveryCallbackWithEveryOperation) {
 
 std::vector<Part> parts() {
   std::vector<Part> all;
-  for (const std::string_view backend : Loop::backends()) {
+  for (const std::string_view backend : testing::backends_here()) {
     for (int i = 0; i < kParts; ++i)
       all.push_back({std::string(backend), static_cast<int>(all.size())});
   }

@@ -27,6 +27,7 @@ Guest::~Guest() {
         "one that has not ended is destroyed");
   check(host_.is_going || world.loop().depth() > 0, "swept_by_the_loop",
         "a session is destroyed outside of run()");
+  if (is_gone_ != nullptr) *is_gone_ = true;
   if (!host_.is_going) world.count(Event::session_swept);
   if (end_ == nullptr) return;
   host_.live.erase(end_->number);
@@ -72,8 +73,14 @@ void Guest::on_drain() {
 }
 
 void Guest::on_closed(std::error_code error) {
-  host_.live.erase(end_->number);
+  Host& host = host_;
+  const unsigned number = end_->number;
+  bool is_gone = false;
+  is_gone_ = &is_gone;
+  host.live.erase(number);
   end_->handler().on_closed(error);
+  check(!is_gone || host.is_going, "stays_in_its_last_call", "end %u: swept", number);
+  if (!is_gone) is_gone_ = nullptr;
 }
 
 void Guest::note_abort() { host_.live.erase(end_->number); }

@@ -64,6 +64,7 @@ class Guest : public Session {
  private:
   Host& host_;
   End* end_;
+  bool* is_gone_ = nullptr;  // While on_closed() runs.
 };
 
 class Guests {

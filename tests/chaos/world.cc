@@ -7,6 +7,7 @@
 #include <cstdio>
 
 #include "chaos/verdict.h"
+#include "tests/support/in_flight.h"
 
 namespace spate::chaos {
 
@@ -25,6 +26,7 @@ World::World(const Surroundings& surroundings) : around_(surroundings) {
   auto made = Loop::create(options);
   if (!made) fail("loop_is_made", made.error().message().c_str());
   loop_ = std::move(*made);
+  testing::InFlight::begin(*loop_);
 }
 
 World::~World() = default;

@@ -18,7 +18,7 @@ struct Case {
 
 std::vector<Case> all_cases() {
   std::vector<Case> cases;
-  for (const std::string_view backend : Loop::backends()) {
+  for (const std::string_view backend : backends_here()) {
     for (const Kind kind : kKinds) {
       for (const By by : {By::itself, By::earlier, By::later}) {
         cases.push_back({backend, kind, by, true});

@@ -32,6 +32,7 @@
 #include "spate/signal.h"
 #include "spate/stat.h"
 #include "spate/timer.h"
+#include "tests/support/backends.h"
 #include "tests/support/make_loop.h"
 #include "tests/support/running.h"
 #include "tests/support/scripted.h"
@@ -196,7 +197,8 @@ inline void turn(Loop& loop, int times = 1) {
 class OnEveryBackend : public ::testing::TestWithParam<std::string_view> {
  protected:
   std::string_view backend() const { return GetParam(); }
-  bool is_epoll() const { return backend() == "epoll"; }
+  // Or the ring, which has epoll watch descriptors.
+  bool is_epoll() const { return backend() == "epoll" || backend() == "io_uring"; }
   bool is_select() const { return backend() == "select"; }
 
   // Turns until the loop has nothing left that keeps it alive; fails after five seconds.
@@ -214,8 +216,8 @@ inline std::string backend_test_name(const ::testing::TestParamInfo<std::string_
   return std::string(backend.param);
 }
 
-#define SPATE_ON_EVERY_BACKEND(suite)                                                  \
-  INSTANTIATE_TEST_SUITE_P(EveryBackend, suite, ::testing::ValuesIn(Loop::backends()), \
+#define SPATE_ON_EVERY_BACKEND(suite)                                                 \
+  INSTANTIATE_TEST_SUITE_P(EveryBackend, suite, ::testing::ValuesIn(backends_here()), \
                            backend_test_name)
 
 // ---- processes

@@ -342,6 +342,15 @@ TEST(CreateTest, WithoutDescriptorsItIsTheSystemsError) {
   }
 }
 
+TEST(CreateTest, ThisMachineHasAllBackends) {
+  for (const std::string_view name : Loop::backends()) {
+    const Result<std::unique_ptr<Loop>> created = Loop::create({.backend = name});
+    ASSERT_TRUE(created) << name;
+    const BackendInfo info = (*created)->backend_info();
+    if (info.name != name) GTEST_SKIP() << info.reason << ": tests on " << name << " are left out";
+  }
+}
+
 TEST_P(RunTest, EveryBackendCanBeHadByItsName) {
   EXPECT_EQ(loop_->backend_info().name, backend());
   EXPECT_EQ(loop_->backend_info().reason, "");

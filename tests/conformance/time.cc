@@ -42,7 +42,7 @@ TEST_F(TimeTest, ATimerOfForeverIsCalledWhenThatHasPassed) {
 }
 
 TEST_F(TimeTest, AClockOfTheCallersServesWithAnyBackend) {
-  for (const std::string_view backend : Loop::backends()) {
+  for (const std::string_view backend : backends_here()) {
     ScriptedClock clock;
     const Result<std::unique_ptr<Loop>> created =
         Loop::create({.backend = backend, .clock = &clock});

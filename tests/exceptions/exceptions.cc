@@ -9,6 +9,7 @@
 #include <string>
 
 #include "spate/async.h"
+#include "spate/child.h"
 #include "spate/hooks.h"
 #include "spate/io.h"
 #include "spate/loop.h"
@@ -16,10 +17,16 @@
 #include "spate/net/connect.h"
 #include "spate/net/datagram.h"
 #include "spate/net/listener.h"
+#include "spate/net/process.h"
+#include "spate/net/relay.h"
 #include "spate/net/resolver.h"
+#include "spate/net/session.h"
 #include "spate/net/stream.h"
+#include "spate/net/workers.h"
+#include "spate/offload.h"
 #include "spate/periodic.h"
 #include "spate/signal.h"
+#include "spate/stat.h"
 #include "spate/timer.h"
 
 namespace {
@@ -95,9 +102,52 @@ void periodic_function(Loop& loop) {
   periodic.reschedule_with([](void*, WallTime) -> WallTime { fail(); });
 }
 
-void prepare(Loop& loop) {
-  Prepare prepare(loop, [] { fail(); });
-  prepare.start();
+template <class Hook>
+void hook(Loop& loop) {
+  Timer turns(loop, [] {});
+  turns.start(Nanos{1}, Nanos{1});
+  Hook hook(loop, [] { fail(); });
+  hook.start();
+  run(loop);
+}
+
+void cleanup(Loop&) {
+  std::unique_ptr<Loop> loop = Loop::create().value();
+  Cleanup cleanup(*loop, [] { fail(); });
+  cleanup.start();
+  loop.reset();
+}
+
+// Ends as this process's own child does.
+void fork_hook(Loop& loop) {
+  Fork hook(loop, [] { fail(); });
+  hook.start();
+  const int pid = ::fork();
+  if (pid == 0) {
+    (void)loop.after_fork();
+    run(loop);
+    ::_exit(0);
+  }
+  int status = 0;
+  ::waitpid(pid, &status, 0);
+  if (WIFSIGNALED(status)) (void)::raise(WTERMSIG(status));
+}
+
+void child(Loop& loop) {
+  const int pid = ::fork();
+  if (pid == 0) ::_exit(0);
+  Child child(loop, [] { fail(); });
+  (void)child.start(pid);
+  run(loop);
+}
+
+void stat(Loop& loop) {
+  char path[] = "/tmp/spate_exceptions_XXXXXX";
+  const int file = ::mkstemp(path);
+  Stat stat(loop, [] { fail(); });
+  (void)stat.start(path);
+  ::unlink(path);
+  ::close(file);
   run(loop);
 }
 
@@ -145,6 +195,40 @@ void stream(Loop& loop) {
   run(loop);
 }
 
+void functions(Loop& loop) {
+  Result<std::pair<Stream, Stream>> pair = Stream::memory_pair(loop);
+  (void)pair->first.start({.on_data = [](Bytes) -> std::size_t { fail(); }});
+  pair->second.write("x");
+  run(loop);
+}
+
+struct ThrowingSession : Session {
+  std::size_t on_data(Bytes) override { fail(); }
+};
+
+void session(Loop& loop) {
+  Result<std::pair<Stream, Stream>> pair = Stream::memory_pair(loop);
+  Sessions<ThrowingSession> sessions(loop);
+  sessions.open(std::move(pair->first));
+  pair->second.write("x");
+  run(loop);
+}
+
+void drained(Loop& loop) {
+  Sessions<ThrowingSession> sessions(loop);
+  sessions.drain(Nanos{1}, [] { fail(); });
+  run(loop);
+}
+
+void relayed(Loop& loop) {
+  Result<std::pair<Stream, Stream>> one = Stream::memory_pair(loop);
+  Result<std::pair<Stream, Stream>> two = Stream::memory_pair(loop);
+  const Relaying relaying =
+      relay(std::move(one->first), std::move(two->first), [](const RelayResult&) { fail(); });
+  one->second.abort();
+  run(loop);
+}
+
 void datagram(Loop& loop) {
   Datagram datagram = Datagram::create(loop, Address::loopback_ipv4(0)).value();
   ThrowingPackets handler;
@@ -183,6 +267,42 @@ void resolved(Loop& loop) {
   run(loop);
 }
 
+void resolved_each(Loop& loop) {
+  const auto resolving =
+      resolve_each(loop, "127.0.0.1", 1, [](auto&&...) { fail(); }, [](std::error_code) {});
+  run(loop);
+}
+
+// On a thread of its own.
+void accept_on_a_worker(Loop& loop) {
+  const std::unique_ptr<Workers> workers = Workers::create({.threads = 1}).value();
+  const Address address =
+      workers->listen(Address::loopback_ipv4(0), [](Stream, const Address&) { fail(); }).value();
+  const auto connecting = connect(loop, address, [](Result<Stream>) {});
+  loop.ref();
+  run(loop);
+}
+
+void drained_worker(Loop&) {
+  const std::unique_ptr<Workers> workers = Workers::create({.threads = 1}).value();
+  workers->stop(Nanos{1'000'000'000}, [](Loop&) { fail(); });
+}
+
+void exited(Loop& loop) {
+  const Process process = spawn(loop, {.file = "true"}, [](const Child&) { fail(); }).value();
+  run(loop);
+}
+
+void offloaded(Loop& loop) {
+  const Offloading job = offload(loop, [] { fail(); }, [] {}).value();
+  run(loop);
+}
+
+void offloaded_and_done(Loop& loop) {
+  const Offloading job = offload(loop, [] {}, [] { fail(); }).value();
+  run(loop);
+}
+
 struct Case {
   const char* whose;
   void (*throws)(Loop& loop);
@@ -197,7 +317,13 @@ constexpr Case kCases[] = {
     {"Signal", signal},
     {"Periodic", periodic},
     {"Periodic", periodic_function},
-    {"Prepare", prepare},
+    {"Prepare", hook<Prepare>},
+    {"Check", hook<Check>},
+    {"Idle", hook<Idle>},
+    {"Fork", fork_hook},
+    {"Cleanup", cleanup},
+    {"Child", child},
+    {"Stat", stat},
     {"feed()", fed},
     {"post()", post},
     {"once()", once},
@@ -206,12 +332,22 @@ constexpr Case kCases[] = {
     {"on_signal()", on_signal},
     {"StreamHandler", stream<ThrowingData>},
     {"StreamHandler", stream<ThrowingEnd>},
+    {"StreamHandler", functions},
+    {"StreamHandler", session},
+    {"Sessions", drained},
+    {"relay()", relayed},
     {"DatagramHandler", datagram},
     {"Listener", accept},
     {"connect()", connected},
     {"connect()", connected_by_name},
     {"Client", client},
     {"resolve()", resolved},
+    {"resolve()", resolved_each},
+    {"Workers", accept_on_a_worker},
+    {"Workers", drained_worker},
+    {"spawn()", exited},
+    {"offload()", offloaded},
+    {"offload()", offloaded_and_done},
 };
 
 // In a process of its own. What reaches the end was caught here: the loop let it through.

@@ -11,16 +11,17 @@
 #include "base/fault.h"
 #include "spate/io.h"
 #include "spate/loop.h"
+#include "tests/support/backends.h"
 
 namespace spate {
 namespace {
 
-class BackendMemory : public ::testing::TestWithParam<std::string> {
+class BackendMemory : public ::testing::TestWithParam<std::string_view> {
  protected:
   auto create() { return Loop::create({.backend = GetParam()}); }
 };
-INSTANTIATE_TEST_SUITE_P(EveryBackend, BackendMemory, ::testing::Values("epoll", "poll", "select"),
-                         [](const auto& test) { return test.param; });
+INSTANTIATE_TEST_SUITE_P(EveryBackend, BackendMemory, ::testing::ValuesIn(testing::backends_here()),
+                         [](const auto& test) { return std::string(test.param); });
 
 TEST_P(BackendMemory, ALoopIsMadeOrRefusedWithAnError) {
   bool failed = true;

@@ -11,6 +11,7 @@
 #include "base/fault.h"
 #include "spate/layer.h"
 #include "spate/timer.h"
+#include "tests/support/backends.h"
 #include "tests/support/faulty_backend.h"
 #include "tests/support/make_loop.h"
 #include "tests/support/open_fds.h"
@@ -28,13 +29,16 @@ using testing::runs_out;
 using testing::Traffic;
 
 SystemCall wait_call(std::string_view backend) {
-  return backend == "epoll"  ? SystemCall::epoll_wait
-         : backend == "poll" ? SystemCall::poll
-                             : SystemCall::select;
+  return backend == "epoll"      ? SystemCall::epoll_wait
+         : backend == "io_uring" ? SystemCall::io_uring_enter
+         : backend == "poll"     ? SystemCall::poll
+                                 : SystemCall::select;
 }
 
 class Interruption : public ::testing::TestWithParam<std::string_view> {
  protected:
+  static constexpr const char* kSelfHelp = "it goes on without the ring: see ring_test.cc";
+  bool has_ring() const { return GetParam() == "io_uring"; }
   static void expect_all_through(Loop& loop) {
     Traffic traffic(loop);
     ASSERT_TRUE(traffic.start());
@@ -83,6 +87,7 @@ TEST_P(Interruption, IsNoErrorOfRun) {
 }
 
 TEST_P(Interruption, ByAWaitThatFailsIsReportedAndLosesNothing) {
+  if (has_ring()) GTEST_SKIP() << kSelfHelp;
   for (const int error : {EINVAL, ENOMEM, EFAULT}) {
     const auto loop = make_loop(GetParam());
     FaultPlan plan;
@@ -97,6 +102,7 @@ TEST_P(Interruption, ByAWaitThatFailsIsReportedAndLosesNothing) {
 }
 
 TEST_P(Interruption, ByAWaitThatFailsGivesItsReason) {
+  if (has_ring()) GTEST_SKIP() << kSelfHelp;
   const auto loop = make_loop(GetParam());
   int called = 0;
   Timer timer(*loop, [&called] { ++called; });
@@ -158,11 +164,12 @@ TEST_P(Interruption, LeavesNoDescriptorBehind) {
   EXPECT_EQ(testing::open_fds(), before);
 }
 
-INSTANTIATE_TEST_SUITE_P(Backends, Interruption, ::testing::ValuesIn(Loop::backends()),
+INSTANTIATE_TEST_SUITE_P(Backends, Interruption, ::testing::ValuesIn(testing::backends_here()),
                          [](const auto& backend) { return std::string(backend.param); });
 
 // Whoever goes on all the same is answered each time, and what is due is called.
 TEST_P(Interruption, ByAWaitThatFailsForEverStopsNothingElse) {
+  if (has_ring()) GTEST_SKIP() << kSelfHelp;
   const auto loop = make_loop(GetParam());
   int ticks = 0;
   int tasks = 0;

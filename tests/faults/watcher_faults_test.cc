@@ -19,6 +19,7 @@
 #include "spate/signal.h"
 #include "spate/stat.h"
 #include "spate/timer.h"
+#include "tests/support/backends.h"
 #include "tests/support/make_loop.h"
 #include "tests/support/open_fds.h"
 #include "tests/support/scripted.h"
@@ -187,7 +188,7 @@ TEST_P(ChildFaults, SayThatSomebodyElseTookTheStatus) {
   EXPECT_EQ(reported.child.status(), -1);
 }
 
-INSTANTIATE_TEST_SUITE_P(Backends, ChildFaults, ::testing::ValuesIn(Loop::backends()),
+INSTANTIATE_TEST_SUITE_P(Backends, ChildFaults, ::testing::ValuesIn(testing::backends_here()),
                          [](const auto& backend) { return std::string(backend.param); });
 
 TEST(ChildOnEpoll, IsStillReportedWhenItsProcessDescriptorIsRefused) {

@@ -164,6 +164,7 @@ TEST_P(Deadlines, CountFromWhenTheyAreSet) {
   right_.pause();
   EXPECT_TRUE(left_.write(pattern(8'000'000)));
   turns();
+  const FullKernel full;
   pass(1h);
   right_.set_idle_timeout(10s);
   EXPECT_TRUE(left_.set_write_timeout(10s));
@@ -181,6 +182,7 @@ TEST_P(Deadlines, OfWritingHoldForWhatIsHandedOverWhole) {
   pass(1h);
   Buffer buffer;
   EXPECT_TRUE(buffer.append(pattern(8'000'000)) && left_.write(std::move(buffer)));
+  const FullKernel full;
   pass(10s - 1ns);
   EXPECT_EQ(left_log_.log, "");
   pass(1ns);
@@ -356,6 +358,7 @@ TEST_P(Deadlines, WriteTimeoutsHoldAfterClose) {
   EXPECT_TRUE(left_.set_write_timeout(3s));
   EXPECT_TRUE(left_.write(pattern(8'000'000)));
   left_.close();
+  const FullKernel full;
   pass(3s);
   turn_until([&] { return left_log_.closed_calls == 1; });
   EXPECT_EQ(left_log_.error, Error::write_timeout);

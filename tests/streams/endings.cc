@@ -423,6 +423,7 @@ TEST_P(EndingsInTime, ThePeerTakesNothingForTooLong) {
   const std::string sent = pattern(kMoreThanAKernelTakes);
   EXPECT_TRUE(left_.write(sent));
   turns();
+  const FullKernel full;
   pass(9s);
   EXPECT_EQ(left_log_.log, "");
   pass(1s);
@@ -442,6 +443,7 @@ TEST_P(EndingsInTime, ThePeerNeverTakesWhatWeLeaveBehind) {
   EXPECT_TRUE(left_.write(sent));
   left_.close();
   turns();
+  const FullKernel full;
   pass(9s);
   EXPECT_EQ(left_log_.closed_calls, 0);
   pass(1s + kTicks);

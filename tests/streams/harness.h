@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/fault.h"
 #include "spate/loop.h"
 #include "spate/net/stream.h"
 #include "spate/timer.h"
@@ -131,6 +132,17 @@ inline constexpr Nanos kTicks{3'000'000};
 
 struct OwnClock {
   ScriptedClock clock_;
+};
+
+// While it lives, the kernel takes nothing more: of itself it goes on for as long as it has memory,
+// and moves bytes when it finds the time.
+class FullKernel {
+ public:
+  FullKernel() { plan_.fail_nth(SystemCall::send, 1, EAGAIN, UINT64_MAX); }
+
+ private:
+  FaultPlan plan_;
+  FaultScope scope_{plan_};
 };
 
 // For a clock that stands still: waiting would be for ever.

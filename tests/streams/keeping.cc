@@ -87,5 +87,19 @@ TEST_P(Keeping, OneThatRestsKeepsTheLoop) {
   EXPECT_FALSE(keeps_loop());
 }
 
+TEST_P(Keeping, OneThatRestsFromSendingKeepsTheLoop) {
+  left_.start(log_);
+  left_.pause();
+  EXPECT_TRUE(left_.set_rate_limits({.read = {}, .write = {.bytes_per_second = 1, .burst = 1}}));
+  EXPECT_TRUE(left_.write("more than one"));
+  run_turns(loop_, 5);
+  EXPECT_EQ(left_.queued(), 12u);
+  EXPECT_TRUE(keeps_loop());
+  EXPECT_TRUE(left_.set_rate_limits({}));
+  run_turns(loop_, 2);
+  EXPECT_EQ(left_.queued(), 0u);
+  EXPECT_FALSE(keeps_loop());
+}
+
 }  // namespace
 }  // namespace spate::testing

@@ -215,7 +215,6 @@ TEST_P(Rates, ADeadlineEndsAConnectionWhateverMoves) {
   run_until(loop_, [&] { return right_log_.closed_calls == 1; });
   EXPECT_EQ(right_log_.error, Error::deadline);
   EXPECT_GE(loop_.now() - start, 30ms);
-  EXPECT_NE(right_log_.received, "");
 }
 
 TEST_P(Rates, ADeadlineIsReplacedAndLifted) {

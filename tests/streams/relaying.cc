@@ -320,6 +320,15 @@ TEST_P(TimedRelay, OneInWhichNothingMovesIsGivenUp) {
   turn_until(loop_, [this] { return !server_log_.log.empty(); });
 }
 
+TEST_P(TimedRelay, MayBeGivenAnyIdleTimeout) {
+  start({.idle_timeout = GetParam() == Kind::memory ? Nanos::min() : Nanos::max()});
+  clock_.advance(24h * 365);
+  run_turns(loop_, 20);
+  EXPECT_FALSE(result_.has_value());
+  client_.write("x");
+  turn_until(loop_, [this] { return server_log_.received == "x"; });
+}
+
 TEST_P(TimedRelay, ASlowReaderIsNotIdle) {
   if (GetParam() == Kind::tcp) GTEST_SKIP() << "where the kernel's own time passes, too";
   keep_kernel_buffers_small();

@@ -165,6 +165,38 @@ TEST_F(SessionsTest, MayTakeAllWithThemFromAnyCallback) {
   }
 }
 
+// What has ended is destroyed from the loop, which may be running inside its last call.
+TEST_F(SessionsTest, AreThereUntilTheLastCallReturnsThoughItRunsTheLoop) {
+  for (const bool are_all_ended : {false, true}) {
+    int calls = 0;
+    book_.when_closed = [&](Session&) {
+      if (++calls > 1) return;
+      sessions_->for_each([](Noting& other) { other.abort(); });
+      turns();
+      EXPECT_EQ(book_.alive, 1);
+    };
+    Stream& peer = open();
+    open();
+    are_all_ended ? sessions_->end_all(Error::deadline) : peer.abort();
+    turns();
+    EXPECT_EQ(calls, 1);
+    EXPECT_EQ(book_.alive, 0);
+  }
+}
+
+TEST_F(SessionsTest, MayBeDestroyedInARunInsideTheLastCall) {
+  book_.when_closed = [this](Session&) {
+    loop_.post([this] { sessions_.reset(); });
+    turns();
+    EXPECT_EQ(book_.alive, 0);
+  };
+  Stream& peer = open();
+  open();
+  peer.abort();
+  turns();
+  EXPECT_FALSE(sessions_);
+}
+
 TEST_F(SessionsTest, AreVisitedThoughTheyEndMeanwhile) {
   for (int i = 0; i < 10; ++i) open();
   int visits = 0;
@@ -221,6 +253,23 @@ TEST_F(SessionsTest, AreResetWhenTheGraceIsOverAndToldSo) {
   EXPECT_EQ(book_.log, "drain closed ");
   EXPECT_EQ(book_.error, Error::deadline);
   EXPECT_EQ(done, 1);
+}
+
+TEST_F(SessionsTest, MayBeGivenAnyGrace) {
+  book_.when_drained = [](Session&) {};
+  open();
+  for (const Nanos grace : {Nanos::max(), kForever}) {
+    sessions_->drain(grace);
+    pass(24h * 365);
+    EXPECT_EQ(sessions_->size(), 1u);
+  }
+  for (const Nanos grace : {Nanos::min(), Nanos{0}}) {
+    if (sessions_->empty()) open();
+    sessions_->drain(grace);
+    pass(1ns);
+    EXPECT_EQ(book_.error, Error::deadline);
+    EXPECT_TRUE(sessions_->empty());
+  }
 }
 
 TEST_F(SessionsTest, AreEndedAllAtOnce) {

@@ -25,6 +25,7 @@
 #include "spate/loop.h"
 #include "spate/signal.h"
 #include "spate/timer.h"
+#include "tests/support/backends.h"
 #include "tests/support/random.h"
 #include "tests/support/seeds.h"
 
@@ -405,7 +406,7 @@ TEST_P(ThreadChaos, KeepsWhatWasPromised) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Backends, ThreadChaos, ::testing::ValuesIn(Loop::backends()),
+INSTANTIATE_TEST_SUITE_P(Backends, ThreadChaos, ::testing::ValuesIn(testing::backends_here()),
                          [](const auto& of) { return std::string(of.param); });
 
 }  // namespace

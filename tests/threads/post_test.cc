@@ -13,6 +13,7 @@
 #include "spate/loop.h"
 #include "spate/timer.h"
 #include "support/sanitizers.h"
+#include "tests/support/backends.h"
 #include "tests/support/running.h"
 
 namespace spate {
@@ -384,7 +385,7 @@ TEST_P(Post, WakeMakesASleepingLoopTurnOnce) {
   waker.join();
 }
 
-INSTANTIATE_TEST_SUITE_P(Backends, Post, ::testing::ValuesIn(Loop::backends()),
+INSTANTIATE_TEST_SUITE_P(Backends, Post, ::testing::ValuesIn(testing::backends_here()),
                          [](const auto& backend) { return std::string(backend.param); });
 
 }  // namespace

@@ -136,6 +136,24 @@ TEST_P(WorkersStopping, AnswersTheSameWhenItIsRepeated) {
   EXPECT_EQ(connections(*workers), 0u);
 }
 
+TEST_P(WorkersStopping, MayBeGivenAnyGrace) {
+  for (const Nanos grace : {Nanos::max(), Nanos::min()}) {
+    const std::unique_ptr<Workers> workers = *Workers::create({.threads = 2});
+    const Address address = *workers->listen(Address::loopback_ipv4(0), kEcho, GetParam());
+    int echoed = 0;
+    std::list<Client> clients;
+    clients.emplace_back(*loop_, address, echoed);
+    run_until([&] { return echoed == 1; });
+    bool drained = false;
+    std::thread stopper([&] { drained = workers->stop(grace); });
+    if (grace < 0s) stopper.join();
+    std::this_thread::sleep_for(10ms);  // In which it could have given up.
+    clients.clear();
+    if (grace > 0s) stopper.join();
+    EXPECT_EQ(drained, grace > 0s);
+  }
+}
+
 thread_local std::list<Stream> kept;
 
 // The session is destroyed, and its connection waits for the peer's end: it leaves when its loop

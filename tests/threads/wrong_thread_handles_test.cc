@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -11,25 +12,68 @@
 #include "spate/hooks.h"
 #include "spate/loop.h"
 #include "spate/net/client.h"
+#include "spate/net/connect.h"
+#include "spate/net/datagram.h"
 #include "spate/net/listener.h"
+#include "spate/net/process.h"
+#include "spate/net/relay.h"
+#include "spate/net/resolver.h"
+#include "spate/net/session.h"
+#include "spate/offload.h"
 
 #if defined(SPATE_HARDENED) || !defined(NDEBUG)
 
 namespace spate {
 namespace {
 
+struct Quiet : Session {
+  std::size_t on_data(Bytes bytes) override { return bytes.size(); }
+};
+
+// Of each kind one that is at work: the name server says nothing.
 struct Handles {
-  std::optional<Listener> listener;
-  std::optional<Client> client;
+  explicit Handles(Loop& its_loop) : loop(its_loop) {
+    (void)configure_resolver(
+        loop,
+        {.servers = {silent.local_address()}, .resolv_conf = "/dev/null", .hosts = "/dev/null"});
+    begin_connecting();
+    begin_resolving();
+    auto pair = Stream::memory_pair(loop).value();
+    relaying = relay(std::move(pair.first), std::move(pair.second), [](const RelayResult&) {});
+    const ProcessOptions waiting{.file = "cat", .input = Stdio::pipe()};  // It ends with us.
+    process = spawn(loop, waiting, [](const Child&) {}).value();
+    job =
+        offload(loop, [] { std::this_thread::sleep_for(std::chrono::minutes(1)); }, [] {}).value();
+    sessions.emplace(loop);
+    pair = Stream::memory_pair(loop).value();
+    sessions->open(std::move(pair.first));
+    peer = std::move(pair.second);
+  }
+  void begin_connecting() {
+    connecting = connect(loop, "a.test", 1, [](Result<Stream>) {});
+  }
+  void begin_resolving() {
+    resolving = resolve(loop, "a.test", 1, [](const auto&) {});
+  }
+
+  Loop& loop;
+  Datagram silent = *Datagram::create(loop, Address::loopback_ipv4(0));
+  std::optional<Listener> listener =
+      *Listener::create(loop, Address::loopback_ipv4(0), [](Stream, const Address&) {});
+  std::optional<Client> client = *Client::create(loop, listener->address(), [](Result<Stream>) {});
+  Connecting connecting;
+  Resolving resolving;
+  Relaying relaying;
+  Process process;
+  Offloading job;
+  std::optional<Sessions<Quiet>> sessions;
+  Stream peer;
 };
 
 // Does `misuse` in a second thread while the loop is inside run().
 void misuse_while_it_runs(const std::function<void(Handles&)>& misuse) {
   const std::unique_ptr<Loop> loop = *Loop::create();
-  Handles handles;
-  handles.listener =
-      *Listener::create(*loop, Address::loopback_ipv4(0), [](Stream, const Address&) {});
-  handles.client = *Client::create(*loop, handles.listener->address(), [](Result<Stream>) {});
+  Handles handles(*loop);
   std::atomic<bool> runs{false};
   Idle idle(*loop, [&runs] { runs.store(true); });
   idle.start();
@@ -66,6 +110,27 @@ INSTANTIATE_TEST_SUITE_P(
                       [](Handles& handles) { handles.client->connect(); },
                       [](Handles& handles) { handles.client->stop(); },
                       [](Handles& handles) { handles.client.reset(); }));
+
+INSTANTIATE_TEST_SUITE_P(OfConnecting, WrongThreadHandlesDeathTest,
+                         ::testing::Values([](Handles& handles) { handles.connecting.cancel(); },
+                                           [](Handles& handles) { handles.begin_connecting(); },
+                                           [](Handles& handles) { handles.resolving.cancel(); },
+                                           [](Handles& handles) { handles.begin_resolving(); }));
+INSTANTIATE_TEST_SUITE_P(
+    OfOthers, WrongThreadHandlesDeathTest,
+    ::testing::Values([](Handles& handles) { handles.relaying.cancel(); },
+                      [](Handles& handles) { handles.process = Process(); },
+                      [](Handles& handles) {
+                        std::ignore = spawn(handles.loop, {.file = "true"}, [](const Child&) {});
+                      },
+                      [](Handles& handles) { handles.job.cancel(); },
+                      [](Handles& handles) { std::ignore = offload(handles.loop, [] {}, [] {}); },
+                      [](Handles& handles) { handles.sessions->drain(Nanos{1}); },
+                      [](Handles& handles) { handles.sessions.reset(); },
+                      [](Handles& handles) { std::ignore = Stream::memory_pair(handles.loop); },
+                      [](Handles& handles) {
+                        std::ignore = Datagram::create(handles.loop, Address::loopback_ipv4(0));
+                      }));
 
 TEST(WrongThreadHandles, MayBeUsedByTheLoopsOwn) {
   const std::unique_ptr<Loop> loop = *Loop::create();

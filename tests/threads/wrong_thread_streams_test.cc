@@ -52,10 +52,19 @@ const StreamMisuse kStreamMisuses[] = {
        Sink sink;
        stream.start(sink);
      }},
+    {"StartWithFunctions", [](Stream& stream) { (void)stream.start(StreamCallbacks{}); }},
+    {"Configure", [](Stream& stream) { stream.configure({.half_open = true}); }},
+    {"ConnectAnew",
+     [](Stream& stream) {
+       Sink sink;
+       (void)stream.connect(stream.loop(), Address::loopback_ipv4(9), sink);
+     }},
+    {"IsConnecting", [](Stream& stream) { (void)stream.is_connecting(); }},
     {"IsOpen", [](Stream& stream) { (void)stream.is_open(); }},
     {"IsWritable", [](Stream& stream) { (void)stream.is_writable(); }},
     {"Write", [](Stream& stream) { stream.write("x"); }},
     {"WriteABuffer", [](Stream& stream) { stream.write(Buffer()); }},
+    {"WritePieces", [](Stream& stream) { stream.write(std::span<const Bytes>()); }},
     {"SendFile", [](Stream& stream) { (void)stream.send_file(0, 0, 1); }},
     {"SendDescriptors", [](Stream& stream) { (void)stream.send_descriptors({}, {}); }},
     {"Queued", [](Stream& stream) { (void)stream.queued(); }},
@@ -64,6 +73,8 @@ const StreamMisuse kStreamMisuses[] = {
     {"Pause", [](Stream& stream) { stream.pause(); }},
     {"Resume", [](Stream& stream) { stream.resume(); }},
     {"IsPaused", [](Stream& stream) { (void)stream.is_paused(); }},
+    {"Want", [](Stream& stream) { stream.want(2); }},
+    {"Unread", [](Stream& stream) { (void)stream.unread(); }},
     {"SetReceiveDescriptors", [](Stream& stream) { stream.set_receive_descriptors(true); }},
     {"SetRateLimits", [](Stream& stream) { stream.set_rate_limits({}); }},
     {"Join", [](Stream& stream) { stream.join(nullptr); }},

@@ -3,6 +3,7 @@
 #include <spate/timer.h>
 
 #include "fd.h"
+#include "harness/spate_loop.h"
 
 static std::unique_ptr<spate::Loop> loop;
 
@@ -45,7 +46,7 @@ static T* make_connections() {
 }
 
 static void fd_open(int argc, char** argv) {
-  loop = spate::Loop::create({.backend = bench_text(argc, argv, "backend", "epoll")}).value();
+  loop = bench_loop(argc, argv);
   if (fd_timeouts)
     timed_connections = make_connections<TimedConnection>();
   else

@@ -83,12 +83,10 @@ class SPATE_EXPORT Address {
   std::size_t host_hash() const;
 
  private:
-  friend class PacketBatch;  // Has the kernel write into them.
+  friend class AddressRoom;  // Has the kernel write into them.
 
   static constexpr std::size_t kCapacity = 112;
 
-  // What the system has written into bytes_ becomes an address, or none if it is not one.
-  void settle(std::size_t size);
   template <class System>
   static Address make(const System& system, std::size_t size);
   Result<Address> as_unix() const;

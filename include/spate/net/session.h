@@ -14,8 +14,8 @@
 // the Sessions may then only be destroyed.
 // Threads: the loop's thread only.
 // Inside a session's callbacks everything is allowed, ending the session or destroying the Sessions
-// included; after the latter the session is gone. A session that ends itself and then runs the loop
-// may be gone when that returns.
+// included; after the latter the session is gone. So it may be when a run() inside a callback
+// returns, if abort() or end_all() has ended it by then.
 //
 // serve() (server.h) connects them to a listener.
 #pragma once
@@ -83,7 +83,8 @@ class Session : public StreamHandler {
   Session* next_ = nullptr;
   Session* previous_ = nullptr;
   bool is_over_ = false;
-  unsigned drain_ = 0;  // Which of the list's it has been told of.
+  bool is_being_told_ = false;  // on_closed() is running.
+  unsigned drain_ = 0;          // Which of the list's it has been told of.
 };
 
 // The part of Sessions that does not depend on the type.
@@ -105,6 +106,7 @@ class SPATE_EXPORT SessionList {
 
  protected:
   using Visitor = void (*)(Session& session, void* context);
+  using OnClosed = void (*)(Session& session, std::error_code error);
 
   // `type` stands for the type of the sessions.
   SessionList(Loop& loop, const void* type);
@@ -112,8 +114,10 @@ class SPATE_EXPORT SessionList {
 
   // False if the session has ended itself.
   bool enter(Session& session, Stream stream);
-  // It has ended. It is destroyed when none of its callbacks is running any more.
+  // It has ended, and is destroyed by the loop.
   void retire(Session& session);
+  // The same, after its last call.
+  void close(Session& session, OnClosed on_closed, std::error_code error);
   // `visitor` may end any of them, and destroy the list. False if it has.
   bool visit_each(Visitor visitor, void* context);
 
@@ -131,6 +135,7 @@ class SPATE_EXPORT SessionList {
   void end_strays();
   static void destroy_all(Session*& first);
   Session*& first_of(const Session& session) { return session.is_over_ ? ended_ : live_; }
+  void move_to_ended(Session& session);
   void link(Session& session);
   void unlink(Session& session);
 
@@ -197,8 +202,10 @@ class SPATE_EXPORT Sessions : public SessionList {
         : T(std::forward<Args>(args)...), sessions_(sessions) {}
 
     void on_closed(std::error_code error) override {
-      sessions_.retire(*this);
-      T::on_closed(error);
+      const OnClosed tell = [](Session& session, std::error_code why) {
+        static_cast<Owned&>(session).T::on_closed(why);
+      };
+      sessions_.close(*this, tell, error);
     }
 
    private:

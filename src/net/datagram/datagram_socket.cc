@@ -169,14 +169,15 @@ void DatagramSocket::receive() {
 
 // Checked here since the kernel's answer depends on the socket: it may ignore such a peer. 0, or a
 // negated errno.
-long DatagramSocket::wrong_with(const Address& peer) const {
-  const int family = sys::family_of(peer.data());
+inline long DatagramSocket::wrong_with(const Address* peer) const {
+  if (peer == nullptr) return 0;
+  const int family = sys::family_of(peer->data());
   if (family == family_ || (family == AF_INET && family_ == AF_INET6)) return 0;
   return family == AF_UNSPEC ? -EINVAL : -EAFNOSUPPORT;
 }
 
 // The result of a send. If the kernel had no room, on_writable() follows.
-std::error_code DatagramSocket::settle(long result) {
+inline std::error_code DatagramSocket::settle(long result) {
   if (result >= 0) had_room_ = false;
   if (is_full(result) && room_.is_alive()) wait_for_room();
   return sys::error_code(result);
@@ -195,15 +196,20 @@ bool DatagramSocket::tell_of_room() {
 
 std::error_code DatagramSocket::send(Bytes bytes, const Address* peer) {
   SPATE_ASSERT(may_be_used(), kWrongThread);
-  if (peer != nullptr) {
-    if (const long wrong = wrong_with(*peer)) return sys::error_code(wrong);
-  }
-  long result = -EINTR;
-  while (result == -EINTR) {
-    result =
-        sys::send_to(socket_.get(), bytes.data(), bytes.size(),
-                     peer == nullptr ? nullptr : peer->data(), peer == nullptr ? 0 : peer->size());
-  }
+  if (const long wrong = wrong_with(peer)) return sys::error_code(wrong);
+  const long result = send_once(bytes, peer);
+  return result < 0 ? send_again(bytes, peer, result) : settle(result);
+}
+
+inline long DatagramSocket::send_once(Bytes bytes, const Address* peer) {
+  const void* address = peer == nullptr ? nullptr : peer->data();
+  const std::size_t size = peer == nullptr ? 0 : peer->size();
+  return sys::send_to(socket_.get(), bytes.data(), bytes.size(), address, size);
+}
+
+// If it was only interrupted.
+std::error_code DatagramSocket::send_again(Bytes bytes, const Address* peer, long result) {
+  while (result == -EINTR) result = send_once(bytes, peer);
   return settle(result);
 }
 
@@ -217,18 +223,16 @@ std::size_t DatagramSocket::send(std::span<const Outgoing> packets, std::error_c
 
 // In one system call.
 std::size_t DatagramSocket::send_some(std::span<const Outgoing> packets, std::error_code& error) {
-  mmsghdr messages[kBatch];
-  iovec parts[kBatch];
+  OutgoingBatch& batch = room_.outgoing();
   long wrong = 0;
   std::size_t count = 0;
   for (; count < std::min(packets.size(), kBatch); ++count) {
     const Outgoing& packet = packets[count];
-    if (packet.peer != nullptr && (wrong = wrong_with(*packet.peer))) break;
-    parts[count] = vector_of(packet.bytes);
-    messages[count] = {.msg_hdr = message_of(parts[count], packet.peer), .msg_len = 0};
+    if ((wrong = wrong_with(packet.peer))) break;
+    batch.put(count, packet);
   }
   if (count == 0) return error = sys::error_code(wrong), 0;
-  const long result = sys::send_messages(socket_.get(), {messages, count});
+  const long result = batch.send(socket_.get(), count);
   if (result == -EINTR) return 0;
   error = settle(result);
   return error ? 0 : static_cast<std::size_t>(result);
@@ -242,7 +246,7 @@ Result<std::size_t> DatagramSocket::send_segments(Bytes bytes, std::size_t segme
   if (segment == 0 || segment > kLongest) return std::unexpected(sys::error_code(-EINVAL));
   const std::size_t step = segment * std::clamp<std::size_t>(kMaxBytes / segment, 1, kBatch);
   std::size_t sent = 0;
-  std::error_code error = sys::error_code(wrong_with(peer));
+  std::error_code error = sys::error_code(wrong_with(&peer));
   while (sent < bytes.size() && !error)
     sent +=
         send_part(bytes.subspan(sent, std::min(step, bytes.size() - sent)), segment, peer, error);

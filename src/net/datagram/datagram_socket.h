@@ -35,7 +35,7 @@ class DatagramSocket final : private Abandonable<DatagramSocket> {
  private:
   friend class Abandonable<DatagramSocket>;
 
-  static constexpr std::size_t kBatch = 64;  // Packets per system call.
+  static constexpr std::size_t kBatch = OutgoingBatch::kMax;
   // How long until watching is retried, after the kernel has refused it or memory ran out.
   static constexpr Nanos kRest{50'000'000};
   // How long until on_writable(), after a packet was refused although the socket was writable.
@@ -54,8 +54,10 @@ class DatagramSocket final : private Abandonable<DatagramSocket> {
   template <class Function>
   bool tell(Function function);
 
-  long wrong_with(const Address& peer) const;
+  long wrong_with(const Address* peer) const;
   std::error_code settle(long result);
+  long send_once(Bytes bytes, const Address* peer);
+  [[gnu::noinline]] std::error_code send_again(Bytes bytes, const Address* peer, long result);
   void wait_for_room();
   bool tell_of_room();
   std::size_t send_some(std::span<const Outgoing> packets, std::error_code& error);

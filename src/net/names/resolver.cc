@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "core/ownership.h"
 #include "net/names/hosts_file.h"
+#include "spate/assert.h"
 #include "sys/descriptor.h"
 
 namespace spate {
@@ -163,6 +165,7 @@ void Resolver::add(Question& question) {
 }
 
 void Resolver::remove(Question& question) {
+  SPATE_ASSERT(may_touch(loop()), kWrongThread);
   for (NameChannel::Query*& query : question.queries_) {
     if (query != nullptr) query->asker = nullptr;
     query = nullptr;

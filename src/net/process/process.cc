@@ -93,7 +93,7 @@ std::error_code Process::kill(int signal) {
 }
 
 Result<Process> spawn(Loop& loop, const ProcessOptions& options, Process::OnExit callback) {
-  SPATE_ASSERT(may_touch(loop));
+  SPATE_ASSERT(may_touch(loop), kWrongThread);
   if (is_foreign(loop)) return std::unexpected(make_error_code(Error::loop_forked));
   End ends[kStandards];
   const Stdio wanted[] = {options.input, options.output, options.errors};

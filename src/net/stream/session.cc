@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/user_code.h"
 #include "spate/error.h"
 
 namespace spate {
@@ -65,10 +66,24 @@ bool SessionList::enter(Session& session, Stream stream) {
 
 void SessionList::retire(Session& session) {
   if (session.is_over_) return;
+  move_to_ended(session);
+  sweep_soon();
+}
+
+void SessionList::close(Session& session, OnClosed on_closed, std::error_code error) {
+  move_to_ended(session);
+  const Visit visit(*this, &session);
+  session.is_being_told_ = true;
+  on_closed(session, error);
+  if (!visit.is_at(session)) return;
+  session.is_being_told_ = false;
+  sweep_soon();
+}
+
+void SessionList::move_to_ended(Session& session) {
   unlink(session);
   session.is_over_ = true;
   link(session);
-  sweep_soon();
 }
 
 void SessionList::link(Session& session) {
@@ -92,11 +107,17 @@ void SessionList::sweep_soon() {
   if (!sweep_.start(Nanos{0})) sweep_.feed();
 }
 
+// One that is being told stays: it may be running the loop that calls this.
 void SessionList::sweep() {
-  destroy_all(ended_);
-  if (!empty()) return;
+  Visit visit(*this, ended_);
+  while (Session* session = visit.take()) {
+    if (!session->is_being_told_) delete session;
+  }
+  if (!visit.has_list() || !empty()) return;
   strays_.stop();
-  if (std::move_only_function<void()> done = std::exchange(done_, {})) done();
+  if (!done_) return;
+  std::move_only_function<void()> done = std::exchange(done_, {});
+  call_user("Sessions", done);
 }
 
 // ---- what is done to all of them

@@ -75,7 +75,9 @@ class Workers::Service {
   Service(Team& team, MakeService make, std::size_t max)
       : team_(team), make_(std::move(make)), limit_(max) {}
 
-  std::unique_ptr<WorkerService> make(Loop& loop) const { return make_(loop); }
+  std::unique_ptr<WorkerService> make(Loop& loop) const {
+    return call_user("Workers", [&] { return make_(loop); });
+  }
   // A connection is on its way to a worker. True if accepting must pause now.
   bool enter() { return limit_.enter(); }
   void leave();
@@ -170,7 +172,7 @@ class Workers::Worker {
   void finish();
   template <class Function>
   void tell_hosts(Function function) {
-    for (Clients& clients : clients_) function(*clients.host());
+    for (Clients& clients : clients_) call_user("Workers", [&] { function(*clients.host()); });
   }
   Clients* clients_of(Service& service);
   Door* door_of(const Service& service);
@@ -352,7 +354,7 @@ void Workers::Worker::drain(Nanos grace, const OnLoop& on_drain) {
   draining_ = true;
   if (grace > Nanos{0}) {
     tell_hosts([grace](WorkerService& host) { host.on_drain(grace); });
-    if (on_drain) on_drain(*loop_);
+    if (on_drain) call_user("Workers", [&] { on_drain(*loop_); });
   }
   if (is_drained() || grace <= Nanos{0}) return finish();
   limit_.emplace(*loop_, [this] { finish(); });

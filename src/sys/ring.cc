@@ -1,0 +1,127 @@
+#include "sys/ring.h"
+
+#include <cerrno>
+#include <cstdlib>
+
+#include "base/memory.h"
+#include "sys/process.h"
+
+namespace spate::sys {
+
+namespace {
+
+// Known together since Linux 6.1. The kernel completes operations in enter() only, and wakes nobody
+// before there is enough.
+constexpr unsigned kFlags = IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN |
+                            IORING_SETUP_TASKRUN_FLAG | IORING_SETUP_SUBMIT_ALL |
+                            IORING_SETUP_CLAMP | IORING_SETUP_CQSIZE;
+constexpr unsigned kFeatures = IORING_FEAT_SINGLE_MMAP | IORING_FEAT_NODROP |
+                               IORING_FEAT_SUBMIT_STABLE | IORING_FEAT_EXT_ARG |
+                               IORING_FEAT_CQE_SKIP;
+
+template <class T>
+T* at(void* queues, unsigned offset) {
+  return reinterpret_cast<T*>(static_cast<std::byte*>(queues) + offset);
+}
+
+}  // namespace
+
+std::error_code Ring::open(unsigned entries, unsigned completions) {
+  io_uring_params params{};
+  params.flags = kFlags;
+  params.cq_entries = completions;
+  const long fd = io_uring_setup(entries, params);
+  if (fd < 0) return error_code(fd);
+  fd_ = Descriptor(fd);
+  std::error_code error = map(params);
+  if (!error) error = prove();
+  if (error) close();
+  return error;
+}
+
+std::error_code Ring::map(const io_uring_params& params) {
+  if ((params.features & kFeatures) != kFeatures) return error_code(-ENOSYS);
+  fork_generation_ = sys::fork_generation();
+  entries_ = params.sq_entries;
+  queues_size_ = params.cq_off.cqes + params.cq_entries * sizeof(io_uring_cqe);
+  const std::size_t indices_end = params.sq_off.array + entries_ * sizeof(unsigned);
+  if (queues_size_ < indices_end) queues_size_ = indices_end;
+  queues_ = map_unshared(queues_size_, fd_.get(), IORING_OFF_SQ_RING);
+  if (queues_ == nullptr) return error_code(-errno);
+  void* const sqes = map_unshared(entries_ * sizeof(io_uring_sqe), fd_.get(), IORING_OFF_SQES);
+  if (sqes == nullptr) return error_code(-errno);
+  sqes_ = static_cast<io_uring_sqe*>(sqes);
+  sq_head_ = at<unsigned>(queues_, params.sq_off.head);
+  sq_tail_ = at<unsigned>(queues_, params.sq_off.tail);
+  sq_flags_ = at<unsigned>(queues_, params.sq_off.flags);
+  cq_head_ = at<unsigned>(queues_, params.cq_off.head);
+  cq_tail_ = at<unsigned>(queues_, params.cq_off.tail);
+  cqes_ = at<io_uring_cqe>(queues_, params.cq_off.cqes);
+  completions_mask_ = params.cq_entries - 1;
+  tail_ = 0;
+  // Which entry stands where in the queue: each at its own place, for ever.
+  unsigned* const indices = at<unsigned>(queues_, params.sq_off.array);
+  for (unsigned i = 0; i < entries_; ++i) indices[i] = i;
+  return {};
+}
+
+std::error_code Ring::prove() {
+  prepare_nop(*entry());
+  long result = enter(1, Nanos{0});
+  if (result == -EINTR) result = enter(1, Nanos{0});
+  if (result < 0) return error_code(result);
+  if (*cq_head_ == load(cq_tail_)) return error_code(-ENOSYS);
+  for_each_completion([](const io_uring_cqe&) { return true; });
+  return {};
+}
+
+bool Ring::is_ours() const { return is_open() && fork_generation_ == sys::fork_generation(); }
+
+// The child of a fork has other memory where its parent has the queues, or none.
+void Ring::close() {
+  if (is_ours()) {
+    if (sqes_ != nullptr) ::munmap(sqes_, entries_ * sizeof(io_uring_sqe));
+    if (queues_ != nullptr) ::munmap(queues_, queues_size_);
+  }
+  sqes_ = nullptr;
+  queues_ = nullptr;
+  {
+    const Descriptor closed = std::move(fd_);
+  }
+}
+
+std::error_code BufferRing::allocate(unsigned count, unsigned size) {
+  fork_generation_ = sys::fork_generation();
+  count_ = count;
+  size_ = size;
+  memory_ = static_cast<std::byte*>(reallocate(nullptr, std::size_t{count} * size));
+  return memory_ == nullptr ? error_code(-ENOMEM) : std::error_code();
+}
+
+std::error_code BufferRing::provide(Ring& ring, std::uint16_t group) {
+  if (ring_ == nullptr || fork_generation_ != sys::fork_generation()) {
+    ring_ = static_cast<io_uring_buf*>(map_unshared(count_ * sizeof(io_uring_buf), -1, 0));
+    if (ring_ == nullptr) return error_code(-errno);
+    fork_generation_ = sys::fork_generation();
+  }
+  tail_ = 0;
+  publish();
+  const io_uring_buf_reg where{.ring_addr = reinterpret_cast<std::uintptr_t>(ring_),
+                               .ring_entries = count_,
+                               .bgid = group,
+                               .pad = 0,
+                               .resv = {}};
+  const long result = io_uring_register(ring.fd(), IORING_REGISTER_PBUF_RING, &where, 1);
+  if (result < 0) return error_code(result);
+  for (unsigned i = 0; i < count_; ++i) give_back(i);
+  publish();
+  return {};
+}
+
+BufferRing::~BufferRing() {
+  const bool is_ours = ring_ != nullptr && fork_generation_ == sys::fork_generation();
+  if (is_ours) ::munmap(ring_, count_ * sizeof(io_uring_buf));
+  deallocate(memory_);
+}
+
+}  // namespace spate::sys
