@@ -45,7 +45,8 @@ SUBJECTS = (
             "https://github.com/Qihoo360/evpp/blob/master/docs/benchmark_throughput_vs_asio.md",
             "The same ping-pong of 16 KiB blocks with a loop in each of several threads; more MiB "
             "a second is better.", ("threads",)),
-    Subject("header_body", "Growing messages with a header", "evpp's and asio_benchmark's header_body",
+    Subject("header_body", "Growing messages with a header",
+            "evpp's and asio_benchmark's header_body",
             "https://github.com/Qihoo360/evpp/blob/master/docs/"
             "benchmark_ping_pong_spend_time_vs_asio.md",
             "Connections exchange messages that grow by a byte each time, as a protocol's would; "

@@ -10,7 +10,8 @@ namespace spate {
 // A position in the list that stays valid when sessions are added or removed.
 class SessionList::Visit {
  public:
-  Visit(SessionList& list, Session* first)
+  // Out of line, as g++ 12 else warns of a pointer that outlives the visit.
+  [[gnu::noinline]] Visit(SessionList& list, Session* first)
       : list_(&list), next_(first), outer_(std::exchange(list.visits_, this)) {}
   ~Visit() {
     if (list_ != nullptr) list_->visits_ = outer_;
