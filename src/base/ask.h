@@ -1,5 +1,5 @@
-// ask() and tell(): for handles that may be empty. An empty one does nothing, and answers with what
-// is given, or with nothing at all.
+// ask() and tell(): calls to the object behind a handle. With an empty handle, tell() does nothing,
+// and ask() returns the default.
 #pragma once
 
 namespace spate {

@@ -1,5 +1,4 @@
-// Chain: a list of objects that bring their links along, so that neither adding nor removing one
-// takes memory. It owns none of them.
+// Chain: an intrusive list. Adding and removing do not allocate; it does not own its items.
 #pragma once
 
 namespace spate {
@@ -7,7 +6,7 @@ namespace spate {
 template <class T>
 class Chain;
 
-// The links of a T, which derives from this and is in one Chain at most.
+// The links; T derives from this, and is in one Chain at most.
 template <class T>
 class Linked {
   friend class Chain<T>;
@@ -19,7 +18,7 @@ class Linked {
 template <class T>
 class Chain {
  public:
-  // nullptr if there is none. The one that was added last.
+  // The one that was added last; nullptr if empty.
   T* first() const { return first_; }
 
   void add(T& item) {

@@ -20,7 +20,7 @@ class OffloadDesk;
 
 }  // namespace
 
-// What an Offloading stands for. Its destructor cancels.
+// The object behind an Offloading. Its destructor cancels.
 class OffloadJob : public Linked<OffloadJob> {
  public:
   OffloadJob(OffloadDesk& desk, Team& team, Tasks::iterator task, Job done);
@@ -34,7 +34,7 @@ class OffloadJob : public Linked<OffloadJob> {
   void forget();
 
  private:
-  OffloadDesk* desk_;  // nullptr when nothing is under way any more.
+  OffloadDesk* desk_;  // nullptr when the job is no longer in flight.
   Team& team_;
   Tasks::iterator task_;  // While there is a desk.
   Job done_;
@@ -42,14 +42,14 @@ class OffloadJob : public Linked<OffloadJob> {
 
 namespace {
 
-// What one loop has given away, and where it comes back.
+// A loop's jobs in flight, and their results.
 class OffloadDesk final : public LoopLocal {
  public:
-  // The loop's; made when it is first asked for. nullptr when memory runs out.
+  // The loop's, created on first use. nullptr when memory runs out.
   static OffloadDesk* of(Loop& loop) { return local_of<OffloadDesk>(loop); }
   explicit OffloadDesk(Loop& loop) : LoopLocal(loop) {}  // For local_of().
 
-  // In the child of a fork, another one.
+  // A new one in the child of a fork.
   const std::shared_ptr<Mailbox>& mailbox() {
     if (!mailbox_->is_ours()) start_anew();
     return mailbox_;
@@ -60,7 +60,7 @@ class OffloadDesk final : public LoopLocal {
  private:
   bool open() override;
   void on_loop_end() override;
-  // A callback that runs the loop also waits for the results that follow.
+  // A callback that runs the loop gets the results behind its own.
   void on_handover() override {
     if (!finished_.empty()) bell_.feed();
   }
@@ -74,11 +74,11 @@ class OffloadDesk final : public LoopLocal {
   Async bell_{loop(), bind<&OffloadDesk::deliver>(this)};
   Fork forked_{loop(), [this] { mailbox(); }};
   std::shared_ptr<Mailbox> mailbox_ = std::make_shared<Mailbox>(bell_);
-  Tasks finished_;  // Taken from the mailbox, and not told yet.
+  Tasks finished_;  // Taken from the mailbox; `done` not called yet.
   Chain<OffloadJob> jobs_;
 };
 
-// It is the jobs that keep the loop alive.
+// Jobs keep the loop alive, the bell does not.
 bool OffloadDesk::open() {
   if (!forked_.start() || !bell_.start()) return false;
   loop().unref();
@@ -103,7 +103,7 @@ void OffloadDesk::deliver() {
   }
 }
 
-// What was under way is the parent's, and so is the lock of its mailbox.
+// Jobs in flight are the parent's, and so is the lock of its mailbox.
 void OffloadDesk::start_anew() {
   mailbox_ = std::make_shared<Mailbox>(bell_);
   finished_.clear();

@@ -230,6 +230,22 @@ TEST_F(SessionsTest, AreDrained) {
   EXPECT_EQ(book_.alive, 0);
 }
 
+TEST_F(SessionsTest, AreDrainedWhenTheLastHasEnded) {
+  bool is_first = true;
+  book_.when_drained = [&](Session& session) {
+    if (std::exchange(is_first, false)) session.stream().close();
+  };
+  open();
+  open();
+  int done = 0;
+  sessions_->drain(10s, [&] { ++done; });
+  turns();
+  EXPECT_EQ(sessions_->size(), 1u);
+  EXPECT_EQ(done, 0);
+  pass(11s);
+  EXPECT_EQ(done, 1);
+}
+
 TEST_F(SessionsTest, WithNobodyAreDrainedAtOnceButNeverInsideTheCall) {
   int done = 0;
   sessions_->drain(10s, [&] { ++done; });

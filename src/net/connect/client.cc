@@ -1,4 +1,4 @@
-// Client's face, over its Reconnector.
+// Client: forwards to its Reconnector.
 #include "spate/net/client.h"
 
 #include "base/ask.h"
@@ -33,7 +33,7 @@ Result<Client> Client::create(Loop& loop, std::string_view host, std::uint16_t p
   return Client(*made);
 }
 
-// All calls pass here, so that one from another thread is found.
+// Every call comes through here, which asserts the thread.
 Reconnector* Client::own() const {
   SPATE_ASSERT(reconnector_ == nullptr || reconnector_->may_be_touched(), kWrongThread);
   return reconnector_;

@@ -1,5 +1,5 @@
-// DatagramCallbackHandler: a handler made of functions, which its socket owns. One that has been
-// replaced stays as long as the socket: its function may be the one that is running.
+// DatagramCallbackHandler: a handler made of functions, owned by its socket. One that was replaced
+// is kept as long as the socket: its function may be running.
 #pragma once
 
 #include <memory>

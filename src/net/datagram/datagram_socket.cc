@@ -30,8 +30,8 @@ msghdr message_of(iovec& part, const Address* peer) {
 
 bool is_full(long result) { return result == -EAGAIN || result == -ENOBUFS; }
 
-// An older kernel, a device without checksums of its own, or a packet that is too large: the single
-// packets will tell.
+// Errors of UDP_SEGMENT: an old kernel, a device without checksum offload, or a packet that is too
+// large. Sending the packets one by one gives the real error.
 bool may_be_for_joining(long result) {
   return result == -EINVAL || result == -EIO || result == -EOPNOTSUPP || result == -ENOPROTOOPT ||
          result == -EMSGSIZE;
@@ -116,7 +116,7 @@ void DatagramSocket::watch(Events events) {
   if (any(events) && !resting_.is_active() && !io_.start()) rest();
 }
 
-// Without memory even for the timer, the next turn looks again.
+// Without memory for the timer, it is retried in the next turn.
 void DatagramSocket::rest() {
   if (!resting_.start(kRest)) io_.feed(Events::custom);
 }
@@ -128,7 +128,7 @@ void DatagramSocket::look_again() {
   is_told_ = false;
 }
 
-// Asked at once again, the kernel would give the same answer, and so on for ever.
+// Retried at once, it would fail again, in a busy loop.
 void DatagramSocket::on_refused(std::error_code error) {
   rest();
   if (std::exchange(is_told_, true)) return;
@@ -147,14 +147,14 @@ void DatagramSocket::on_ready(Events events) {
   if (any(events & io_.events() & Events::read)) receive();
 }
 
-// False if the Datagram is gone, and perhaps *this.
+// False if the Datagram was destroyed; *this may be gone.
 template <class Function>
 bool DatagramSocket::tell(Function function) {
   return handler_ == nullptr ||
          call([&] { call_user("DatagramHandler", [&] { function(*handler_); }); });
 }
 
-// One call to the kernel; if it brought all that there is room for, the next turn goes on.
+// One system call a turn; more packets wait for the next turn.
 void DatagramSocket::receive() {
   const auto batch = room_.borrow();
   const long received = batch ? batch->receive(socket_.get(), shape_) : -ENOMEM;
@@ -167,8 +167,8 @@ void DatagramSocket::receive() {
 
 // ---- sending
 
-// What the kernel answers to these depends on the socket: some are taken for no peer at all. 0, or
-// a negated errno.
+// Checked here since the kernel's answer depends on the socket: it may ignore such a peer. 0, or a
+// negated errno.
 inline long DatagramSocket::wrong_with(const Address* peer) const {
   if (peer == nullptr) return 0;
   const int family = sys::family_of(peer->data());
@@ -176,15 +176,15 @@ inline long DatagramSocket::wrong_with(const Address* peer) const {
   return family == AF_UNSPEC ? -EINVAL : -EAFNOSUPPORT;
 }
 
-// What the kernel has answered; if it has no room, the handler is told when it has.
+// The result of a send. If the kernel had no room, on_writable() follows.
 inline std::error_code DatagramSocket::settle(long result) {
   if (result >= 0) had_room_ = false;
   if (is_full(result) && room_.is_alive()) wait_for_room();
   return sys::error_code(result);
 }
 
-// An unconnected unix socket is always writable, and so is a socket whose device is busy: a handler
-// that is refused again would be called in every turn.
+// An unconnected unix socket is always writable, and so is a socket whose device queue is full: a
+// handler that is refused again would be called in every turn.
 void DatagramSocket::wait_for_room() {
   if (!had_room_ || !retry_.start(kRetry)) watch(io_.events() | Events::write);
 }
@@ -221,7 +221,7 @@ std::size_t DatagramSocket::send(std::span<const Outgoing> packets, std::error_c
   return sent;
 }
 
-// With one call to the kernel.
+// In one system call.
 std::size_t DatagramSocket::send_some(std::span<const Outgoing> packets, std::error_code& error) {
   OutgoingBatch& batch = room_.outgoing();
   long wrong = 0;
@@ -254,8 +254,8 @@ Result<std::size_t> DatagramSocket::send_segments(Bytes bytes, std::size_t segme
   return sent;
 }
 
-// What refuses to be joined may depend on the peer and on the sizes: it is tried each time, which
-// is one call in 65 at most.
+// Whether UDP_SEGMENT works may depend on the peer and the sizes, so it is tried each time: one
+// extra call in 65 at most.
 std::size_t DatagramSocket::send_part(Bytes bytes, std::size_t segment, const Address& peer,
                                       std::error_code& error) {
   if (!can_join_ || bytes.size() <= segment) return send_one_by_one(bytes, segment, peer, error);

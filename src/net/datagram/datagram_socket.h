@@ -1,4 +1,4 @@
-// DatagramSocket: what a Datagram is the handle of.
+// DatagramSocket: the object behind a Datagram.
 #pragma once
 
 #include <memory>
@@ -15,10 +15,10 @@ namespace spate {
 
 class DatagramSocket final : private Abandonable<DatagramSocket> {
  public:
-  // Takes `socket` over when it has returned something. `options` as the socket has them.
+  // Takes over `socket`, unless it fails. `options` as they are in effect.
   static Result<DatagramSocket*> make(Loop& loop, sys::Descriptor& socket,
                                       const DatagramOptions& options);
-  // The Datagram is being destroyed: the descriptor is closed at once, wherever this is called.
+  // The Datagram is being destroyed: closes the descriptor at once, also inside a callback.
   void abandon();
 
   void start(DatagramHandler& handler);
@@ -36,9 +36,9 @@ class DatagramSocket final : private Abandonable<DatagramSocket> {
   friend class Abandonable<DatagramSocket>;
 
   static constexpr std::size_t kBatch = OutgoingBatch::kMax;
-  // How long watching rests when the kernel refuses it, or there is no memory for it.
+  // How long until watching is retried, after the kernel has refused it or memory ran out.
   static constexpr Nanos kRest{50'000'000};
-  // How long a packet waits that was refused although the kernel had said that there is room.
+  // How long until on_writable(), after a packet was refused although the socket was writable.
   static constexpr Nanos kRetry{1'000'000};
 
   DatagramSocket(PacketRoom& room, sys::Descriptor socket, const DatagramOptions& options);
@@ -71,13 +71,13 @@ class DatagramSocket final : private Abandonable<DatagramSocket> {
   const PacketShape shape_;
   DatagramHandler* handler_ = nullptr;
   std::unique_ptr<DatagramCallbackHandler> callbacks_;
-  Io io_;  // Its events are those that are wanted, also while watching rests.
+  Io io_;  // Its events are those that are wanted, also while it is not watched.
   Timer resting_;
   Timer retry_;
   const int family_;
-  const bool can_join_;    // The kernel may split what send_segments() gives it.
-  bool is_told_ = false;   // The handler knows that watching is refused.
-  bool had_room_ = false;  // The handler was told that there is room, and has sent nothing since.
+  const bool can_join_;    // UDP: the kernel may do the splitting of send_segments().
+  bool is_told_ = false;   // The handler has been told that the socket cannot be watched.
+  bool had_room_ = false;  // on_writable() was called, and nothing could be sent since.
 };
 
 }  // namespace spate

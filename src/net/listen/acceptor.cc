@@ -123,7 +123,8 @@ void Acceptor::accept_some() {
   });
 }
 
-// False if there is no other connection, or none is wanted.
+// False if there is no other connection, or none is wanted. What does not concern this connection
+// alone, such as EMFILE, ENFILE, ENOBUFS and ENOMEM, pauses accepting.
 bool Acceptor::accept_one() {
   Address peer;
   socklen_t size = AddressRoom::kSize;

@@ -1,4 +1,4 @@
-// Listener's face, over its Acceptor.
+// Listener: forwards to its StreamAcceptor.
 #include "spate/net/listener.h"
 
 #include <cerrno>
@@ -44,7 +44,7 @@ std::vector<int> Listener::inherited() {
   return fds;
 }
 
-// All calls pass here, so that one from another thread is found.
+// Every call comes through here, which asserts the thread.
 StreamAcceptor* Listener::own() const {
   SPATE_ASSERT(acceptor_ == nullptr || acceptor_->may_be_touched(), kWrongThread);
   return acceptor_;

@@ -12,7 +12,7 @@ std::error_code ChildProcess::kill(int signal) {
   return sys::error_code(is_running() ? sys::kill(pid(), signal) : -ESRCH);
 }
 
-// In the child of a fork it is not ours to be ended or waited for.
+// After a fork, it is not our child to kill or reap.
 void ChildProcess::let_go() {
   if (!is_running() || is_foreign(child_.loop())) return abandon();
   if (kills_) kill(SIGKILL);

@@ -1,5 +1,5 @@
-// ChildProcess: the implementation of a Process. When that is destroyed, it belongs to the loop's
-// Orphans, which wait for the process.
+// ChildProcess: the object behind a Process. When the handle is destroyed, the loop's Orphans take
+// it over, and reap the process.
 #pragma once
 
 #include <system_error>
@@ -44,15 +44,15 @@ class ChildProcess final : public Abandonable<ChildProcess>, public Linked<Child
   bool is_orphan_ = false;
 };
 
-// Processes that run on without a handle. They are reaped, and keep no loop alive.
+// Processes without a handle. They are reaped, and do not keep the loop alive.
 class Orphans final : public LoopLocal {
  public:
-  // The loop's; made when it is first asked for. nullptr when memory runs out.
+  // The loop's, created on first use. nullptr when memory runs out.
   static Orphans* of(Loop& loop) { return local_of<Orphans>(loop); }
   explicit Orphans(Loop& loop) : LoopLocal(loop) {}  // For local_of().
 
   void add(ChildProcess& process);
-  // It is deleted.
+  // Deletes it.
   void remove(ChildProcess& process);
 
  private:
@@ -62,7 +62,7 @@ class Orphans final : public LoopLocal {
     while (ChildProcess* process = processes_.first()) remove(*process);
   }
 
-  Fork forked_{loop(), [this] { remove_all(); }};  // Their parent is another.
+  Fork forked_{loop(), [this] { remove_all(); }};  // They are the parent's children.
   Chain<ChildProcess> processes_;
 };
 

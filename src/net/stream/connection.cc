@@ -1,3 +1,5 @@
+// Connection: its life, from start() to the closing of its descriptor, and its deadlines. Sending
+// and receiving are in connection_send.cc and connection_receive.cc.
 #include "net/stream/connection.h"
 
 #include <algorithm>
