@@ -12,7 +12,7 @@ except ImportError:
     pyplot = None
 
 COLOURS = {
-    "spate": "#d62728", "spate_epoll": "#d62728", "spate_uring": "#ff9896",
+    "spate": "#d62728", "spate_epoll": "#d62728", "spate_io_uring": "#ff9896",
     "spate_poll": "#e377c2", "spate_select": "#f7b6d2", "floor": "#000000", "libev": "#1f77b4",
     "libev_libevent": "#aec7e8", "libevent": "#2ca02c", "libevent_changelist": "#98df8a",
     "libuv": "#9467bd", "asio": "#ff7f0e", "glib": "#8c564b", "mutex": "#7f7f7f",

@@ -6,7 +6,8 @@ import sys
 
 # A program that stands for several contestants: name -> extra arguments.
 VARIANTS = {
-    ("fd", "spate"): {f"spate_{name}": {"backend": name} for name in ("epoll", "poll", "select")},
+    ("fd", "spate"): {f"spate_{name}": {"backend": name}
+                      for name in ("epoll", "poll", "select", "io_uring")},
     ("fd", "libevent"): {"libevent": {}, "libevent_changelist": {"changelist": 1}},
     **{(name, "libevent"): {"libevent": {}, "libevent_direct": {"direct": 1}}
        for name in ("pingpong", "header_body", "threads", "churn", "latency")},
@@ -30,7 +31,7 @@ TWINNED = {
 PAIRS_ONLY = {"programs"}
 
 # The order in tables: the library itself, the floor, then the peers, these first.
-ORDER = ["spate", "spate_epoll", "spate_uring", "spate_poll", "spate_select", "floor", "libev",
+ORDER = ["spate", "spate_epoll", "spate_io_uring", "spate_poll", "spate_select", "floor", "libev",
          "mutex"]
 
 # Metrics of which more is better; of all others less is.
