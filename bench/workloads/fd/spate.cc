@@ -45,7 +45,9 @@ static T* make_connections() {
 }
 
 static void fd_open(int argc, char** argv) {
-  loop = spate::Loop::create({.backend = bench_text(argc, argv, "backend", "epoll")}).value();
+  const std::string_view backend = bench_text(argc, argv, "backend", "epoll");
+  loop = spate::Loop::create({.backend = backend}).value();
+  if (loop->backend_info().name != backend) bench_die("io_uring");  // It is forbidden here.
   if (fd_timeouts)
     timed_connections = make_connections<TimedConnection>();
   else
