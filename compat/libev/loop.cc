@@ -24,8 +24,10 @@ struct BackendName {
   std::string_view name;
 };
 // In the order in which they are tried.
-constexpr BackendName kBackends[] = {
-    {EVBACKEND_EPOLL, "epoll"}, {EVBACKEND_POLL, "poll"}, {EVBACKEND_SELECT, "select"}};
+constexpr BackendName kBackends[] = {{EVBACKEND_IOURING, "io_uring"},
+                                     {EVBACKEND_EPOLL, "epoll"},
+                                     {EVBACKEND_POLL, "poll"},
+                                     {EVBACKEND_SELECT, "select"}};
 
 // The environment overrides all flags but the one that says how the process forks.
 unsigned int effective_flags(unsigned int flags) {
@@ -83,7 +85,7 @@ bool ev_loop::open(unsigned int open_flags) {
     options.guarded = true;
     options.orphans = true;
     spate::Result<std::unique_ptr<spate::Loop>> created = spate::NodeLoop::create(options);
-    if (!created) continue;
+    if (!created || (*created)->backend_info().name != candidate.name) continue;
     core = std::move(*created);
     backend = candidate.bit;
     read_wall(false);

@@ -1,7 +1,7 @@
 // What this library is, and time without a loop.
 //
-// Semantics: ev(3) "GLOBAL FUNCTIONS". The backends of the original that nobody is recommended to
-// use (those on top of Linux AIO and of io_uring) are not here.
+// Semantics: ev(3) "GLOBAL FUNCTIONS". The backend of the original that is on top of Linux AIO,
+// which nobody is recommended to use, is not here.
 #include <time.h>
 
 #include "compat/libev/ev_api.h"
@@ -11,9 +11,11 @@ int ev_version_major() noexcept { return EV_VERSION_MAJOR; }
 int ev_version_minor() noexcept { return EV_VERSION_MINOR; }
 
 unsigned int ev_supported_backends() noexcept {
+  return ev_recommended_backends() | EVBACKEND_IOURING;
+}
+unsigned int ev_recommended_backends() noexcept {
   return EVBACKEND_SELECT | EVBACKEND_POLL | EVBACKEND_EPOLL;
 }
-unsigned int ev_recommended_backends() noexcept { return ev_supported_backends(); }
 // Of this and other systems.
 unsigned int ev_embeddable_backends() noexcept {
   return EVBACKEND_EPOLL | EVBACKEND_KQUEUE | EVBACKEND_PORT | EVBACKEND_IOURING;

@@ -52,7 +52,7 @@ enum class Run {
 };
 
 struct LoopOptions {
-  // "epoll", "poll", "select", or "auto", the first of these that is available.
+  // Of Loop::backends(), or "auto", the best there is; so, too, if "io_uring" is not permitted.
   std::string_view backend = "auto";
   // How many events fed by callbacks are called in the same turn. 1 ... 2^31.
   std::uint32_t budget = 256;

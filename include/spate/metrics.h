@@ -14,7 +14,7 @@ namespace spate {
 
 // How often the loop itself entered the kernel.
 struct KernelCalls {
-  std::uint64_t wait = 0;        // epoll_wait, epoll_pwait2, poll, select
+  std::uint64_t wait = 0;        // epoll_wait, epoll_pwait2, poll, select, io_uring_enter
   std::uint64_t modify = 0;      // epoll_ctl
   std::uint64_t wake_write = 0;  // by other threads, to wake this loop
 };

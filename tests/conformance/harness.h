@@ -196,6 +196,10 @@ inline void turn(Loop& loop, int times = 1) {
 // A test that runs once for each backend, on a loop of its own.
 class OnEveryBackend : public ::testing::TestWithParam<std::string_view> {
  protected:
+  ~OnEveryBackend() override {
+    loop_.reset();
+    if (backend() == "io_uring") await_interruption();
+  }
   std::string_view backend() const { return GetParam(); }
   // Or the ring, which has epoll watch descriptors.
   bool is_epoll() const { return backend() == "epoll" || backend() == "io_uring"; }

@@ -278,7 +278,7 @@ TEST_F(RingTest, TheChildOfAForkFindsThemCancelled) {
   turn();
   in_child([&] {
     if (loop_->run(spate::Run::no_wait) != Error::loop_forked || loop_->after_fork()) return 1;
-    turn();
+    sleep();  // Does not, as there is something to be told.
     if (a_->results != std::vector<int>{-ECANCELED} || !b_->begin()) return 2;
     b_->send();
     turn();
@@ -322,6 +322,44 @@ TEST_F(RingTest, ShortageDelaysAndLosesNothing) {
     EXPECT_GT(plan.failures(SystemCall::io_uring_enter), 0u);
   }
   EXPECT_EQ(a_->results, (std::vector<int>{4, 4, 4, 4}));
+}
+
+TEST_F(RingTest, AShortageThatIsOverIsNotSleptThrough) {
+  turn();
+  FaultPlan plan;
+  plan.fail_nth(SystemCall::io_uring_enter, 1, EAGAIN);
+  const FaultScope scope(plan);
+  bool is_late = false;
+  Timer guard(*loop_, [&] { is_late = true; });
+  ASSERT_TRUE(guard.start(5s));
+  ASSERT_TRUE(a_->begin());
+  a_->send();
+  while (a_->results.empty() && !is_late) sleep();
+  EXPECT_FALSE(is_late);
+}
+
+TEST_F(RingTest, AfterAnInterruptionTimersDoNotOvertakeWhatIsReady) {
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  Io io(*loop_, ends[0], Events::read, [&](Io& self) {
+    log_ += 'i';
+    self.stop();
+  });
+  Timer timer(*loop_, [&] { log_ += 't'; });
+  ASSERT_TRUE(io.start());
+  turn();
+  ASSERT_TRUE(timer.start(50ms));
+  FaultPlan plan;
+  plan.fail_nth(SystemCall::io_uring_enter, 1, EINTR)
+      .before_nth(SystemCall::io_uring_enter, 1, [&] {
+        ASSERT_EQ(::write(ends[1], "x", 1), 1);
+        std::this_thread::sleep_for(60ms);
+      });
+  const FaultScope scope(plan);
+  while (log_.size() < 2) sleep();
+  EXPECT_EQ(log_, "it");
+  ::close(ends[0]);
+  ::close(ends[1]);
 }
 
 TEST_F(RingTest, AShortageThatLastsDoesNotSpin) {

@@ -1,25 +1,45 @@
 // The backends that tests are run on.
 #pragma once
 
+#include <sys/epoll.h>
+#include <unistd.h>
+
 #include <memory>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include "spate/loop.h"
 
 namespace spate::testing {
 
+// Asked in a thread of its own: a ring that was closed interrupts its thread once more.
 inline bool has_backend(std::string_view name) {
-  const auto created = Loop::create({.backend = name});
-  return created && (*created)->backend_info().name == name;
+  bool has = false;
+  std::thread([&] {
+    const auto created = Loop::create({.backend = name});
+    has = created && (*created)->backend_info().name == name;
+  }).join();
+  return has;
 }
 
 // All that this machine has: many sandboxes forbid io_uring, and a loop that asks for it is then
 // made on another one. CreateTest.ThisMachineHasAllBackends says so.
-inline std::vector<std::string_view> backends_here() {
-  std::vector<std::string_view> names = Loop::backends();
-  std::erase_if(names, [](std::string_view name) { return !has_backend(name); });
-  return names;
+inline const std::vector<std::string_view>& backends_here() {
+  static const std::vector<std::string_view> here = [] {
+    std::vector<std::string_view> names = Loop::backends();
+    std::erase_if(names, [](std::string_view name) { return !has_backend(name); });
+    return names;
+  }();
+  return here;
+}
+
+// Where a ring was closed: waits for the interruption that follows, for the next test's sake.
+inline void await_interruption() {
+  const int set = ::epoll_create1(EPOLL_CLOEXEC);
+  epoll_event event;
+  ::epoll_wait(set, &event, 1, 50);
+  ::close(set);
 }
 
 }  // namespace spate::testing

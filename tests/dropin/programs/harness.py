@@ -113,7 +113,7 @@ def is_root():
 
 def libev(backend):
     """The environment in which libev programs choose that backend. LIBEV_FLAGS: ev(3)."""
-    return {"LIBEV_FLAGS": str({"select": 1, "poll": 2, "epoll": 4}[backend])}
+    return {"LIBEV_FLAGS": str({"select": 1, "poll": 2, "epoll": 4, "io_uring": 128}[backend])}
 
 
 def free_port():
