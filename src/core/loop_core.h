@@ -307,6 +307,7 @@ class LoopCore final : public Loop {
   [[gnu::noinline]] void prefetch_slots();
   [[gnu::noinline]] void queue_always_ready();
   [[gnu::noinline]] void queue_ready();
+  void tell_layer(Dispatcher& layer);
   bool tell(Dispatcher& layer, const Ready& ready);
   [[gnu::noinline]] void queue_for_all(const Ready& ready);
   void queue_timers();
