@@ -20,6 +20,7 @@
 #include "core/periodics.h"
 #include "core/post_queue.h"
 #include "core/signals.h"
+#include "core/spinner.h"
 #include "core/timer_queue.h"
 #include "core/user_code.h"
 #include "core/wakeup.h"
@@ -348,7 +349,7 @@ class LoopCore final : public Loop {
   std::unique_ptr<Backend> backend_;
   std::string backend_reason_;
   std::uint32_t budget_;
-  Nanos busy_poll_;
+  Spinner spinner_;
   bool guarded_;  // By a lock of the layer's.
   bool orphans_;
 
