@@ -168,9 +168,10 @@ def idle_bars(results):
 
 def latency_bars(results):
     me = results.ours("latency")
-    keys = {dict(key)["busy_poll_us"]: key for key in results.cases("latency")}
-    polling = [key for window, key in keys.items() if window > 0]
-    medians = [results.median("latency", keys.get(0), "p50_us", name)
+    keys = list(results.cases("latency"))
+    polling = [key for key in keys if dict(key)["busy_poll_us"] > 0]
+    blocking = next((key for key in keys if key not in polling), None)
+    medians = [results.median("latency", blocking, "p50_us", name)
                for name in results.peers("latency")]
     best = min((m for m in medians if m is not None), default=None)
     for key in polling:

@@ -332,10 +332,12 @@ def idle(quick):
 def latency(quick):
     peers = ("libev", "libevent", "libevent_direct", "libuv", "asio", "muduo", "evpp",
              "floor_ring")
-    cases = [Case({"busy_poll_us": window, "block": 64, "milliseconds": 300 if quick else 2000},
+    out = {(0, 0): (), (200, 0): peers, (200, 1): (*peers, "floor")}
+    cases = [Case({"busy_poll_us": window, "adaptive": adaptive, "block": 64,
+                   "milliseconds": 300 if quick else 2000},
                   hidden=("block", "milliseconds"),
-                  overrides={name: None for name in peers} if window else {})
-             for window in (0, 200)]
+                  overrides={name: None for name in without})
+             for (window, adaptive), without in out.items()]
     base = {"block": 64, "busy_poll_us": 0}
     check = [Case({**base, "messages": 300})]
     counts = [Count("message", "message", {**base, "messages": 500}, {**base, "messages": 2500})]

@@ -50,6 +50,32 @@ class WatcherList {
   std::vector<ev_watcher*> watchers_;
 };
 
+// What has expired in a wait, the earliest first, which is queued last.
+class DueTimers {
+ public:
+  DueTimers() = default;
+  ~DueTimers();
+  DueTimers(const DueTimers&) = delete;
+  DueTimers& operator=(const DueTimers&) = delete;
+
+  void push(ev_watcher& timer) {
+    if (size_ == capacity_) [[unlikely]]
+      make_room();
+    timers_[size_++] = &timer;
+  }
+  bool empty() const { return size_ == 0; }
+  void feed_all(PendingQueue& pending) {
+    for (; size_ > 0; --size_) pending.feed(*timers_[size_ - 1], EV_TIMER);
+  }
+
+ private:
+  [[gnu::cold, gnu::noinline]] void make_room();
+
+  ev_watcher** timers_ = nullptr;
+  std::size_t size_ = 0;
+  std::size_t capacity_ = 0;
+};
+
 }  // namespace spate::libev
 
 struct ev_loop final : spate::Dispatcher {
@@ -93,7 +119,7 @@ struct ev_loop final : spate::Dispatcher {
   spate::libev::Stats stats{*this};  // Outlives core.
   std::unique_ptr<spate::Loop> core;
   spate::libev::PendingQueue pending;
-  std::vector<ev_watcher*> timers_due;
+  spate::libev::DueTimers timers_due;
   spate::libev::Periodics periodics{*this};
   spate::libev::WatcherList prepares;
   spate::libev::WatcherList checks;
@@ -127,6 +153,7 @@ struct ev_loop final : spate::Dispatcher {
 
  private:
   [[gnu::cold, gnu::noinline]] void refuse(spate::FdNode& node);
+  [[gnu::noinline]] static void repeat(spate::Loop& loop, ev_timer& timer);
   static void read_messages(struct ev_loop* loop, ev_watcher*, int);
 
   void turn(int flags);
@@ -139,7 +166,6 @@ struct ev_loop final : spate::Dispatcher {
   bool sleep_first();
   bool sleep_on_descriptor(std::int64_t nanos);
   void feed_all();
-  void feed_timers();
   void feed_idle();
 
   std::int64_t wall_offset_ = 0;

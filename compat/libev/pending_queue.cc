@@ -8,7 +8,7 @@ namespace spate::libev {
 
 namespace {
 
-constexpr int kFirstCapacity = 64;
+constexpr std::uint32_t kFirstCapacity = 64;
 
 }  // namespace
 
@@ -16,10 +16,14 @@ PendingQueue::~PendingQueue() {
   for (const Stack& stack : stacks_) std::free(stack.entries);
 }
 
-void PendingQueue::feed_more(ev_watcher& watcher, int events) {
+void PendingQueue::feed_with_care(ev_watcher& watcher, int events) {
   Stack& stack = stacks_[level_of(watcher)];
-  const int capacity = stack.capacity == 0 ? kFirstCapacity : stack.capacity * 2;
-  void* entries = std::realloc(stack.entries, static_cast<std::size_t>(capacity) * sizeof(Entry));
+  if (watcher.pending != 0) {
+    stack.entries[watcher.pending - 1].events |= events;
+    return;
+  }
+  const std::uint32_t capacity = stack.capacity == 0 ? kFirstCapacity : stack.capacity * 2;
+  void* entries = std::realloc(stack.entries, capacity * sizeof(Entry));
   require(entries != nullptr, "out of memory for pending events");
   stack.entries = static_cast<Entry*>(entries);
   stack.capacity = capacity;
@@ -34,19 +38,19 @@ int PendingQueue::blank(ev_watcher& watcher) {
 }
 
 int PendingQueue::size() const {
-  int size = 0;
+  std::uint32_t size = 0;
   for (const Stack& stack : stacks_) size += stack.size;
-  return size;
+  return static_cast<int>(size);
 }
 
 bool PendingQueue::is_consistent() const {
-  for (int level = 0; level < kPriorityLevels; ++level) {
+  for (std::uint32_t level = 0; level < kPriorityLevels; ++level) {
     const Stack& stack = stacks_[level];
     if ((stack.size == 0) != ((filled_ >> level & 1) == 0)) return false;
-    for (int i = 0; i < stack.size; ++i) {
+    for (std::uint32_t i = 0; i < stack.size; ++i) {
       const ev_watcher& watcher = *stack.entries[i].watcher;
       if (&watcher == &stand_in_) continue;
-      if (watcher.pending != i + 1 || level_of(watcher) != level) return false;
+      if (watcher.pending != static_cast<int>(i + 1) || level_of(watcher) != level) return false;
     }
   }
   return true;

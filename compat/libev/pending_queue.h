@@ -29,15 +29,14 @@ class PendingQueue {
   PendingQueue& operator=(const PendingQueue&) = delete;
 
   void feed(ev_watcher& watcher, int events) {
-    const int level = level_of(watcher);
+    const std::uint32_t level = level_of(watcher);
     Stack& stack = stacks_[level];
-    if (watcher.pending != 0) {
-      stack.entries[watcher.pending - 1].events |= events;
-      return;
-    }
-    if (stack.size == stack.capacity) return feed_more(watcher, events);
-    stack.entries[stack.size] = {&watcher, events};
-    watcher.pending = ++stack.size;
+    const std::uint32_t size = stack.size;
+    if (watcher.pending != 0 || size == stack.capacity) [[unlikely]]
+      return feed_with_care(watcher, events);
+    stack.entries[size] = {&watcher, events};
+    stack.size = size + 1;
+    watcher.pending = static_cast<int>(size + 1);
     filled_ |= 1u << level;
   }
 
@@ -47,7 +46,7 @@ class PendingQueue {
   // The next to be called, no longer pending; false when there is none.
   bool pop(Entry& entry) {
     if (filled_ == 0) return false;
-    const int level = std::bit_width(filled_) - 1;
+    const std::uint32_t level = 31u ^ static_cast<std::uint32_t>(std::countl_zero(filled_));
     Stack& stack = stacks_[level];
     entry = stack.entries[--stack.size];
     if (stack.size == 0) filled_ &= ~(1u << level);
@@ -64,18 +63,19 @@ class PendingQueue {
  private:
   struct Stack {
     Entry* entries = nullptr;
-    int size = 0;
-    int capacity = 0;
+    std::uint32_t size = 0;
+    std::uint32_t capacity = 0;
   };
 
   // Within the range, though the program may have fed a watcher that never was started.
-  static int level_of(const ev_watcher& watcher) {
-    const int level = watcher.priority - EV_MINPRI;
-    if (static_cast<unsigned int>(level) < kPriorityLevels) [[likely]]
+  static std::uint32_t level_of(const ev_watcher& watcher) {
+    const auto level = static_cast<std::uint32_t>(watcher.priority - EV_MINPRI);
+    if (level < kPriorityLevels) [[likely]]
       return level;
     return watcher.priority > EV_MAXPRI ? kPriorityLevels - 1 : 0;
   }
-  [[gnu::cold, gnu::noinline]] void feed_more(ev_watcher& watcher, int events);
+  // One that is queued already, or for which there is no room yet.
+  [[gnu::noinline]] void feed_with_care(ev_watcher& watcher, int events);
   [[gnu::cold]] int blank(ev_watcher& watcher);
   static void do_nothing(struct ev_loop*, ev_watcher*, int) {}
 

@@ -61,7 +61,7 @@ void ev_loop::feed_all() {
   has_refused = false;
   polled_at_ = core->now().count();
   if (polled_at_ - wall_read_at_ >= kWallStaysFor || periodics.clock_was_set()) update_wall();
-  if (!timers_due.empty()) feed_timers();
+  if (!timers_due.empty()) timers_due.feed_all(pending);
   if (!periodics.empty()) periodics.feed_due();
   if (idle_count != 0) feed_idle();
   if (!checks.empty()) checks.feed_all(pending, EV_CHECK);
@@ -93,12 +93,6 @@ void ev_loop::refork() {
   }
   periodics.after_fork();
   rereads_messages = gets_messages;
-}
-
-// The earliest is queued last.
-void ev_loop::feed_timers() {
-  for (std::size_t i = timers_due.size(); i > 0; --i) pending.feed(*timers_due[i - 1], EV_TIMER);
-  timers_due.clear();
 }
 
 void ev_loop::feed_idle() {

@@ -2,6 +2,8 @@
 //
 // Semantics: ev(3) "ev_timer", "The special problem of being too early". A nanosecond is added to
 // each deadline, since core calls what is due exactly now and libev only what has passed.
+#include <cstdlib>
+
 #include "compat/libev/fatal.h"
 #include "compat/libev/loop.h"
 #include "compat/libev/seconds.h"
@@ -28,7 +30,7 @@ void start_after(struct ev_loop& loop, ev_timer& timer, double seconds) {
   loop.pending.feed(base(timer), EV_ERROR | EV_TIMER);
 }
 
-void stop_active(struct ev_loop& loop, ev_timer& timer) {
+[[gnu::noinline]] void stop_active(struct ev_loop& loop, ev_timer& timer) {
   loop.core->stop(node_of(timer));
   const std::int64_t deadline = spate::libev::deadline_at(timer);
   spate::libev::set_seconds_at(timer, remaining(loop, deadline));
@@ -36,17 +38,29 @@ void stop_active(struct ev_loop& loop, ev_timer& timer) {
 
 }  // namespace
 
+spate::libev::DueTimers::~DueTimers() { std::free(timers_); }
+
+void spate::libev::DueTimers::make_room() {
+  constexpr std::size_t kFirstCapacity = 64;
+  capacity_ = capacity_ == 0 ? kFirstCapacity : capacity_ * 2;
+  void* const timers = std::realloc(timers_, capacity_ * sizeof(ev_watcher*));
+  require(timers != nullptr, "out of memory for due timers");
+  timers_ = static_cast<ev_watcher**>(timers);
+}
+
 // Called by core for a node that it has just made inactive.
 void ev_loop::expired(spate::Loop& loop, spate::TimerNode& node) {
   auto& timer = reinterpret_cast<ev_timer&>(node);
-  const std::int64_t deadline = spate::libev::deadline_at(timer);
-  const double repeat = timer.repeat;
-  timers_due.push_back(&base(timer));
-  if (!(repeat > 0)) return spate::libev::set_seconds_at(timer, remaining(*this, deadline));
+  timers_due.push(base(timer));
+  if (timer.repeat > 0) return repeat(loop, timer);
+  spate::libev::set_seconds_at(timer, remaining(*this, spate::libev::deadline_at(timer)));
+}
+
+void ev_loop::repeat(spate::Loop& loop, ev_timer& timer) {
   const std::int64_t now = loop.now().count();
-  const std::int64_t next = deadline + to_nanos(repeat);
+  const std::int64_t next = spate::libev::deadline_at(timer) + to_nanos(timer.repeat);
   spate::libev::set_deadline_at(timer, next > now ? next : now + 1);
-  spate::libev::require(loop.start(node), "out of memory for a repeating timer");
+  spate::libev::require(loop.start(node_of(timer)), "out of memory for a repeating timer");
 }
 
 void ev_timer_start(struct ev_loop* loop, ev_timer* timer) noexcept {

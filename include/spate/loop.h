@@ -51,6 +51,23 @@ enum class Run {
   no_wait,     // One turn; calls what is ready and never blocks.
 };
 
+// Whether a loop looks for events again and again before it sleeps: lower latency, as the thread
+// need not be woken up, for processor time.
+struct Spin {
+  // Before each sleep, for `window`.
+  static constexpr Spin fixed(Nanos window) { return {.window = window}; }
+  // Only while recent waits were short: for a few times as long as those, `window` at most, and for
+  // at most `share` (0 ... 1) of the time. What comes of it decides: where looking is in vain, as
+  // when the peer needs the same core, it is tried ever more rarely.
+  static constexpr Spin adaptive(double share, Nanos window = Nanos{200'000}) {
+    return {window, share, true};
+  }
+
+  Nanos window{0};
+  double share = 1;
+  bool is_adaptive = false;
+};
+
 struct LoopOptions {
   // Of Loop::backends(), or "auto", the best there is; so, too, if "io_uring" is not permitted.
   std::string_view backend = "auto";
@@ -58,9 +75,8 @@ struct LoopOptions {
   std::uint32_t budget = 256;
   // Where time comes from; nullptr is system_clock(). Must outlive the loop.
   Clock* clock = nullptr;
-  // Polls for this long before it sleeps: lower latency, as the thread need not be woken up, for a
-  // busy processor. 0 sleeps at once. Not with a Clock of the caller's.
-  Nanos busy_poll{0};
+  // Sleeps at once unless told otherwise. Not with a Clock of the caller's.
+  Spin spin{};
 };
 
 // Which backend a loop runs on, and why it is not the one that was tried first (empty when it is).

@@ -26,13 +26,6 @@ bool FdTable::resize(std::size_t size) {
          slots_.grow_with_zeros(slots_.capacity());
 }
 
-void FdTable::settle_newness(FdNode& node) {
-  Slot& slot = slots_[static_cast<std::size_t>(node.fd)];
-  update_wanted(slot);
-  const bool is_new = (static_cast<std::uint32_t>(wanted_by(node)) & ~slot.wanted) != 0;
-  node.events = (node.events & ~kFdIsNewUnlessWatched) | (is_new ? kFdIsNew : 0);
-}
-
 void FdTable::unlink(Slot& slot, FdNode& node) {
   FdNode* newest = slot.newest();
   if (newest == &node) {
@@ -59,8 +52,7 @@ FdTable::Found FdTable::look(const Ready& ready) const {
 }
 
 // What several watchers want together; worked out when it is needed, not at each stop.
-void FdTable::update_wanted(Slot& slot) {
-  if ((slot.flags & kShared) == 0) return;
+void FdTable::work_out_wanted(Slot& slot) {
   slot.flags &= static_cast<std::uint8_t>(~kShared);
   Events wanted = Events::none;
   for (const FdNode* node = slot.newest(); node != nullptr; node = node->next)
@@ -86,17 +78,16 @@ void FdTable::reconcile(Backend& backend, Sink& sink) {
       const int fd = reconciling_[i];
       Slot& slot = slots_[static_cast<std::size_t>(fd)];
       slot.flags &= static_cast<std::uint8_t>(~(kDirty | kFresh));
-      if (slot.flags != 0 || slot.wanted != slot.has) reconcile_slot(backend, fd, slot, sink);
+      if (slot.flags == 0 && slot.wanted == slot.has) continue;
+      update_wanted(slot);
+      if (slot.flags == 0 && slot.wanted == slot.has) continue;
+      if (const long result = apply(backend, fd, slot)) on_failure(result, fd, slot, sink);
     }
     reconciling_.clear();
   }
 }
 
-void FdTable::reconcile_slot(Backend& backend, int fd, Slot& slot, Sink& sink) {
-  update_wanted(slot);
-  if (slot.wanted == slot.has && (slot.flags & (kRenewed | kAlwaysReady)) == 0) return;
-  const long result = apply(backend, fd, slot);
-  if (result == 0) return;
+void FdTable::on_failure(long result, int fd, Slot& slot, Sink& sink) {
   if (result != -EPERM) return refuse(slot, static_cast<int>(-result), sink);
   const bool is_ready = any(events_of(slot.wanted) & (Events::read | Events::write));
   if (is_ready && !always_ready_.reserve(always_ready_.size() + 1))
@@ -111,13 +102,11 @@ long FdTable::reconcile_now(Backend& backend, int fd) {
   return apply(backend, fd, slot);
 }
 
-long FdTable::apply(Backend& backend, int fd, Slot& slot) {
+inline long FdTable::apply(Backend& backend, int fd, Slot& slot) {
+  if (slot.flags & kAlwaysReady) [[unlikely]]
+    return apply_without_readiness(backend, fd, slot);
   const bool renewed = (slot.flags & kRenewed) != 0;
   slot.flags &= static_cast<std::uint8_t>(~kRenewed);
-  if (slot.flags & kAlwaysReady) {
-    if (slot.wanted != 0 && !renewed) return -EPERM;
-    set_always_ready(fd, slot, false);
-  }
   if (slot.wanted == 0 && slot.has == 0) return 0;
   const bool is_new = slot.has == 0 || slot.wanted == 0 || renewed;
   const std::uint32_t generation = slot.generation + (is_new ? 1 : 0);
@@ -129,6 +118,13 @@ long FdTable::apply(Backend& backend, int fd, Slot& slot) {
   }
   slot.has = result < 0 ? std::uint8_t{0} : slot.wanted;
   return result;
+}
+
+// Of one that had none when it was told the last time: it may be another file by now.
+long FdTable::apply_without_readiness(Backend& backend, int fd, Slot& slot) {
+  if (slot.wanted != 0 && (slot.flags & kRenewed) == 0) return -EPERM;
+  set_always_ready(fd, slot, false);
+  return apply(backend, fd, slot);
 }
 
 void FdTable::set_always_ready(int fd, Slot& slot, bool on) {

@@ -177,11 +177,20 @@ class FdTable {
     slot.flags |= kDirty;
     dirty_.push_reserved(fd);  // It grows with the slots, and nobody is on it twice.
   }
-  void settle_newness(FdNode& node);
+  void settle_newness(FdNode& node) {
+    Slot& slot = slots_[static_cast<std::size_t>(node.fd)];
+    update_wanted(slot);
+    const bool is_new = (static_cast<std::uint32_t>(wanted_by(node)) & ~slot.wanted) != 0;
+    node.events = (node.events & ~kFdIsNewUnlessWatched) | (is_new ? kFdIsNew : 0);
+  }
   static void unlink(Slot& slot, FdNode& node);
-  static void update_wanted(Slot& slot);
-  void reconcile_slot(Backend& backend, int fd, Slot& slot, Sink& sink);
-  long apply(Backend& backend, int fd, Slot& slot);
+  static void update_wanted(Slot& slot) {
+    if ((slot.flags & kShared) != 0) work_out_wanted(slot);
+  }
+  [[gnu::noinline]] static void work_out_wanted(Slot& slot);
+  [[gnu::always_inline]] long apply(Backend& backend, int fd, Slot& slot);
+  [[gnu::noinline]] long apply_without_readiness(Backend& backend, int fd, Slot& slot);
+  [[gnu::noinline]] void on_failure(long result, int fd, Slot& slot, Sink& sink);
   template <class S>
   static void deliver_to_all(const Slot& slot, Events events, S& sink);
   static Events share_of(Events wanted, Events events) {

@@ -26,7 +26,7 @@ LoopCore::LoopCore(OpenedBackend backend, const LayerOptions& options)
       operations_(backend_->operations()),
       backend_reason_(std::move(backend.reason)),
       budget_(options.loop.budget > 0 ? options.loop.budget : 1),
-      busy_poll_(options.loop.clock == nullptr ? options.loop.busy_poll : Nanos{0}),
+      spinner_(options.loop.clock == nullptr ? options.loop.spin : Spin{}),
       guarded_(options.guarded),
       orphans_(options.orphans),
       detours_(options.dispatcher != nullptr ? 1 : 0),

@@ -20,6 +20,7 @@
 #include "core/periodics.h"
 #include "core/post_queue.h"
 #include "core/signals.h"
+#include "core/spinner.h"
 #include "core/timer_queue.h"
 #include "core/user_code.h"
 #include "core/wakeup.h"
@@ -314,6 +315,7 @@ class LoopCore final : public Loop {
   [[gnu::noinline]] void prefetch_slots();
   [[gnu::noinline]] void queue_always_ready();
   [[gnu::noinline]] void queue_ready();
+  void tell_layer(Dispatcher& layer);
   bool tell(Dispatcher& layer, const Ready& ready);
   [[gnu::noinline]] void queue_for_all(const Ready& ready);
   void queue_timers();
@@ -355,7 +357,7 @@ class LoopCore final : public Loop {
   sys::Operations* operations_;  // The backend's, if it has any.
   std::string backend_reason_;
   std::uint32_t budget_;
-  Nanos busy_poll_;
+  Spinner spinner_;
   bool guarded_;  // By a lock of the layer's.
   bool orphans_;
 

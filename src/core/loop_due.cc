@@ -22,11 +22,19 @@ inline bool LoopCore::tell(Dispatcher& layer, const Ready& ready) {
 }
 
 void LoopCore::queue_ready() {
+  if (dispatcher_ != nullptr) return tell_layer(*dispatcher_);
   const bool is_out_of_cache = fds_.is_large();
-  Dispatcher* const layer = dispatcher_;
   for (const Ready *ready = ready_.begin(), *end = ready_.end(); ready != end; ++ready) {
     if (is_out_of_cache && end - ready > kAhead) fds_.prefetch_watcher(ready[kAhead].fd);
-    if (layer == nullptr || !tell(*layer, *ready)) queue_for_all(*ready);
+    queue_for_all(*ready);
+  }
+}
+
+void LoopCore::tell_layer(Dispatcher& layer) {
+  const bool is_out_of_cache = fds_.is_large();
+  for (const Ready *ready = ready_.begin(), *end = ready_.end(); ready != end; ++ready) {
+    if (is_out_of_cache && end - ready > kAhead) fds_.prefetch_watcher(ready[kAhead].fd);
+    if (!tell(layer, *ready)) queue_for_all(*ready);
   }
 }
 

@@ -23,8 +23,10 @@ bool LoopCore::start_fd_beyond(FdNode& node) {
 std::error_code LoopCore::start_fd_now(FdNode& node) {
   if (node.head.active != 0) return {};
   if (is_foreign()) return Error::loop_forked;
-  if (const std::error_code error = fds_.ensure(node.fd)) return error;
-  if (fds_.is_watched(node.fd)) leave_corridor();
+  if (!fds_.holds(node.fd)) {
+    if (const std::error_code error = fds_.ensure(node.fd)) return error;
+  }
+  if (is_in_corridor() && fds_.is_watched(node.fd)) queue_rest();
   fds_.start(node);
   const long result = fds_.reconcile_now(*backend_, node.fd);
   if (result < 0) {

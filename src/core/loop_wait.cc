@@ -7,7 +7,7 @@ namespace spate {
 
 // Whether a turn has more to look after than descriptors, timers and messages.
 bool LoopCore::needs_attention() const {
-  return fork_hooks_due_ || rebuild_ || is_deaf() || is_suspended() || busy_poll_ > Nanos{0} ||
+  return fork_hooks_due_ || rebuild_ || is_deaf() || is_suspended() || spinner_.is_on() ||
          !hooks(Hook::prepare).empty() || !hooks(Hook::idle).empty() ||
          !hooks(Hook::check).empty() || fds_.has_always_ready() || paths_.has_unreported() ||
          !periodics_.empty();
@@ -38,7 +38,7 @@ long LoopCore::wait_by_the_clock() noexcept {
     const Nanos timeout = wait_time();
     if (timeout <= Nanos{0}) return look();
     const Nanos began = now_;
-    const bool spins = busy_poll_ > Nanos{0} && !is_suspended();  // For which time has to pass.
+    const bool spins = spinner_.is_on() && !is_suspended();  // For which time has to pass.
     const long result = spins ? spin_and_sleep(timeout) : sleep(timeout);
     const bool timed_out = now_ - began >= timeout;
     if (result < 0 || !timed_out || has_found_something()) return result;
@@ -49,14 +49,19 @@ long LoopCore::wait_by_the_clock() noexcept {
 
 long LoopCore::spin_and_sleep(Nanos timeout) noexcept {
   const Nanos began = now_;
-  const Nanos window = std::min(busy_poll_, timeout);
-  while (now_ - began < window) {
-    const long result = wait_once(Nanos{0});
+  const Nanos window = std::min(spinner_.window(began), timeout);
+  Nanos looked{0};
+  long result = 0;
+  bool is_over = false;
+  for (; looked < window && !is_over; looked = now_ - began) {
+    result = wait_once(Nanos{0});
     has_messages_ = has_messages();
-    if (result < 0 || has_found_something()) return result;
+    is_over = result < 0 || has_found_something();
   }
-  const Nanos left = timeout - (now_ - began);
-  return left > Nanos{0} ? sleep(left) : 0;
+  is_over = is_over || looked >= timeout;
+  if (!is_over) result = sleep(timeout - looked);
+  spinner_.note(looked, now_ - began, is_over);
+  return result;
 }
 
 // What other threads have left is looked for on the way in. What they leave after that wakes the

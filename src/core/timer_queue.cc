@@ -21,12 +21,6 @@ void TimerQueue::stop(TimerNode& node) {
   forget(node);
 }
 
-void TimerQueue::forget(TimerNode& node) {
-  node.head.active = 0;
-  node.head.extra = 0;
-  --linked_;
-}
-
 // The slow half of restart(): the node is inactive, in no bucket, or has to leave it for an earlier
 // one. Outside of the buckets its order counts where it stands, so that it goes before it gets a
 // new one.
@@ -46,7 +40,7 @@ bool TimerQueue::move(TimerNode& node, std::int64_t deadline) {
   return true;
 }
 
-TimerNode* TimerQueue::pop_due(std::int64_t now) {
+TimerNode* TimerQueue::pop_due_with_care(std::int64_t now) {
   keep_up(now);
   const Entry* const due = settle(now);
   if (due == nullptr) return nullptr;

@@ -82,7 +82,15 @@ class TimerQueue {
   bool has_kept_up(std::int64_t now) const { return now < horizon_; }
   // The next node whose deadline is not after `now`, made inactive; nullptr when there is none.
   // `now` never decreases.
-  TimerNode* pop_due(std::int64_t now);
+  TimerNode* pop_due(std::int64_t now) {
+    if (!heap_.empty() || run_head_ + 1 >= run_.size() || now >= horizon_)
+      return pop_due_with_care(now);
+    const Entry due = run_[run_head_];
+    if (due.key > now || due.node->deadline != due.key) return pop_due_with_care(now);
+    if (run_[++run_head_].node == nullptr) run_close_front();
+    forget(*due.node);
+    return due.node;
+  }
 
   // Room for so many timers, so that start() cannot fail.
   bool reserve(std::size_t timers) { return heap_.reserve(timers); }
@@ -134,6 +142,7 @@ class TimerQueue {
   [[gnu::noinline]] void drop_early(std::int64_t now);
   [[gnu::noinline]] void put_back(const Entry* early);
 
+  [[gnu::noinline]] TimerNode* pop_due_with_care(std::int64_t now);
   bool move(TimerNode& node, std::int64_t deadline);
   void place(TimerNode& node) { place_with_care(node, node.head.extra & ~kBucketMask); }
   void place(TimerNode& node, std::uint32_t order) {
@@ -145,7 +154,11 @@ class TimerQueue {
   [[gnu::noinline]] bool start_with_care(TimerNode& node);
   [[gnu::noinline]] void place_with_care(TimerNode& node, std::uint32_t order);
   void take_out(TimerNode& node);
-  void forget(TimerNode& node);
+  void forget(TimerNode& node) {
+    node.head.active = 0;
+    node.head.extra = 0;
+    --linked_;
+  }
   void drop_parked(Array<TimerNode*>& nodes);
   std::uint32_t bucket_of(std::int64_t deadline) const;
   bool put_in_bucket(TimerNode& node, std::uint32_t order);

@@ -1,4 +1,5 @@
-// LoopOptions::busy_poll: looking again and again before sleeping.
+// LoopOptions::spin: looking again and again before sleeping. When the adaptive kind does is
+// spinner_test.cc's business.
 #include <thread>
 
 #include "tests/conformance/harness.h"
@@ -8,11 +9,12 @@ namespace {
 
 class BusyPollTest : public ::testing::TestWithParam<std::string_view> {
  protected:
-  auto create(Nanos window) {
-    auto loop = std::move(*Loop::create({.backend = GetParam(), .busy_poll = window}));
+  auto create(const Spin& spin) {
+    auto loop = std::move(*Loop::create({.backend = GetParam(), .spin = spin}));
     loop->measure_waits(true);
     return loop;
   }
+  auto create(Nanos window) { return create(Spin::fixed(window)); }
 };
 INSTANTIATE_TEST_SUITE_P(EveryBackend, BusyPollTest, ::testing::ValuesIn(backends_here()),
                          [](const auto& test) { return std::string(test.param); });
@@ -76,8 +78,29 @@ TEST_P(BusyPollTest, ASuspendedLoopSleeps) {
   EXPECT_LE(loop->metrics().kernel_calls.wait, 3u);
 }
 
+TEST_P(BusyPollTest, AnAdaptiveLoopSeesAllThatComesAndSleepsThroughLongWaits) {
+  const auto loop = create(Spin::adaptive(1));
+  Pipe pipe;
+  Probe<Io> io{*loop, pipe.in(), Events::read};
+  Probe<Timer> timer{*loop};
+  io.then = [&] { pipe.drain(); };
+  ASSERT_TRUE(io->start());
+  for (int i = 0; i < 100; ++i) {
+    pipe.fill();
+    ASSERT_FALSE(loop->run(Run::once));
+    ASSERT_TRUE(timer->start(10us));
+    while (timer->is_active()) ASSERT_FALSE(loop->run(Run::once));
+  }
+  EXPECT_EQ(io.calls, 100);
+  EXPECT_EQ(timer.calls, 100);
+  const Nanos blocked = loop->metrics().blocked;
+  ASSERT_TRUE(timer->start(30ms));
+  while (timer->is_active()) ASSERT_FALSE(loop->run(Run::once));
+  EXPECT_GT(loop->metrics().blocked, blocked);
+}
+
 TEST(BusyPollClockTest, AClockOfTheCallersIsNotWaitedForByLookingAtIt) {
-  ScriptedLoop scripted({.busy_poll = 1h});
+  ScriptedLoop scripted({.spin = Spin::fixed(1h)});
   Probe<Timer> timer{*scripted.loop};
   ASSERT_TRUE(timer->start(1h));
   while (timer.calls == 0) ASSERT_FALSE(scripted.loop->run(Run::once));

@@ -46,8 +46,9 @@ TEST_P(InterruptedTest, NothingIsLostAndNothingIsEarly) {
   int posted = 0;
   for (int round = 1; round <= 10; ++round) {
     Nanos early{0};
-    timer.then = [&] { early = timer->deadline() - loop_->now(); };
     EXPECT_TRUE(timer->start(2ms));
+    const Nanos deadline = timer->deadline();
+    timer.then = [&, deadline] { early = deadline - loop_->now(); };
     pipe.fill();
     ::raise(SIGUSR1);
     std::thread other([&] {

@@ -33,7 +33,9 @@ class Session final : public spate::StreamHandler {
 
 spate::LoopOptions options_of(const ServerOptions& given) {
   spate::LoopOptions options;
-  options.busy_poll = std::chrono::microseconds(given.number("busy_poll_us"));
+  const std::chrono::microseconds window(given.number("busy_poll_us"));
+  options.spin =
+      given.number("adaptive") != 0 ? spate::Spin::adaptive(1, window) : spate::Spin::fixed(window);
   return options;
 }
 
