@@ -65,8 +65,9 @@ class LoopCore final : public Loop {
 
   bool start_fd(FdNode& node) {
     if (node.head.active != 0) return true;
-    if (!fds_.holds(node.fd) || is_in_corridor() || node.head.priority != 0 ||
-        (node.events & kFdIsNewUnlessWatched) != 0) {
+    if (!fds_.holds(node.fd) || node.head.priority != 0 ||
+        (node.events & kFdIsNewUnlessWatched) != 0 ||
+        (is_in_corridor() && fds_.is_watched(node.fd))) {
       return start_fd_with_care(node);
     }
     ref();

@@ -68,6 +68,10 @@ TEST_F(DatagramTest, SaysThatAPacketWasTruncated) {
   run_until(loop_, [&] { return log_.texts.size() == 1; });
   EXPECT_EQ(log_.texts[0], "too ");
   EXPECT_TRUE(log_.all[0].truncated);
+  EXPECT_FALSE(sender.send(bytes_of("ok"), receiver.local_address()));
+  run_until(loop_, [&] { return log_.texts.size() == 2; });
+  EXPECT_EQ(log_.texts[1], "ok");
+  EXPECT_FALSE(log_.all[1].truncated) << "it arrived where the other had";
 }
 
 TEST_F(DatagramTest, SplitsWhatIsSentTogether) {

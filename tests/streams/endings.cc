@@ -104,6 +104,16 @@ TEST_P(Endings, ThePeerEndsItsSideAndOursStaysOpen) {
   EXPECT_FALSE(left_log_.error || right_log_.error);
 }
 
+TEST_P(Endings, WhoStaysOpenIsNotCalledForThePeersEndAgain) {
+  left_.set_half_open(true);
+  right_.end();
+  run_until(loop_, [&] { return left_log_.log == "end "; });
+  run_turns(loop_, 2);
+  const std::uint64_t events = loop_.metrics().events;
+  run_turns(loop_, 10);
+  EXPECT_EQ(loop_.metrics().events, events);
+}
+
 TEST_P(Endings, WeEndOurSide) {
   right_.set_half_open(true);
   left_.end();

@@ -149,7 +149,9 @@ class SPATE_EXPORT Stream {
     connection_ = std::exchange(other.connection_, nullptr);
     return *this;
   }
-  ~Stream() { reset(); }
+  ~Stream() {
+    if (connection_ != nullptr) reset();
+  }
 
   // Takes over a connected socket, a pipe's end, or anything else that reads and writes like one,
   // and makes it non-blocking. Errors, with which `fd` stays the caller's: EBADF, ENOMEM.

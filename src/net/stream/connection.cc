@@ -52,7 +52,7 @@ Connection::Connection(Transport& transport, int fd) : transport_(&transport) {
 
 Connection::~Connection() {
   if (state_ < State::closed) transport_->close(*this, has_queue());
-  drop_queue();
+  if (busy_ != nullptr) drop_queue();
   hub().forget_deadline(*this);  // One that is closed may have noted when to tell so.
   if (node_.head.pending != 0 && hub().has_loop()) hub().loop().clear_pending(node_.head);
   transport_->leave(*this);
@@ -121,7 +121,7 @@ bool Connection::set_limits(const QueueLimits& limits) {
 
 // Passes in again what was left, to the same handler or a new one. Inside a callback it is not yet
 // known what is left.
-void Connection::offer_again() {
+void Connection::offer_with_care() {
   if (has(kInCallback) || has_unread()) set(kOffer);
   if (may_offer()) settle_later();
 }
@@ -249,7 +249,7 @@ Result<int> Connection::release() {
   if (queued() != 0 || state_ != State::open || has_unread())
     return std::unexpected(sys::error_code(-EBUSY));
   hub().forget_deadline(*this);
-  hold_loop(false);
+  release_loop();
   if (busy_ != nullptr) busy_->throttle.reset();
   take(Turn::shut);
   take(Turn::told);
@@ -297,7 +297,7 @@ void Connection::settle_later() {
 
 void Connection::drop_queue() {
   if (is_held()) hub().forget_held(*this);
-  if (busy_ == nullptr || busy_->queue.empty()) return;
+  if (!has_queue()) return;
   Buffer spent;
   busy_->queue.clear(spent);
   if (!spent.empty()) hub().release_later(std::move(spent));
@@ -306,7 +306,7 @@ void Connection::drop_queue() {
 // The end, in the loop's own time. The connection may be gone afterwards.
 bool Connection::finish(std::error_code error) {
   shut();
-  set_error(error);
+  if (error) set_error(error);
   tell_closed();
   return false;
 }
@@ -317,12 +317,13 @@ void Connection::shut() {
   const bool reset = has_queue() || is_cut_short();
   if (hub().gather().owner() == this) hub().gather().drop();
   hub().forget_deadline(*this);
-  hold_loop(false);
+  release_loop();
   transport_->close(*this, reset);
   take(Turn::shut);
   clear(kReadRests | kSendRests);
+  if (busy_ == nullptr) return;
   drop_queue();
-  if (busy_ != nullptr) busy_->throttle.reset();
+  busy_->throttle.reset();
 }
 
 // Waits until there is a handler.
@@ -429,11 +430,6 @@ void Connection::on_loop_end() {
   if (has(kAbandoned)) destroy();
 }
 
-// Most have none.
-bool Connection::has_deadline() const {
-  return busy_ != nullptr || idle_ticks_ != 0 || is_discarding();
-}
-
 // Of all that may end it, as far as has been looked.
 Connection::Deadline Connection::next_deadline() const {
   const Deadline all[] = {
@@ -475,8 +471,7 @@ std::int64_t Connection::throttle_deadline() const {
 }
 
 // Without memory to note it, it is looked at when something happens. While it rests, nothing would.
-void Connection::note_deadline() {
-  if (!has_deadline()) return;
+void Connection::note_next_deadline() {
   const std::int64_t opens_at = throttle_deadline();
   const std::int64_t when = std::min(opens_at, next_deadline().when);
   if (when == kNever || hub().note_deadline(*this, when)) return;
@@ -526,11 +521,16 @@ bool Connection::is_resting() const {
 }
 
 // A connection that waits for a rate limit watches nothing, and must keep the loop alive.
-void Connection::hold_loop(bool on) {
-  if (on == has(kHoldsLoop)) return;
-  set(kHoldsLoop, on);
-  if (!hub().is_alive()) return;
-  on ? hub().loop().ref() : hub().loop().unref();
+void Connection::hold_loop() {
+  if (has(kHoldsLoop)) return;
+  set(kHoldsLoop);
+  if (hub().is_alive()) hub().loop().ref();
+}
+
+void Connection::release_loop() {
+  if (!has(kHoldsLoop)) return;
+  clear(kHoldsLoop);
+  if (hub().is_alive()) hub().loop().unref();
 }
 
 Throttle* Connection::make_throttle() {
@@ -550,8 +550,8 @@ void Connection::on_throttle_changed() {
 }
 
 // The time for which nothing has come begins anew: we have not been listening.
-void Connection::read_again() {
-  if (!is_open() || busy_ == nullptr || busy_->read_timeout == Nanos{0}) return;
+void Connection::begin_read_timeout() {
+  if (!is_open() || busy_->read_timeout == Nanos{0}) return;
   busy_->last_arrival = hub().loop().now().count();
   note_deadline();
 }
@@ -574,7 +574,7 @@ void Connection::update_wish() {
   Events wish = wants_to_read() && !has(kNested) ? Events::read : Events::none;
   if (has_queue() && !is_held() && !has(kSendRests)) wish |= Events::write;
   if (!transport_->want(*this, wish)) on_broken(sys::error_code(-ENOMEM));
-  if (has(kReadRests | kSendRests | kHoldsLoop)) hold_loop(is_resting());
+  if (has(kReadRests | kSendRests | kHoldsLoop)) is_resting() ? hold_loop() : release_loop();
 }
 
 void Connection::set_error(std::error_code error) {

@@ -224,7 +224,7 @@ class Connection {
   bool on_sent_in_part(long sent, std::span<const Bytes> pieces);
   bool send_slowly(std::span<const Bytes> pieces);
   bool lose_rest();
-  void on_appended(bool was_empty);
+  void send_soon();
   bool fits(std::size_t size) const;
   bool has_room_for(std::size_t size);
   void mark_full();
@@ -238,7 +238,10 @@ class Connection {
 
   bool is_reading() const;
   bool wants_to_read() const;
-  void read_again();
+  void read_again() {
+    if (busy_ != nullptr) begin_read_timeout();
+  }
+  void begin_read_timeout();
   void receive_plainly();
   bool receive();
   bool receive_arrival(std::span<std::byte> room, bool& is_full);
@@ -259,8 +262,12 @@ class Connection {
   bool may_tell() const;
   bool may_show() const;
   bool offer_unread();
-  void offer_again();
+  void offer_again() {
+    if (has(kInCallback | kOffer | kEndDue) || has_unread()) offer_with_care();
+  }
+  void offer_with_care();
   bool on_peer_end();
+  bool on_peer_end_with_care();
   bool tell_end();
   void end_with_peer();
 
@@ -283,17 +290,22 @@ class Connection {
   std::size_t allowance(Throttle::Direction direction);
   bool wake_up(std::int64_t now);
   bool is_resting() const;
-  void hold_loop(bool on);
+  void hold_loop();
+  void release_loop();
   void update_wish();
   bool catch_up();
-  void note_deadline();
+  void note_deadline() {
+    if (has_deadline()) note_next_deadline();
+  }
+  void note_next_deadline();
   std::int64_t last_active() const;
   std::int64_t idle_deadline() const;
   std::int64_t linger_deadline() const;
   std::int64_t read_deadline() const;
   std::int64_t write_deadline() const;
   std::int64_t throttle_deadline() const;
-  bool has_deadline() const;
+  // Most have none.
+  bool has_deadline() const { return busy_ != nullptr || idle_ticks_ != 0 || is_discarding(); }
   Deadline next_deadline() const;
 
   FdNode node_{};  // Its context is the handler.

@@ -193,28 +193,32 @@ bool Connection::may_show() const {
 
 bool Connection::offer_unread() {
   if (!may_offer()) return true;
-  if (has(kOffer) && !show_unread()) return false;
+  if (has(kOffer)) {
+    if (!show_unread()) return false;
+    if (!may_offer() || has(kOffer)) return true;
+  }
   return tell_end();
 }
 
 // ---- the peer's end
 
 bool Connection::on_peer_end() {
+  const bool was_plain = is_plain();
   set(kPeerEnded);
-  if (busy_ != nullptr) busy_->wanted = 0;
-  if (is_discarding()) {
-    if (has_ended()) return finish({});
-  } else {
-    set(kEndDue);
-    if (!offer_unread()) return false;
-  }
-  update_wish();  // Of those that live on.
-  return true;
+  const bool goes_on = was_plain ? tell_end() : on_peer_end_with_care();
+  if (goes_on) update_wish();  // Most do not.
+  return goes_on;
 }
 
-// Not before what was left at a full queue has been offered once more.
+// What is left unread comes first.
+bool Connection::on_peer_end_with_care() {
+  if (busy_ != nullptr) busy_->wanted = 0;
+  if (is_discarding()) return !has_ended() || finish({});
+  set(kEndDue);
+  return offer_unread();
+}
+
 bool Connection::tell_end() {
-  if (!has(kEndDue) || !may_offer() || has(kOffer)) return true;
   clear(kEndDue);
   if (!call({}, [](StreamHandler& handler) { handler.on_end(); })) return false;
   clear(kOffer);

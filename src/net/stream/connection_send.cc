@@ -70,7 +70,8 @@ bool Connection::write(Buffer&& buffer) {
   if (!is_writable() || !has_room_for(buffer.size()) || make_busy() == nullptr) return false;
   const bool was_empty = !has_queue();
   busy_->queue.append(std::move(buffer));
-  on_appended(was_empty);
+  if (was_empty) send_soon();
+  mark_full();
   return true;
 }
 
@@ -88,7 +89,8 @@ std::error_code Connection::send_file(int file, std::uint64_t offset, std::uint6
       !busy_->queue.append_file(file, static_cast<std::int64_t>(offset), size)) {
     return sys::error_code(-ENOMEM);
   }
-  on_appended(was_empty);
+  if (was_empty) send_soon();
+  mark_full();
   return {};
 }
 
@@ -103,7 +105,8 @@ std::error_code Connection::send_descriptors(Bytes bytes, std::span<const int> d
   if (make_busy() == nullptr) return sys::error_code(-ENOMEM);
   if (const long result = busy_->queue.append_with(bytes, descriptors); result < 0)
     return sys::error_code(result);
-  on_appended(was_empty);
+  if (was_empty) send_soon();
+  mark_full();
   return {};
 }
 
@@ -128,14 +131,11 @@ void Connection::send_held() {
   drop_busy_state();
 }
 
-// What has just been queued without having been tried.
-void Connection::on_appended(bool was_empty) {
-  if (was_empty) {
-    busy_->last_sent = hub().loop().now().count();
-    if (!may_hold(busy_->queue.size()) || !hub().hold_back(*this)) flush();
-    note_deadline();
-  }
-  mark_full();
+// What has just been queued, and is the first in the queue.
+void Connection::send_soon() {
+  busy_->last_sent = hub().loop().now().count();
+  if (!may_hold(busy_->queue.size()) || !hub().hold_back(*this)) flush();
+  note_deadline();
 }
 
 bool Connection::on_sent_in_part(long sent, std::span<const Bytes> pieces) {
@@ -160,7 +160,8 @@ bool Connection::send_slowly(std::span<const Bytes> pieces) {
   for (const Bytes piece : pieces) {
     if (!busy_->queue.append(piece)) return lose_rest();
   }
-  on_appended(true);
+  send_soon();
+  mark_full();
   return true;
 }
 
