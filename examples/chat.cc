@@ -13,16 +13,9 @@ using namespace std::chrono_literals;
 
 namespace {
 
-class User;
-
-struct Room {
-  spate::Sessions<User>* users = nullptr;
-  int joined = 0;
-};
-
 class User : public spate::Session {
  public:
-  explicit User(Room& room) : room_(room), name_("user " + std::to_string(++room.joined)) {}
+  explicit User(int& joined) : name_("user " + std::to_string(++joined)) {}
 
   void on_open() override {
     stream().set_limits({.low = 4'000, .high = 16'000, .max = 64'000});
@@ -40,12 +33,11 @@ class User : public spate::Session {
 
  private:
   void tell_others(const std::string& line) {
-    room_.users->for_each([&](User& user) {
+    sessions<User>().for_each([&](User& user) {
       if (&user != this) user.stream().write(line);
     });
   }
 
-  Room& room_;
   const std::string name_;
 };
 
@@ -53,14 +45,13 @@ class User : public spate::Session {
 
 int main(int argc, char** argv) {
   if (argc != 2) {
-    std::cerr << "usage: chat PORT\n";
+    std::cerr << "usage: chat [HOST:]PORT\n";
     return 2;
   }
   auto loop = spate::must(spate::Loop::create());
-  const auto address = spate::must(spate::Address::parse("[::]:" + std::string(argv[1])));
-  Room room;
-  auto server = spate::must(spate::serve<User>(*loop, address, std::ref(room)));
-  room.users = &server.sessions();
+  const auto address = spate::must(spate::Address::parse_listen(argv[1]));
+  int joined = 0;
+  auto server = spate::must(spate::serve<User>(*loop, address, std::ref(joined)));
 
   spate::must(loop->on_signal(SIGTERM, [&] { server.drain(5s); }));
   std::cout << server.address().to_string() << std::endl;

@@ -2,7 +2,6 @@
 //   echo 7000          talk to it: nc localhost 7000
 #include <csignal>
 #include <iostream>
-#include <string>
 
 #include "spate/net/server.h"
 
@@ -21,11 +20,11 @@ struct Echo : spate::Session {
 
 int main(int argc, char** argv) {
   if (argc != 2) {
-    std::cerr << "usage: echo PORT\n";
+    std::cerr << "usage: echo [HOST:]PORT\n";
     return 2;
   }
   auto loop = spate::must(spate::Loop::create());
-  const auto address = spate::must(spate::Address::parse("[::]:" + std::string(argv[1])));
+  const auto address = spate::must(spate::Address::parse_listen(argv[1]));
   auto server = spate::must(spate::serve<Echo>(*loop, address));
 
   spate::must(loop->on_signal(SIGTERM, [&] { server.drain(5s); }));

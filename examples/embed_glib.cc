@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <csignal>
 #include <iostream>
-#include <string>
 
 #include "spate/net/server.h"
 
@@ -63,11 +62,11 @@ gboolean quit(gpointer main_loop) {
 
 int main(int argc, char** argv) {
   if (argc != 2) {
-    std::cerr << "usage: embed_glib PORT\n";
+    std::cerr << "usage: embed_glib [HOST:]PORT\n";
     return 2;
   }
   auto loop = spate::must(spate::Loop::create({.backend = "epoll"}));
-  const auto address = spate::must(spate::Address::parse("[::]:" + std::string(argv[1])));
+  const auto address = spate::must(spate::Address::parse_listen(argv[1]));
   auto server = spate::must(spate::serve<Echo>(*loop, address));
 
   GMainLoop* main_loop = g_main_loop_new(nullptr, FALSE);

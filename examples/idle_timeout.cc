@@ -34,11 +34,11 @@ class Echo : public spate::Session {
 
 int main(int argc, char** argv) {
   if (argc != 3) {
-    std::cerr << "usage: idle_timeout PORT SECONDS\n";
+    std::cerr << "usage: idle_timeout [HOST:]PORT SECONDS\n";
     return 2;
   }
   auto loop = spate::must(spate::Loop::create());
-  const auto address = spate::must(spate::Address::parse("[::]:" + std::string(argv[1])));
+  const auto address = spate::must(spate::Address::parse_listen(argv[1]));
   const auto limit = std::chrono::seconds(std::atoi(argv[2]));
   auto server = spate::must(spate::serve<Echo>(*loop, address, limit));
 

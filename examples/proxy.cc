@@ -27,7 +27,6 @@ class Client : public spate::Session {
     connecting_ =
         connect(stream().loop(), target_.host, target_.port, spate::bind<&Client::on_server>(this));
   }
-  std::size_t on_data(spate::Bytes) override { return 0; }
 
  private:
   void on_server(spate::Result<spate::Stream> server) {
@@ -45,11 +44,11 @@ class Client : public spate::Session {
 
 int main(int argc, char** argv) {
   if (argc != 4) {
-    std::cerr << "usage: proxy PORT HOST HOST-PORT\n";
+    std::cerr << "usage: proxy [HOST:]PORT HOST HOST-PORT\n";
     return 2;
   }
   auto loop = spate::must(spate::Loop::create());
-  const auto address = spate::must(spate::Address::parse("[::]:" + std::string(argv[1])));
+  const auto address = spate::must(spate::Address::parse_listen(argv[1]));
   const Target target{argv[2], static_cast<std::uint16_t>(std::atoi(argv[3]))};
   auto server = spate::must(spate::serve<Client>(*loop, address, std::cref(target)));
 

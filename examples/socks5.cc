@@ -140,11 +140,11 @@ class Client : public spate::Session {
 
 int main(int argc, char** argv) {
   if (argc != 2) {
-    std::cerr << "usage: socks5 PORT\n";
+    std::cerr << "usage: socks5 [HOST:]PORT\n";
     return 2;
   }
   auto loop = spate::must(spate::Loop::create());
-  const auto address = spate::must(Address::parse("[::]:" + std::string(argv[1])));
+  const auto address = spate::must(Address::parse_listen(argv[1]));
   auto server = spate::must(spate::serve<Client>(*loop, address));
 
   spate::must(loop->on_signal(SIGTERM, [&] { loop->stop(); }));

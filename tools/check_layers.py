@@ -47,6 +47,15 @@ ROOMS = {
     "datagram": "net/datagram", "process": "net/process",
 }
 
+# The same for the drop-in layers, whose files know the headers of their own room and of these.
+COMPAT = {
+    "libev": set(),
+    "libevent": set(),
+    "libevent/event": {"libevent"},
+    "libevent/evutil": {"libevent"},
+    "libevent_openssl": set(),
+}
+
 # Public headers that depend on nothing but one another, and that every layer may use.
 VOCABULARY = {f"spate/{name}.h" for name in (
     "assert", "error", "events", "export", "metrics", "time")}
@@ -112,8 +121,14 @@ def layer_of(name):
     return parts[0] if parts[0] in OUTSIDE else None
 
 
+def compat_room(name):
+    """The room of a file of compat/, or None: what stands beside the layers is their build."""
+    parts = name.split("/")
+    return "/".join(parts[1:-1]) if parts[0] == "compat" and len(parts) > 2 else None
+
+
 def resolve(name, path, quoted, tree):
-    """What an include means: (public, path), (src, layer), (own, None) or (system, path)."""
+    """What an include means: (public, path), (src, layer), (own, path) or (system, path)."""
     if path.startswith("spate/"):
         return "public", path
     if quoted:
@@ -125,7 +140,7 @@ def resolve(name, path, quoted, tree):
                 return "src", layer_of(candidate)
             if candidate.startswith("include/"):
                 return "public", candidate[len("include/"):]
-            return "own", None
+            return "own", candidate
         if path.split("/")[0] in LAYERS:
             return "src", source_layer(path.split("/"))
     return "system", path
@@ -149,6 +164,10 @@ def check_include(name, kind, target):
         return None
     if kind == "own" and layer in LAYERS:
         return "a file outside src and include"
+    if kind == "own" and compat_room(name) and compat_room(target):
+        room, other = compat_room(name), compat_room(target)
+        if other != room and other not in COMPAT[room]:
+            return f"{room} may not include {other}"
     if kind == "src" and is_public:
         return f"a public header includes an internal one, of {target}"
     if kind == "src" and layer in OUTSIDE:
@@ -172,6 +191,9 @@ def check_file(root, name, tree):
     layer = layer_of(name)
     if name.startswith("src/") and layer not in LAYERS:
         yield 1, f"src/{layer} is no layer that tools/check_layers.py knows"
+        return
+    if compat_room(name) and compat_room(name) not in COMPAT:
+        yield 1, f"compat/{compat_room(name)} is no room that tools/check_layers.py knows"
         return
     included = []
     for number, line in enumerate(blank(text, strings=False).split("\n"), 1):

@@ -55,6 +55,21 @@ class Layers(unittest.TestCase):
         self.bad("include/spate/net/buffer.h", '#include "spate/net/stream.h"\n', "net may not")
         self.bad("src/net/cellar/a.cc", "int a;\n", "no layer")
 
+    def test_the_rooms_of_compat_know_the_house_and_not_each_other(self):
+        tree = {"compat/libevent/log.h": "", "compat/libevent/event/base.h": "",
+                "compat/libev/loop.h": ""}
+        include = '#include "compat/libevent/%s"\n'
+        self.assertEqual(problems(tree | {
+            "compat/libevent/evutil/time.cc": include % "log.h",
+            "compat/libevent/event/base.cc": include % "event/base.h" + include % "log.h"}), [])
+        for name, header, other in (("libevent/evutil/time.cc", "event/base.h", "libevent/event"),
+                                    ("libevent/log.cc", "event/base.h", "libevent/event"),
+                                    ("libev/io.cc", "log.h", "libevent")):
+            found = problems(tree | {f"compat/{name}": include % header})
+            self.assertEqual(len(found), 1, found)
+            self.assertIn(f"may not include {other}", found[0])
+        self.bad("compat/libevent/cellar/a.cc", "int a;\n", "no room")
+
     def test_the_table_has_no_circle(self):
         self.assertEqual(list(check_layers.check_table()), [])
         check_layers.LAYERS["base"].add("net")

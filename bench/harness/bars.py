@@ -5,32 +5,21 @@ from harness import workloads
 
 
 @dataclasses.dataclass(frozen=True)
-class Verdict:
+class Bar:
     what: str
     bar: str
     measured: str  # "" when the run did not contain it
     met: bool | None
 
 
-def ours(results, workload):
-    """The contestant that stands for spate, or None."""
-    names = results.contestants(workload) if workload in results.workloads() else []
-    return next((n for n in names if n in ("spate", "spate_epoll")), None)
-
-
-def peers(results, workload):
-    return [n for n in results.contestants(workload)
-            if not n.startswith("spate") and n != "floor" and not workloads.is_twin(n)]
-
-
 def at_most(what, value, limit, where=""):
     text = "" if value is None else f"{value:.3g}" + (f" ({where})" if where else "")
-    return Verdict(what, f"≤ {limit:g}", text, None if value is None else value <= limit)
+    return Bar(what, f"≤ {limit:g}", text, None if value is None else value <= limit)
 
 
 def at_least(what, value, limit):
     text = "" if value is None else f"{value:.3g}"
-    return Verdict(what, f"≥ {limit:g}", text, None if value is None else value >= limit)
+    return Bar(what, f"≥ {limit:g}", text, None if value is None else value >= limit)
 
 
 def case_where(results, workload, **wanted):
@@ -51,10 +40,10 @@ def worst_of(ratios):
 
 def worst_against_peers(results, workload, metric, keys):
     """The worst cost ratio of ours to any peer in any of the cases, and where that was."""
-    me = ours(results, workload)
+    me = results.ours(workload)
     return worst_of((results.cost_ratio(workload, key, metric, me, peer),
                      f"{title(key)} against {peer}")
-                    for key in keys for peer in peers(results, workload))
+                    for key in keys for peer in results.peers(workload))
 
 
 def twins_bars(results, workload, metrics):
@@ -67,7 +56,7 @@ def twins_bars(results, workload, metrics):
 
 
 def fd_bars(results):
-    me = ours(results, "fd")
+    me = results.ours("fd")
     key = case_where(results, "fd", pairs=9900, active=100, timeouts=0)
     idle = case_where(results, "fd", pairs=9900, active=100, timeouts=1)
 
@@ -87,7 +76,7 @@ def fd_bars(results):
 
 
 def watchers_bars(results):
-    me = ours(results, "watchers")
+    me = results.ours("watchers")
     for kind, size in (("io", 56), ("timer", 64)):
         key = (("kind", kind),)
         for metric in ("create_ns", "invoke_ns", "destroy_ns"):
@@ -99,7 +88,7 @@ def watchers_bars(results):
 
 
 def timers_bars(results):
-    me = ours(results, "timers")
+    me = results.ours("timers")
     key = (("pending", 1000000),)
 
     def ratio(metric, reference):
@@ -130,20 +119,18 @@ def ahead_of_peers(results, workload, metric):
 
 def fewest_instructions(results, workload):
     """By operation, ours against the peer that needs fewest."""
-    me = ours(results, workload)
+    me = results.ours(workload)
     operations = dict.fromkeys(op for w, op, metric, _ in results.counts
                                if w == workload and metric == "instructions_per_op")
     for op in operations:
-        def count(name):
-            return results.counts.get((workload, op, "instructions_per_op", name))
-        others = [(count(name), name) for name in peers(results, workload) if count(name)]
-        least, who = min(others, default=(None, ""))
-        ratio = count(me) / least if least and count(me) else None
+        least, who = results.fewest(workload, op, "instructions")
+        mine = results.count(workload, op, "instructions", me)
+        ratio = mine / least if least and mine else None
         yield at_most(f"{workload} instructions a {op}: spate / fewest of all peers", ratio, 1, who)
 
 
 def pingpong_bars(results):
-    me = ours(results, "pingpong")
+    me = results.ours("pingpong")
     worst, where = worst_of((results.cost_ratio("pingpong", key, "mib_per_s", me, "floor"),
                              title(key)) for key in results.cases("pingpong"))
     text = f"pingpong, worst column: spate / floor ({where})"
@@ -170,7 +157,7 @@ def rate_bars(workload, metric):
 
 
 def idle_bars(results):
-    me = ours(results, "idle")
+    me = results.ours("idle")
     for key in results.cases("idle"):
         def of(metric):
             return results.median("idle", key, metric, me) if me else None
@@ -180,17 +167,29 @@ def idle_bars(results):
 
 
 def latency_bars(results):
-    me = ours(results, "latency")
+    me = results.ours("latency")
     keys = {dict(key)["busy_poll_us"]: key for key in results.cases("latency")}
     polling = [key for window, key in keys.items() if window > 0]
     medians = [results.median("latency", keys.get(0), "p50_us", name)
-               for name in peers(results, "latency")]
+               for name in results.peers("latency")]
     best = min((m for m in medians if m is not None), default=None)
     for key in polling:
         mine = results.median("latency", key, "p50_us", me)
         yield at_least(f"latency {title(key)}: median of the best peer, which blocks / spate",
                        best / mine if best and mine else None, 2)
     yield from fewest_instructions(results, "latency")
+
+
+def fanout_bars(results):
+    me = results.ours("fanout")
+    worst, where = worst_against_peers(results, "fanout", "messages_per_s",
+                                       results.cases("fanout"))
+    yield at_most("fanout, worst column: cost of spate / best peer", worst, 0.5, where)
+    worst, where = worst_of((results.cost_ratio("fanout", key, "messages_per_s", me, "floor"),
+                             title(key)) for key in results.cases("fanout"))
+    yield at_least(f"fanout, worst column: spate / floor, which gathers by hand ({where})",
+                   1 / worst if worst else None, 0.95)
+    yield from fewest_instructions(results, "fanout")
 
 
 def programs_bars(results):
@@ -201,13 +200,13 @@ def programs_bars(results):
                 yield at_least(f"requests per second: {twin} / {original}", 1 / cost, 1)
 
 
-def verdicts(results):
+def all_bars(results):
     bars = {"fd": fd_bars, "watchers": watchers_bars, "timers": timers_bars, "post": post_bars,
             "pingpong": pingpong_bars, "header_body": header_body_bars,
             "threads": rate_bars("threads", "mib_per_s"),
             "churn": rate_bars("churn", "connections_per_s"), "idle": idle_bars,
             "latency": latency_bars, "udp": rate_bars("udp", "packets_per_s"),
-            "programs": programs_bars}
+            "fanout": fanout_bars, "programs": programs_bars}
     assert bars.keys() == workloads.ALL.keys()
-    return [verdict for name, function in bars.items() if name in results.workloads()
-            for verdict in function(results)]
+    return [bar for name, function in bars.items() if name in results.workloads()
+            for bar in function(results)]

@@ -1,195 +1,231 @@
-"""Charts of the results as data: addresses; those of fd in the layout of the published ones."""
-import base64
-import io
+"""Charts as SVG that is part of the page: its colours are the page's, and so light or dark.
 
-from harness import bars, workloads
+All are WIDTH wide, in units that are about a pixel each, so that their text is as readable on a
+telephone, where there is one a row, as on a wide screen.
+"""
+import dataclasses
+import html
+import math
 
-try:
-    import matplotlib
-    matplotlib.use("svg")
-    from matplotlib import pyplot, ticker
-except ImportError:
-    pyplot = None
+from harness import subjects, workloads
 
-COLOURS = {
-    "spate": "#d62728", "spate_epoll": "#d62728", "spate_io_uring": "#ff9896",
-    "spate_poll": "#e377c2", "spate_select": "#f7b6d2", "floor": "#000000", "libev": "#1f77b4",
-    "libev_libevent": "#aec7e8", "libevent": "#2ca02c", "libevent_changelist": "#98df8a",
-    "libuv": "#9467bd", "asio": "#ff7f0e", "glib": "#8c564b", "mutex": "#7f7f7f",
-    "lockfree": "#bcbd22", "concurrentqueue": "#17becf",
-    "libevent_direct": "#98df8a", "asio_buffered": "#ffbb78", "asio_wait": "#ffbb78",
-    "muduo": "#e7ba52", "evpp": "#6b6ecf",
-    "memcached": "#2ca02c", "nghttpd": "#1f77b4",
-}
+WIDTH = 380
+TEXT = 10.5  # of all text but that of the ticks
+TICK = 9.5
+CHARACTER = 0.6  # of the size of the text, about
+
+MARKS = {"ahead": "M0 -4.5L4.5 3.5H-4.5Z", "behind": "M0 4.5L4.5 -3.5H-4.5Z",
+         "level": "M-3.5 0A3.5 3.5 0 1 0 3.5 0A3.5 3.5 0 1 0 -3.5 0",
+         "": "M-3 0A3 3 0 1 0 3 0A3 3 0 1 0 -3 0"}
 
 
-def available():
-    return pyplot is not None
+@dataclasses.dataclass(frozen=True)
+class Point:
+    value: float
+    low: float
+    high: float
 
 
-def draw(results, workload):
-    """Yields (alternative text, data: address)."""
-    if not available():
-        return
-    painters = {"fd": fd_charts, "watchers": watchers_chart, "timers": timers_chart,
-                "post": post_chart, "pingpong": pingpong_chart, "header_body": header_body_chart,
-                "threads": threads_chart, "programs": programs_chart,
-                "churn": bars_chart("churn", "connections_per_s"),
-                "idle": bars_chart("idle", "bytes_per_connection", "cpu_percent"),
-                "latency": bars_chart("latency", "p50_us", "p99_us", "p999_us"),
-                "udp": bars_chart("udp", "packets_per_s")}
-    yield from painters[workload](results)
+@dataclasses.dataclass(frozen=True)
+class Line:
+    name: str
+    points: dict  # x -> Point
 
 
-def finished(figure, alt):
-    handles = {}
-    for axes in figure.axes:
-        for handle, label in zip(*axes.get_legend_handles_labels()):
-            handles.setdefault(label, handle)
-    figure.legend(handles.values(), handles.keys(), loc="lower center", ncol=7, frameon=False)
-    figure.tight_layout(rect=(0, 0.06, 1, 1))
-    picture = io.BytesIO()
-    figure.savefig(picture, format="svg")
-    pyplot.close(figure)
-    return alt, "data:image/svg+xml;base64," + base64.b64encode(picture.getvalue()).decode()
+@dataclasses.dataclass(frozen=True)
+class Row:
+    name: str
+    point: Point
+    text: str
 
 
-def colour(name):
-    return COLOURS.get(workloads.original_of(name))
+def family(name):
+    """Whose colour it has: libevent_direct is libevent's."""
+    return name.split("_")[0]
 
 
-def line_style(name):
-    return ":" if workloads.is_twin(name) else "--" if name == "floor" else "-"
+def look(name):
+    """The attributes of what belongs to a contestant."""
+    kind = "ours" if name == "spate" else "floor" if workloads.is_floor(name) else (
+        "variant" if "_" in name else "plain")
+    return f'class="{kind}" style="--c:var(--{family(name)},var(--other))"'
 
 
-def plot_lines(axes, results, workload, metric, x, fixed):
-    """One line a contestant over the parameter `x`, in the cases whose parameters are `fixed`."""
-    keys = [key for key in results.cases(workload)
-            if all(dict(key).get(k) == v for k, v in fixed.items())]
-    for name in results.contestants(workload):
-        points = [(dict(key)[x], results.median(workload, key, metric, name)) for key in keys]
-        points = sorted(point for point in points if point[1] is not None)
-        if points:
-            axes.plot(*zip(*points), marker="o", markersize=3, label=name,
-                      color=colour(name), linestyle=line_style(name),
-                      linewidth=2.2 if name in ("spate", "spate_epoll") else 1.2)
-    axes.set_title(f"{metric} " + " ".join(f"{k}={v}" for k, v in fixed.items()), fontsize=9)
-    axes.set_xlabel(x, fontsize=8)
-    axes.grid(True, which="major", alpha=0.3)
-    return keys
+def text(x, y, words, kind="", anchor="start", size=TEXT):
+    kind = f' class="{kind}"' if kind else ""
+    return (f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size}" text-anchor="{anchor}"{kind}>'
+            f"{html.escape(words)}</text>")
 
 
-def logarithmic(axes, both=False):
-    axes.set_xscale("log")
-    if both:
-        axes.set_yscale("log")
-    axes.xaxis.set_major_formatter(ticker.FuncFormatter(lambda v, _: f"{v:,.0f}"))
+def rule(x1, y1, x2, y2, kind):
+    return f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" class="{kind}"/>'
 
 
-def fd_charts(results):
-    """As published: whole iteration left, processing right; 100 active above, 1000 below."""
-    for timeouts in (0, 1):
-        figure, grid = pyplot.subplots(2, 2, figsize=(11, 8))
-        for row, active in zip(grid, (100, 1000)):
-            for axes, metric in zip(row, ("whole_us", "processing_us")):
-                plot_lines(axes, results, "fd", metric, "pairs",
-                           {"active": active, "timeouts": timeouts})
-                logarithmic(axes, both=metric == "whole_us")
-                axes.set_ylabel("µs", fontsize=8)
-        yield finished(figure, "fd, idle timeouts" if timeouts else "fd, no timeouts")
+def picture(height, alt, parts):
+    return (f'<svg viewBox="0 0 {WIDTH} {height:.0f}" role="img" aria-label="{html.escape(alt)}">'
+            + "".join(parts) + "</svg>")
 
 
-def plot_bars(axes, results, workload, metric, key):
-    """One bar a contestant."""
-    names = [n for n in results.contestants(workload) if results.median(workload, key, metric, n)]
-    axes.barh(names, [results.median(workload, key, metric, n) for n in names],
-              color=[colour(n) for n in names],
-              hatch=["//" if workloads.is_twin(n) else "" for n in names])
-    axes.invert_yaxis()
-    axes.set_title(f"{metric} {bars.title(key)}", fontsize=9)
+class Scale:
+    """A logarithmic axis: values between `low` and `high` are mapped from `begin` to `end`."""
+
+    def __init__(self, low, high, begin, end):
+        if high < low * 1.5:  # what lies close together stays close
+            middle = math.sqrt(low * high)
+            low, high = middle / 1.25, middle * 1.25
+        self.low, self.high, self._begin, self._end = low, high, begin, end
+
+    def __call__(self, value):
+        share = math.log(value / self.low) / math.log(self.high / self.low)
+        return self._begin + share * (self._end - self._begin)
+
+    def ticks(self, apart):
+        """Round numbers, at least so many units apart."""
+        for steps in ((1, 1.5, 2, 3, 5, 7), (1, 2, 5), (1, 3), (1,)):
+            found = [step * 10**power for power in range(-4, 10) for step in steps]
+            found = [v for v in found if self.low <= v <= self.high]
+            places = [self(v) for v in found]
+            if all(abs(a - b) >= apart for a, b in zip(places, places[1:])):
+                return found
+        return found[::2]
 
 
-def watchers_chart(results):
-    metrics = ("create_ns", "invoke_ns", "destroy_ns", "bytes")
-    figure, grid = pyplot.subplots(2, 4, figsize=(13, 6))
-    for row, kind in zip(grid, ("io", "timer")):
-        for axes, metric in zip(row, metrics):
-            key = (("kind", kind),)
-            plot_bars(axes, results, "watchers", metric, key)
-            axes.set_xscale("log")
-            axes.set_xlim(left=1)
-    yield finished(figure, "watchers")
+def short(value):
+    """A number for an axis."""
+    if value < 1e4:
+        return f"{value:,.0f}" if value >= 1000 else f"{value:g}"
+    return f"{value / 1e3:.3g}k" if value < 1e6 else f"{value / 1e6:.3g}M"
 
 
-def timers_chart(results):
-    figure, grid = pyplot.subplots(2, 2, figsize=(11, 8))
-    for axes, metric in zip(grid.flat, ("start_ns", "restart_ns", "stop_start_ns", "expire_ns")):
-        plot_lines(axes, results, "timers", metric, "pending", {})
-        logarithmic(axes, both=True)
-        axes.set_ylabel("ns", fontsize=8)
-    yield finished(figure, "timers")
+def spread_out(wanted, apart, low, high):
+    """Places near the wanted ones (ascending), no two closer than `apart`, within the limits."""
+    places = []
+    for place in wanted:
+        places.append(max(place, places[-1] + apart if places else low))
+    limit = high
+    for i in reversed(range(len(places))):
+        places[i] = min(places[i], limit)
+        limit = places[i] - apart
+    return places
 
 
-def post_chart(results):
-    columns = list(dict.fromkeys((dict(k)["program"], dict(k)["cores"])
-                                 for k in results.cases("post")))
-    figure, grid = pyplot.subplots(2, (len(columns) + 1) // 2, figsize=(14, 8), squeeze=False)
-    for axes, (program, cores) in zip(grid.flat, columns):
-        plot_lines(axes, results, "post", "posts_per_s", "producers",
-                   {"program": program, "cores": cores})
-        axes.set_yscale("log")
-        axes.set_xticks(sorted({dict(k)["producers"] for k in results.cases("post")}))
-    for axes in list(grid.flat)[len(columns):]:
-        axes.axis("off")
-    yield finished(figure, "post, tasks a second")
+def extent(points):
+    return min(p.low for p in points), max(p.high for p in points)
 
 
-def programs_chart(results):
-    keys = results.cases("programs")
-    figure, row = pyplot.subplots(1, len(keys), figsize=(11, 3), squeeze=False)
-    for axes, key in zip(row.flat, keys):
-        plot_bars(axes, results, "programs", "requests_per_s", key)
-    yield finished(figure, "programs, requests a second")
+# --- Lines over a parameter, and below them the ratio to the best peer ---
+
+LEFT, RIGHT = 40, 250  # of the panels; names are to the right of them
+NAMES = 264
+PANEL = 200
+RATIO_TOP, RATIO = 30, 52
 
 
-def pingpong_chart(results):
-    """As published: throughput over the number of connections, by size of the block."""
-    blocks = sorted({dict(key)["block"] for key in results.cases("pingpong")})
-    columns = min(3, len(blocks))
-    rows = -(-len(blocks) // columns)
-    figure, grid = pyplot.subplots(rows, columns, figsize=(13, 4 * rows), squeeze=False)
-    for axes, block in zip(grid.flat, blocks):
-        plot_lines(axes, results, "pingpong", "mib_per_s", "connections", {"block": block})
-        logarithmic(axes)
-    for axes in list(grid.flat)[len(blocks):]:
-        axes.axis("off")
-    yield finished(figure, "pingpong, MiB a second")
+def line_chart(lines, x_name, unit, verdicts, alt):
+    """`verdicts`: x -> stats.Verdict."""
+    xs = sorted({x for line in lines for x in line.points})
+    low, high = extent([p for line in lines for p in line.points.values()])
+    across = Scale(xs[0], xs[-1], LEFT + 6, RIGHT - 6)
+    height = max(PANEL, 12.5 * len(lines))
+    up = Scale(low, high, 14 + height - 4, 14 + 4)
+    parts = [text(LEFT, 9, subjects.unit(unit), "tick", "end", TICK)]
+    for value in up.ticks(14):
+        parts += [rule(LEFT, up(value), RIGHT, up(value), "grid"),
+                  text(LEFT - 4, up(value) + 3.3, short(value), "tick", "end", TICK)]
+    ends = []
+    for line in sorted(lines, key=lambda line: line.name == "spate"):  # ours on top
+        parts.append(drawn_line(line, across, up))
+        last = max(line.points)
+        ends.append((up(line.points[last].value), across(last), line.name))
+    parts += names_at(sorted(ends), 14, 14 + height)
+    bottom = 14 + height
+    if verdicts:
+        parts += ratio_panel(verdicts, across, bottom + RATIO_TOP)
+        bottom += RATIO_TOP + RATIO
+    parts += x_axis(xs, x_name, across, bottom)
+    return picture(bottom + 32, alt, parts)
 
 
-def over_threads(results, workload, metric):
-    sizes = sorted({dict(key)["connections"] for key in results.cases(workload)})
-    figure, row = pyplot.subplots(1, len(sizes), figsize=(13, 4.5), squeeze=False)
-    for axes, size in zip(row.flat, sizes):
-        plot_lines(axes, results, workload, metric, "threads", {"connections": size})
-    return figure
+def drawn_line(line, across, up):
+    points = sorted(line.points.items())
+    path = "M" + "L".join(f"{across(x):.1f} {up(p.value):.1f}" for x, p in points)
+    marks = "".join(
+        rule(across(x), up(p.low), across(x), up(p.high), "spread") +
+        f'<circle cx="{across(x):.1f}" cy="{up(p.value):.1f}" r="2.4" class="dot"/>'
+        for x, p in points)
+    return f'<g {look(line.name)}><path d="{path}" class="line"/>{marks}</g>'
 
 
-def header_body_chart(results):
-    yield finished(over_threads(results, "header_body", "seconds"), "header_body, seconds")
+def names_at(ends, low, high):
+    """The names of the lines beside their ends."""
+    places = spread_out([y for y, _, _ in ends], 12.5, low + 4, high - 2)
+    for place, (y, x, name) in zip(places, ends):
+        yield (f"<g {look(name)}>" + rule(x + 4, y, NAMES - 3, place, "leader") +
+               text(NAMES, place + 3.6, name, "name") + "</g>")
 
 
-def threads_chart(results):
-    yield finished(over_threads(results, "threads", "mib_per_s"), "threads, MiB a second")
+def x_axis(xs, x_name, across, bottom):
+    last = -math.inf
+    for x in xs:
+        place, room = across(x), len(short(x)) * TICK * CHARACTER + 5
+        yield rule(place, bottom, place, bottom + 3, "axis")
+        if place - last >= room:
+            yield text(place, bottom + 13, short(x), "tick", "middle", TICK)
+            last = place
+    yield rule(LEFT, bottom, RIGHT, bottom, "axis")
+    yield text((LEFT + RIGHT) / 2, bottom + 26, x_name, "tick", "middle", TICK + 0.5)
 
 
-def bars_chart(workload, *metrics):
-    """A painter: a row of bars a case, one column a metric."""
-    def paint(results):
-        keys = results.cases(workload)
-        figure, grid = pyplot.subplots(len(keys), len(metrics), squeeze=False,
-                                       figsize=(5.5 * max(2, len(metrics)), 2.6 * len(keys)))
-        for row, key in zip(grid, keys):
-            for axes, metric in zip(row, metrics):
-                plot_bars(axes, results, workload, metric, key)
-        yield finished(figure, workload)
-    return paint
+def ratio_panel(verdicts, across, top):
+    shown = {x: v for x, v in verdicts.items() if v.factor}
+    low = min([0.9, *(v.spread.low for v in shown.values())])
+    high = max([1.1, *(v.spread.high for v in shown.values())])
+    up = Scale(low, high, top + RATIO - 6, top + 6)
+    yield text(LEFT, top - 14, "spate beside the best peer: × as good", "tick", "start", TICK)
+    yield rule(LEFT, up(1), RIGHT, up(1), "one")
+    yield text(LEFT - 4, up(1) + 3.3, "1", "tick", "end", TICK)
+    yield text(NAMES, up(1) + 3.3, "best peer", "tick", "start", TICK)
+    last = -math.inf
+    for x, v in sorted(shown.items()):
+        place, words = across(x), f"{v.factor:.2f}" if v.factor < 10 else f"{v.factor:.0f}"
+        yield f'<g class="{v.word or "untold"}">'
+        yield rule(place, up(v.spread.low), place, up(v.spread.high), "spread")
+        yield (f'<path d="{MARKS[v.word]}" class="mark" '
+               f'transform="translate({place:.1f} {up(v.factor):.1f})"/>')
+        if place - last >= len(words) * TICK * CHARACTER + 3:
+            yield text(place, top - 2, words, "word", "middle", TICK)
+            last = place
+        yield "</g>"
+
+
+# --- Contestants below each other ---
+
+ROW = 18
+NAMED, VALUES = 124, 92  # the widths of the names' column and of the values'
+
+
+def dot_chart(rows, more_is_better, alt):
+    """The best one first."""
+    rows = sorted(rows, key=lambda row: row.point.value, reverse=more_is_better)
+    low, high = extent([row.point for row in rows])
+    across = Scale(low, high, NAMED + 8, WIDTH - VALUES - 4)
+    bottom = 4 + ROW * len(rows)
+    parts = []
+    for value in across.ticks(34):
+        parts += [rule(across(value), 2, across(value), bottom, "grid"),
+                  text(across(value), bottom + 12, short(value), "tick", "middle", TICK)]
+    for i, row in enumerate(rows):
+        parts.append(drawn_row(row, across, 4 + ROW * i))
+    return picture(bottom + 18, alt, parts)
+
+
+def drawn_row(row, across, top):
+    middle = top + ROW / 2
+    band = (f'<rect x="0" y="{top}" width="{WIDTH}" height="{ROW}" rx="3" class="band"/>'
+            if row.name == "spate" else "")
+    return (f"<g {look(row.name)}>{band}" +
+            text(NAMED - 2, middle + 3.8, row.name, "name", "end") +
+            rule(NAMED + 4, middle, across(row.point.value), middle, "leader") +
+            rule(across(row.point.low), middle, across(row.point.high), middle, "spread") +
+            f'<circle cx="{across(row.point.value):.1f}" cy="{middle}" r="3.4" class="dot"/>' +
+            text(WIDTH - 4, middle + 3.8, row.text, "value", "end", TICK + 0.5) + "</g>")

@@ -98,6 +98,13 @@ BENCH_UNUSED static void bench_work(const char *name, uint64_t value) {
   printf("{\"work\": \"%s\", \"value\": %" PRIu64 "}\n", name, value);
 }
 
+/* For a contestant that cannot run here, such as one whose kernel lacks what it needs: it is left
+   out, and the reason told. */
+BENCH_UNUSED static void bench_leave_out(const char *reason) {
+  printf("{\"left_out\": \"%s\"}\n", reason);
+  exit(0);
+}
+
 /* How many operations of a kind this run performed: what counts are divided by. */
 BENCH_UNUSED static void bench_ops(const char *name, uint64_t value) {
   printf("{\"ops\": \"%s\", \"value\": %" PRIu64 "}\n", name, value);

@@ -1,209 +1,351 @@
-"""The results as text on the terminal and as one HTML file that needs nothing else."""
+"""The results as one HTML file that needs nothing else: first what the peers publish."""
+import collections
 import html
 import pathlib
+import statistics
 import string
 
-from harness import bars, charts, workloads
+from harness import bars, charts, stats, subjects, workloads
+from harness.subjects import (
+    SUBJECTS, case_words, count_words, factor, metric_words, number, telling)
 
 TEMPLATE = pathlib.Path(__file__).resolve().parents[1] / "report" / "template.html"
 
-TITLES = {
-    "fd": "fd: libevent's bench.c",
-    "watchers": "watchers: make, call and destroy",
-    "timers": "timers: start, restart, stop, expire",
-    "post": "post: tasks from other threads",
-    "pingpong": "pingpong: bytes to and fro",
-    "header_body": "header_body: growing messages to and fro",
-    "threads": "threads: pingpong with several",
-    "churn": "churn: connect, ask, be answered, close",
-    "idle": "idle: memory and timeouts",
-    "latency": "latency: one round trip",
-    "udp": "udp: packets to and fro",
-    "programs": "programs: servers of the distribution",
-}
+# On the same program as spate's other contestants; in the tables, but not in the charts.
+NOT_DRAWN = {"spate_poll", "spate_select"}
 
 
-def number(value):
-    if value is None:
-        return "–"
-    if abs(value) >= 1000:
-        return f"{value:,.0f}"
-    return f"{value:.3g}" if abs(value) < 100 else f"{value:.0f}"
+def tag(name, inner, kind="", **attributes):
+    """An element; `inner` is markup."""
+    shown = {"class": kind, **attributes}
+    told = "".join(f' {k}="{html.escape(v)}"' for k, v in shown.items() if v)
+    return f"<{name}{told}>{inner}</{name}>"
 
 
-def ratio(value):
-    return "–" if value is None else f"{value:.2f}×"
+def table(head, rows, kind=""):
+    """`rows` of (markup, class) cells; it scrolls where it is too wide."""
+    lines = [tag("tr", "".join(tag("th", html.escape(h), scope="col") for h in head))]
+    for (first, _), *cells in rows:
+        lines.append(tag("tr", tag("th", first, scope="row") +
+                         "".join(tag("td", inner, k) for inner, k in cells)))
+    return tag("div", tag("table", "\n".join(lines), kind), "scroll", tabindex="0")
 
 
-def metrics_by_case(results, workload):
-    return [(metric, key) for metric in results.metrics(workload)
-            for key in results.cases(workload)]
+def plain(text, kind=""):
+    return html.escape(text), kind
 
 
-def compared(results, workload):
-    """(those compared with the reference, those compared in pairs: each before its twin)."""
-    paired = [name for pair in results.pairs(workload) for name in pair]
-    if workload in workloads.PAIRS_ONLY:
-        return [], paired or results.contestants(workload)
-    return [n for n in results.contestants(workload) if not workloads.is_twin(n)], paired
+def folded(title, inner):
+    return tag("details", tag("summary", html.escape(title)) + inner)
 
 
-def print_tables(results):
-    """Ratios to the reference, a column a contestant; over 1 costs more than the reference."""
-    for workload in results.workloads():
-        names, paired = compared(results, workload)
-        if names:
-            print_against(results, workload, results.reference(workload), names)
-        if paired:
-            print_pairs(results, workload, paired)
-    print("\nBars")
-    print_aligned([[v.what, v.bar, v.measured or "not measured", answer(v)]
-                   for v in bars.verdicts(results)])
+def badge(word):
+    return tag("span", word or "too few runs", f"badge {word or 'untold'}")
 
 
-def print_against(results, workload, reference, names):
-    print(f"\n{TITLES[workload]}: cost as a multiple of {reference} "
-          f"(median over repetitions; over 1 is worse)")
-    others = [n for n in names if n != reference]
-    rows = [["", reference, *others]]
-    for metric, key in metrics_by_case(results, workload):
-        rows.append([f"{metric} {bars.title(key)}",
-                     measured(results, workload, key, metric, reference)])
-        rows[-1] += [ratio(results.cost_ratio(workload, key, metric, n, reference)) for n in others]
-    print_aligned(rows)
-    print_counts(results, workload, names, names)
+def amount(value, unit):
+    """A number with its unit, closed up where that is a sign: "2,031 /s", "12%"."""
+    return f"{number(value)} {subjects.unit(unit)}"
 
 
-def print_pairs(results, workload, names):
-    print(f"\n{TITLES[workload]}: the same program on spate's drop-in, cost as a multiple of the "
-          f"original's (over 1 is worse)")
-    head = ["on spate" if workloads.is_twin(n) else n for n in names]
-    rows = [["", *head]]
-    for metric, key in metrics_by_case(results, workload):
-        rows.append([f"{metric} {bars.title(key)}"])
-        for n in names:
-            rows[-1].append(
-                ratio(results.cost_ratio(workload, key, metric, n, workloads.original_of(n)))
-                if workloads.is_twin(n) else measured(results, workload, key, metric, n))
-    print_aligned(rows)
-    print_counts(results, workload, names, head)
+# --- Charts ---
 
-
-def measured(results, workload, key, metric, name):
+def point_of(results, workload, key, metric, name):
     median = results.median(workload, key, metric, name)
-    return "–" if median is None else f"{number(median)} {results.units[metric]}"
+    if median is None or median <= 0:  # no place on a logarithmic axis
+        return None
+    around = results.interval(workload, key, metric, name)
+    return charts.Point(median, around.low if around.low > 0 else median, around.high)
 
 
-def print_counts(results, workload, names, head):
-    table = count_table(results, workload, names)
-    if table:
-        print("\n  per operation (user-space instructions; system calls)")
-        print_aligned([["", *head], *table])
+def drawn(results, workload):
+    return [n for n in results.contestants(workload)
+            if n not in NOT_DRAWN and not workloads.is_twin(n)]
 
 
-def count_table(results, workload, names):
-    operations = list(dict.fromkeys(op for w, op, _, _ in results.counts if w == workload))
-    table = []
-    for op in operations:
-        cells = []
-        for name in names:
-            instructions = results.counts.get((workload, op, "instructions_per_op", name))
-            calls = results.counts.get((workload, op, "syscalls_per_op", name))
-            cells.append("–" if instructions is None and calls is None else
-                         f"{number(instructions)}; {'–' if calls is None else f'{calls:.2f}'}")
-        table.append([op, *cells])
-    return table
+def along(keys, axis):
+    """Groups of the cases that differ in nothing but this parameter, of two or more."""
+    groups = {}
+    for key in keys:
+        groups.setdefault(tuple(pair for pair in key if pair[0] != axis), []).append(key)
+    return [group for group in groups.values() if len(group) > 1]
 
 
-def print_aligned(rows):
+def figures(results, subject):
+    """Lines over the subject's axes where there are two cases to connect; else a row each."""
+    keys = subject.cases(results)
+    names = telling(keys)
+    for metric in workloads.METRICS[subject.workload]:
+        covered = set()
+        for axis in subject.axes:
+            for group in along(keys, axis):
+                if not covered.issuperset(group):
+                    covered.update(group)
+                    yield line_figure(results, subject.workload, metric, axis, group, names)
+        for key in keys:
+            if key not in covered:
+                yield dot_figure(results, subject.workload, metric, key, names)
+
+
+def captioned(title, words, drawing):
+    caption = tag("b", html.escape(title)) + (f" {html.escape(words)}" if words else "")
+    return tag("figure", tag("figcaption", caption) + drawing)
+
+
+def grid(drawings):
+    """Two or four of them are larger, two a row."""
+    return tag("div", "\n".join(drawings), "figures two" if len(drawings) in (2, 4) else "figures")
+
+
+def line_figure(results, workload, metric, axis, keys, names):
+    lines = []
+    for name in drawn(results, workload):
+        points = {dict(key)[axis]: point_of(results, workload, key, metric, name) for key in keys}
+        points = {x: point for x, point in points.items() if point}
+        if points:
+            lines.append(charts.Line(name, points))
+    cases = set(keys)
+    verdicts = {dict(v.key)[axis]: v for v in results.verdicts(workload, [metric])
+                if v.key in cases}
+    words = case_words(keys[0], names - {axis})
+    title = metric_words(metric).capitalize()
+    return captioned(title, words, charts.line_chart(
+        lines, axis, results.units[metric], verdicts, f"{title} {words}, over {axis}"))
+
+
+def dot_figure(results, workload, metric, key, names):
+    rows = []
+    for name in drawn(results, workload):
+        point = point_of(results, workload, key, metric, name)
+        if point:
+            rows.append(charts.Row(name, point, amount(point.value, results.units[metric])))
+    title, words = metric_words(metric).capitalize(), case_words(key, names)
     if not rows:
-        return
-    widths = [max(len(row[i]) if i < len(row) else 0 for row in rows)
-              for i in range(max(len(row) for row in rows))]
-    for row in rows:
-        cells = [cell.ljust(widths[i]) if i == 0 else cell.rjust(widths[i])
-                 for i, cell in enumerate(row)]
-        print("  " + "  ".join(cells).rstrip())
+        return ""
+    return captioned(title, words, charts.dot_chart(rows, metric in workloads.RATES,
+                                                    f"{title} {words}"))
 
 
-def answer(verdict):
-    return {True: "yes", False: "NO", None: ""}[verdict.met]
+def count_figures(results, workload):
+    """A figure an operation: instructions, and beside them the system calls."""
+    for operation in results.operations(workload):
+        rows = []
+        for name in drawn_counts(results, workload):
+            value = (results.count(workload, operation, "instructions", name) or
+                     results.count(workload, operation, "syscalls", name))
+            if value:
+                rows.append(charts.Row(name, charts.Point(value, value, value),
+                                       count_words(results, workload, operation, name)))
+        if rows:
+            yield captioned(operation.capitalize(), f"({workload})",
+                            charts.dot_chart(rows, False, f"counts of {operation}"))
 
 
-def tag(name, text, kind=""):
-    return f"<{name}{f' class={kind}' if kind else ''}>{text}</{name}>"
+def drawn_counts(results, workload):
+    names = {n for w, _, _, n in results.counts if w == workload}
+    return [n for n in sorted(names) if n not in NOT_DRAWN and not workloads.is_twin(n)]
 
 
-def table_html(head, rows):
-    """`rows` of (text, class) cells."""
-    lines = ["<table>", "<tr>" + "".join(tag("th", html.escape(h)) for h in head) + "</tr>"]
-    for row in rows:
-        lines.append("<tr>" + "".join(tag("td", html.escape(t), k) for t, k in row) + "</tr>")
-    return "\n".join([*lines, "</table>"])
+# --- What everybody reads ---
+
+def share_bar(counted):
+    parts = [tag("i", "", word, style=f"flex:{count}")
+             for word, count in zip((stats.AHEAD, stats.LEVEL, stats.BEHIND), counted) if count]
+    return tag("span", "".join(parts), "share")
 
 
-def verdict_rows(results):
-    for v in bars.verdicts(results):
-        kind = {True: "met", False: "missed", None: ""}[v.met]
-        yield [(v.what, ""), (v.bar, "n"), (v.measured or "not measured", "n"), (answer(v), kind)]
+def summary_row(title, verdicts, names):
+    told = [v for v in verdicts if v.word]
+    counted, least = stats.tally(told), stats.worst(told)
+    cells = [(title, ""), (share_bar(counted), "")]
+    cells += [(str(count) if count else "", "n") for count in counted]
+    cells.append((factor(stats.typical(told)), "n"))
+    words = "" if least is None else ", ".join(
+        filter(None, [least.other, subjects.where(least, names)]))
+    cells += [("" if least is None else factor(least.factor), "n"), plain(words)]
+    return cells
 
+
+def summary_table(results):
+    rows = []
+    for number_, subject in present(results):
+        verdicts = subject.verdicts(results)
+        if verdicts:
+            link = tag("a", html.escape(subject.title), href=f"#s{number_}")
+            rows.append(summary_row(link, verdicts, telling(subject.cases(results))))
+    for workload in results.workloads():
+        verdicts = results.twin_verdicts(workload, workloads.METRICS[workload])
+        if verdicts:
+            link = tag("a", f"Drop-in: {html.escape(workload)}", href="#dropin")
+            rows.append(summary_row(link, verdicts, telling(results.cases(workload))))
+    return table(["", "", "ahead", "level", "behind", "typically", "at worst", ""], rows, "summary")
+
+
+def present(results):
+    """(number, subject) of those that the run contains."""
+    ran = results.workloads()
+    return [(i, s) for i, s in enumerate(SUBJECTS) if s.workload in ran and s.cases(results)]
+
+
+def totals(results):
+    """Three figures for the whole run."""
+    verdicts = [v for _, s in present(results) for v in s.verdicts(results)]
+    words = (stats.AHEAD, stats.LEVEL, stats.BEHIND)
+    return tag("p", "".join(tag("span", f"<b>{count}</b> {word}", f"total {word}")
+                            for word, count in zip(words, stats.tally(verdicts))), "totals")
+
+
+def verdict_table(results, subject):
+    names = telling(subject.cases(results))
+    me, rows = results.ours(subject.workload), []
+    floors = [n for n in results.contestants(subject.workload) if workloads.is_floor(n)]
+    for v in subject.verdicts(results):
+        spread = "" if v.spread is None else f"{v.spread.low:.2f}–{v.spread.high:.2f}"
+        row = [plain(subjects.where(v, names))]
+        for name in (me, v.other):
+            median = results.median(subject.workload, v.key, v.metric, name)
+            row.append(plain(amount(median, results.units[v.metric]), "n"))
+        row += [plain(v.other), (factor(v.factor), "n"), plain(spread, "n"), (badge(v.word), "")]
+        row += [beside(results, subject.workload, v, me, floor) for floor in floors]
+        rows.append(row)
+    return table(["", me, "best peer", "", "× as good", "spread", "verdict",
+                  *(f"beside {floor}" for floor in floors)], rows)
+
+
+def beside(results, workload, verdict, me, name):
+    found = results.verdict(workload, verdict.key, verdict.metric, me, name)
+    return (factor(found.factor) if found else "–"), "n"
+
+
+def subject_section(results, number_, subject):
+    parts = [tag("h2", html.escape(subject.title), id=f"s{number_}")]
+    origin = html.escape(subject.after)
+    if subject.link:
+        origin = "After " + tag("a", origin, href=subject.link)
+        parts.append(tag("p", origin, "after"))
+    parts.append(tag("p", html.escape(subject.measured)))
+    verdicts = subject.verdicts(results)
+    if verdicts:
+        told = subjects.in_one_sentence(verdicts, telling(subject.cases(results)))
+        parts.append(tag("p", html.escape(told), "winner"))
+    parts.append(grid(list(figures(results, subject))))
+    if verdicts:
+        parts.append(verdict_table(results, subject))
+    return tag("section", "\n".join(parts))
+
+
+def counts_section(results):
+    drawings = [figure for workload in dict.fromkeys(w for w, _, _, _ in results.counts)
+                if workload not in workloads.PAIRS_ONLY
+                for figure in count_figures(results, workload)]
+    if not drawings:
+        return tag("p", "This run did not count them.")
+    told = " ".join(count_sentence(results, kind, words) for kind, words in
+                    (("instructions", "instructions"), ("syscalls", "system calls")))
+    return (tag("p", html.escape(told), "winner") + tag(
+        "p", "The figures: instructions; system calls. Fewer are better.", "key") + grid(drawings))
+
+
+def count_sentence(results, kind, words):
+    counted = collections.Counter(results.count_words(kind).values())
+    parts = [f"{told} in {counted[word]}" for word, told in
+             ((stats.AHEAD, "fewer than any peer"), (stats.LEVEL, "as many as the best"),
+              (stats.BEHIND, "more")) if counted[word]]
+    return f"Of {sum(counted.values())} operations, spate needs {words}: {', '.join(parts)}."
+
+
+# --- Details ---
 
 def sample_cell(results, workload, key, metric, name, reference):
-    """Median, least and greatest, and the ratio to the reference, marked where spate loses."""
+    """Median, least and greatest, and the verdict of the reference beside it."""
     values = results.samples(workload, key, metric, name)
     if not values:
         return "–", "n"
-    median = results.median(workload, key, metric, name)
-    text = f"{number(median)} [{number(min(values))}…{number(max(values))}]"
+    text = f"{number(statistics.median(values))} [{number(min(values))}…{number(max(values))}]"
     if name == reference:
         return text, "n own"
-    cost = results.cost_ratio(workload, key, metric, name, reference)
-    lost = cost is not None and (cost > 1 if workloads.is_twin(name) else cost < 1)
-    return f"{text} {ratio(cost)}", "n lost" if lost else "n"
+    found = (results.verdict(workload, key, metric, name, reference) if workloads.is_twin(name)
+             else results.verdict(workload, key, metric, reference, name))
+    return (f"{text} {factor(found.factor)}", f"n {found.word}") if found else (text, "n")
 
 
-def workload_html(results, workload, repeats):
-    names, paired = compared(results, workload)
-    parts = [tag("h2", html.escape(TITLES[workload]))]
-    parts += [f'<img alt="{html.escape(alt)}" src="{source}">'
-              for alt, source in charts.draw(results, workload)]
-    note = f"Median of {repeats} repetitions [least…greatest], then the cost as a multiple of "
-    if names:
-        reference = results.reference(workload)
-        parts.append(tag("p", f"{note}{html.escape(reference)}; a cell is shaded where a "
-                              f"contestant costs less than it."))
-        parts += tables_html(results, workload, names, lambda n: reference)
-    if paired:
-        parts.append(tag("p", f"The same program on spate's drop-in. {note}the original's; a cell "
-                              f"is shaded where the drop-in costs more."))
-        parts += tables_html(results, workload, paired, workloads.original_of)
-    return "\n".join(parts)
-
-
-def tables_html(results, workload, names, reference_of):
+def sample_tables(results, workload, names, reference_of):
     """A table a metric, and that of the counts."""
     for metric in results.metrics(workload):
         direction = "more is better" if metric in workloads.RATES else "less is better"
-        yield tag("h3", html.escape(f"{metric}, {results.units[metric]} ({direction})"))
-        yield table_html(["", *names],
-                         [[(bars.title(key), "")] +
-                          [sample_cell(results, workload, key, metric, n, reference_of(n))
-                           for n in names] for key in results.cases(workload)])
-    counted = count_table(results, workload, names)
-    if counted:
-        yield tag("h3", "Per operation: user-space instructions; system calls")
-        yield table_html(["", *names], [[(c, "n" if i else "") for i, c in enumerate(row)]
-                                        for row in counted])
+        unit = subjects.unit(results.units[metric])
+        yield tag("h4", html.escape(f"{metric}, {unit} ({direction})"))
+        yield table(["", *names],
+                    [[plain(bars.title(key))] +
+                     [sample_cell(results, workload, key, metric, n, reference_of(n))
+                      for n in names] for key in results.cases(workload)])
+    rows = [[plain(op)] + [plain(count_words(results, workload, op, n), "n") for n in names]
+            for op in results.operations(workload)]
+    if rows:
+        yield tag("h4", "Per operation: user-space instructions; system calls")
+        yield table(["", *names], rows)
 
 
-def write_html(results, described, repeats, path):
-    contestants = [[(name, ""), (results.versions[name], ""), (results.libraries[name] or "–", "")]
-                   for name in sorted(results.versions)]
+def workload_details(results, workload):
+    parts, paired = [], [name for pair in results.pairs(workload) for name in pair]
+    if workload not in workloads.PAIRS_ONLY:
+        names = [n for n in results.contestants(workload) if not workloads.is_twin(n)]
+        reference = results.reference(workload)
+        parts.append(tag("p", f"Median [least…greatest], then how many times as good "
+                              f"{html.escape(reference)} is, shaded by the verdict."))
+        parts += sample_tables(results, workload, names, lambda n: reference)
+    if paired:
+        parts.append(tag("p", "The same program on spate's drop-in, beside its original."))
+        parts += sample_tables(results, workload, paired, workloads.original_of)
+    return folded(f"{workload}: every sample", "\n".join(parts))
+
+
+def dropin_details(results):
+    rows = []
+    for workload in results.workloads():
+        names = telling(results.cases(workload))
+        for v in results.twin_verdicts(workload, workloads.METRICS[workload]):
+            spread = "" if v.spread is None else f"{v.spread.low:.2f}–{v.spread.high:.2f}"
+            rows.append([plain(f"{workload}: {v.other}, {subjects.where(v, names)}"),
+                         (factor(v.factor), "n"), plain(spread, "n"), (badge(v.word), "")])
+    if not rows:
+        return ""
+    head = ["", "× as good as on the original", "spread", "verdict"]
+    return tag("div", folded("The same binaries on spate's drop-in libraries", table(head, rows)),
+               id="dropin")
+
+
+def aims(results):
+    met = {True: ("met", "ahead"), False: ("missed", "behind"), None: ("", "")}
+    return table(["", "aim", "measured", ""],
+                 [[plain(b.what), plain(b.bar, "n"), plain(b.measured or "not measured"),
+                   (tag("span", met[b.met][0], f"badge {met[b.met][1]}") if b.met is not None
+                    else "", "")] for b in bars.all_bars(results)])
+
+
+def disturbance_words(results):
+    steals, loads = ([pair[i] for pair in results.disturbances] or [0] for i in (0, 1))
+    return (f"stolen by the hypervisor {100 * statistics.median(steals):.1f} % of the processors' "
+            f"time, at most {100 * max(steals):.1f} %; other programs kept "
+            f"{statistics.median(loads):.2f} processors busy, at most {max(loads):.2f}")
+
+
+def write_html(results, described, path):
+    machine = {**described, "while it ran": disturbance_words(results)}
+    contestants = [[plain(name), plain(results.versions[name]),
+                    plain(results.libraries[name] or "–")] for name in sorted(results.versions)]
+    details = [dropin_details(results), folded("What spate aims at", aims(results)),
+               *(workload_details(results, w) for w in results.workloads()),
+               folded("The contestants", table(
+                   ["contestant", "version it reports", "shared object it loaded"], contestants)),
+               folded("The machine", table(["", ""], [[plain(k), plain(v)]
+                                                      for k, v in machine.items()]))]
+    sections = [subject_section(results, i, s) for i, s in present(results)
+                if s.workload not in workloads.PAIRS_ONLY]
     page = string.Template(TEMPLATE.read_text()).substitute(
-        bars=table_html(["", "bar", "measured", "met"], verdict_rows(results)),
-        machine=table_html(["", ""], [[(k, ""), (v, "")] for k, v in described.items()]),
-        contestants=table_html(["contestant", "version it reports", "shared object it loaded"],
-                               contestants),
-        charts_note="" if charts.available() else tag("p", "No charts: matplotlib is missing."),
-        workloads="\n".join(workload_html(results, w, repeats) for w in results.workloads()))
+        totals=totals(results), summary=summary_table(results), sections="\n".join(sections),
+        counts=counts_section(results), details="\n".join(details),
+        run=html.escape(f"{described['begun']}, spate at {described['commit']}, "
+                        f"{described['processor']}, {described['cores']} processors, Linux "
+                        f"{described['kernel']}; {disturbance_words(results)}."))
     path.write_text(page)

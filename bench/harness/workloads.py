@@ -4,10 +4,19 @@ import os
 import resource
 import sys
 
+
+
+def backends(*names):
+    """spate as it chooses by itself, and on each of these backends."""
+    named = {f"spate_{name.removeprefix('io_')}": {"backend": name} for name in names}
+    return {"spate": {}, **named}
+
+
 # A program that stands for several contestants: name -> extra arguments.
 VARIANTS = {
-    ("fd", "spate"): {f"spate_{name}": {"backend": name}
-                      for name in ("epoll", "poll", "select", "io_uring")},
+    **{(name, "spate"): backends("epoll", "io_uring")
+       for name in ("pingpong", "header_body", "churn", "udp", "fanout")},
+    ("fd", "spate"): backends("epoll", "io_uring", "poll", "select"),
     ("fd", "libevent"): {"libevent": {}, "libevent_changelist": {"changelist": 1}},
     **{(name, "libevent"): {"libevent": {}, "libevent_direct": {"direct": 1}}
        for name in ("pingpong", "header_body", "threads", "churn", "latency")},
@@ -16,7 +25,8 @@ VARIANTS = {
 }
 
 # Contestants that cannot do what a workload asks for, and why.
-CANNOT = {("idle", name): "has no idle timeouts" for name in ("floor", "muduo", "evpp")}
+CANNOT = {("idle", name): "has no idle timeouts"
+          for name in ("floor", "floor_ring", "muduo", "evpp")}
 
 # Programs whose libev or libevent spate's drop-in can take the place of, by workload: each
 # contestant of theirs gains a twin, the same program on the drop-in.
@@ -31,12 +41,35 @@ TWINNED = {
 PAIRS_ONLY = {"programs"}
 
 # The order in tables: the library itself, the floor, then the peers, these first.
-ORDER = ["spate", "spate_epoll", "spate_io_uring", "spate_poll", "spate_select", "floor", "libev",
-         "mutex"]
+ORDER = ["spate", "spate_epoll", "spate_uring", "spate_poll", "spate_select", "floor", "floor_ring",
+         "libev", "mutex"]
+
+# Which of them stands for spate, where it is compared: the first that was run.
+OURS = ("spate", "spate_epoll")
+
+# A server that is no library: shown, but nobody's rival.
+REFERENCES = {"redis"}
 
 # Metrics of which more is better; of all others less is.
 RATES = {"posts_per_s", "requests_per_s", "mib_per_s", "messages_per_s", "connections_per_s",
          "packets_per_s"}
+
+# What a workload is about: the metrics that verdicts are given on. The others explain.
+METRICS = {
+    "fd": ("whole_us", "processing_us"),
+    "watchers": ("create_ns", "invoke_ns", "destroy_ns"),
+    "timers": ("start_ns", "restart_ns", "stop_start_ns", "expire_ns"),
+    "post": ("posts_per_s",),
+    "pingpong": ("mib_per_s",),
+    "header_body": ("seconds",),
+    "threads": ("mib_per_s",),
+    "churn": ("connections_per_s",),
+    "idle": ("bytes_per_connection", "cpu_percent"),
+    "latency": ("p50_us", "p99_us"),
+    "udp": ("packets_per_s",),
+    "fanout": ("messages_per_s",),
+    "programs": ("requests_per_s",),
+}
 
 TWIN = "_on_spate"
 
@@ -52,6 +85,14 @@ def is_twin(name):
 def original_of(name):
     """The contestant that a twin is compared with; of all others they themselves."""
     return name.removesuffix(TWIN)
+
+
+def is_floor(name):
+    return name.split("_")[0] == "floor"
+
+
+def is_peer(name):
+    return not (name.startswith("spate") or is_floor(name) or is_twin(name) or name in REFERENCES)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -96,6 +137,11 @@ class Workload:
     check: list  # short cases that all must run with equal work before anything is timed
     counts: list
     pinned: bool = True
+
+    @property
+    def metrics(self):
+        """Those that verdicts are about, and for which an unsteady case is run again."""
+        return METRICS[self.name]
 
 
 def most_descriptors():
@@ -284,7 +330,8 @@ def idle(quick):
 
 
 def latency(quick):
-    peers = ("libev", "libevent", "libevent_direct", "libuv", "asio", "muduo", "evpp")
+    peers = ("libev", "libevent", "libevent_direct", "libuv", "asio", "muduo", "evpp",
+             "floor_ring")
     cases = [Case({"busy_poll_us": window, "block": 64, "milliseconds": 300 if quick else 2000},
                   hidden=("block", "milliseconds"),
                   overrides={name: None for name in peers} if window else {})
@@ -307,6 +354,18 @@ def udp(quick):
     return Workload("udp", cases, check, counts, pinned=False)
 
 
+def fanout(quick):
+    cases = [Case({"subscribers": n, "size": size, "milliseconds": 300 if quick else 1000},
+                  hidden=("milliseconds",))
+             for n in possible("fanout", [100, 1000]) for size in (64, 1024)]
+    check = [Case({"subscribers": n, "size": size, "messages": 640, "verify": 1})
+             for n, size in ((3, 1024), (100, 64))]
+    counts = [Count(f"delivery of {size} bytes", "delivery",
+                    {"subscribers": 50, "size": size, "messages": 320},
+                    {"subscribers": 50, "size": size, "messages": 1600}) for size in (64, 1024)]
+    return Workload("fanout", cases, check, counts, pinned=False)
+
+
 def programs(quick):
     servers = ("memcached", "nghttpd")
     cases = []
@@ -322,4 +381,4 @@ def programs(quick):
 
 ALL = {"fd": fd, "watchers": watchers, "timers": timers, "post": post, "pingpong": pingpong,
        "header_body": header_body, "threads": threads, "churn": churn, "idle": idle,
-       "latency": latency, "udp": udp, "programs": programs}
+       "latency": latency, "udp": udp, "fanout": fanout, "programs": programs}

@@ -203,6 +203,8 @@ class SPATE_EXPORT Loop : public NodeLoop {
   using NodeLoop::stop;  // For nodes; hidden otherwise.
 
  protected:
+  friend class Timer;  // What it does most is inline.
+
   Loop() = default;
   bool is_mine() const;  // The calling thread may use it.
   // begin_post() returns where to construct the calling thread's next task; end_post() publishes
@@ -217,6 +219,7 @@ class SPATE_EXPORT Loop : public NodeLoop {
   static void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept;
 
   Nanos now_{0};
+  std::size_t parked_timers_ = 0;  // Those that are stopped and still linked.
 };
 
 }  // namespace spate

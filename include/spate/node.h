@@ -67,7 +67,7 @@ inline constexpr std::uint32_t kFdIsNewUnlessWatched = 0x40;
 struct TimerNode {
   Node head;
   std::int64_t deadline;  // Nanoseconds, as Loop::now(). Set before start(); changed by
-                          // NodeLoop::restart() only.
+                          // NodeLoop::restart() only, and kParked after the default expiry.
   std::int64_t repeat;    // Nanoseconds; 0 is one-shot. Read by the default expiry only.
 };
 

@@ -69,8 +69,8 @@ class SPATE_EXPORT ThreadPool {
   explicit ThreadPool(const ThreadPoolOptions& options = {});
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
-  // Waits for all jobs that were not cancelled. Not from inside a job (asserted), which would wait
-  // for itself.
+  // Waits for all jobs that were not cancelled. Not from inside a job, which would wait for itself
+  // (asserted in every build).
   ~ThreadPool();
 
   // Running threads, and jobs that have not begun.

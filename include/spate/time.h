@@ -22,7 +22,8 @@ inline constexpr Nanos kForever{INT64_MAX / 2};
 // callers are converted here.
 constexpr Nanos deadline_after(Nanos now, Nanos delay) {
   const auto span = static_cast<std::uint64_t>(delay.count());
-  if (span <= static_cast<std::uint64_t>(kForever.count())) return now + delay;
+  if (span <= static_cast<std::uint64_t>(kForever.count())) [[likely]]
+    return now + delay;
   return delay < Nanos{0} ? now : now + kForever;
 }
 

@@ -17,13 +17,15 @@ namespace spate {
 
 class Timer : public Watcher<Timer, TimerNode> {
  public:
-  Timer(Loop& loop, Delegate<Timer> callback) : Watcher(loop, callback) {}
+  Timer(Loop& loop, Delegate<Timer> callback) : Watcher(loop, callback) {
+    node_.deadline = kParked;  // As that of every Timer that is not active.
+  }
   ~Timer() {
     if (is_known()) loop_->stop(node_);
   }
 
   // Hides the base's: a stopped timer may still be linked.
-  bool is_active() const { return Watcher::is_active() && node_.deadline != kParked; }
+  bool is_active() const { return node_.deadline != kParked; }
 
   // Starts or restarts to expire once, `delay` from Loop::now(). Negative counts as zero, which
   // expires in the next turn; bounded by kForever. Drops an expiry that is queued but not yet
@@ -35,13 +37,22 @@ class Timer : public Watcher<Timer, TimerNode> {
     return restart(delay);
   }
   void stop() {
-    if (is_known()) loop_->park(node_);
+    if (is_pending()) [[unlikely]]
+      loop_->clear_pending(node_.head);
+    if (!is_active()) return;
+    SPATE_ASSERT(loop_->is_mine(), kWrongThread);
+    ++loop_->parked_timers_;
+    node_.deadline = kParked;
   }
   // Starts or restarts to expire `delay` from now, keeping repeat(). Drops an expiry that is queued
   // but not yet called.
   bool restart(Nanos delay) {
-    if (is_pending()) clear_pending();
-    return loop_->restart(node_, deadline_after(loop_->now(), delay).count());
+    const std::int64_t deadline = deadline_after(loop_->now(), delay).count();
+    if (is_pending()) [[unlikely]]
+      loop_->clear_pending(node_.head);
+    if (deadline < node_.deadline) return loop_->restart(node_, deadline);
+    node_.deadline = deadline;  // Looked at when the one before has come.
+    return true;
   }
   // libev's ev_timer_again: restart(repeat()), or stop() if it does not repeat.
   bool again() {

@@ -1,6 +1,6 @@
-// Abandonable: what a handle of the user's refers to, and what calls the user's code. When the
-// handle goes, so does this: at once, or, if calls of user code are running within it, when the
-// last of them has returned. They may be nested: a callback that runs the loop is called again.
+// Abandonable: the object behind a handle, which calls user code. It is deleted when the handle is
+// destroyed: at once, or, if it is calling user code, when the last of these calls has returned.
+// Calls may be nested, since a callback may run the loop.
 #pragma once
 
 namespace spate {
@@ -19,8 +19,8 @@ class Abandonable {
   // Whether user code that was called from here is running.
   bool is_calling() const { return calls_ != 0; }
 
-  // Runs `function`, in which user code may be called. False if the handle has gone meanwhile:
-  // *this may be gone, too.
+  // Runs `function`, which may call user code. False if the handle was destroyed meanwhile: *this
+  // may be gone, too.
   template <class Function>
   bool call(Function function) {
     ++calls_;

@@ -36,20 +36,20 @@ class Array {
   const T* begin() const { return data_; }
   const T* end() const { return data_ + size_; }
 
-  // False when memory runs out; nothing is changed then.
+  // False when memory runs out, and nothing is changed.
   bool push(T value) {
     if (size_ == capacity_ && !reserve(size_ + 1)) return false;
     data_[size_++] = value;
     return true;
   }
-  // Where room has been reserved.
+  // Into reserved capacity.
   void push_reserved(T value) { data_[size_++] = value; }
-  // By so many that have been written there.
+  // By elements that were written into reserved capacity.
   void grow_reserved(std::size_t count) { size_ += count; }
   bool reserve(std::size_t wanted) { return wanted <= capacity_ || grow(wanted); }
-  // Room for as many and no more: for what is kept for each of many idle things.
+  // Capacity for as many and no more: for arrays with an element per idle connection.
   bool reserve_exactly(std::size_t wanted) { return wanted <= capacity_ || resize_to(wanted); }
-  // `wanted`, and so much more that growing is rare: twice as many, or an eighth more of many.
+  // The next capacity for `wanted` elements: doubles, or for large arrays an eighth more.
   static std::size_t with_reserve(std::size_t wanted) {
     return wanted < kMany ? std::bit_ceil(wanted) : wanted + wanted / 8;
   }
@@ -61,7 +61,7 @@ class Array {
     return true;
   }
   void pop() { --size_; }
-  // Gives memory back of which three quarters have become empty, if it is worth it.
+  // Halves a large array of which three quarters are unused.
   void give_back_room() {
     if (capacity_ > kMany && size_ < capacity_ / 4) resize_to(capacity_ / 2);
   }

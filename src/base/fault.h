@@ -1,8 +1,9 @@
-// The fault seam: every wrapper in this folder asks here first whether its call is to fail.
+// Fault injection: each wrapper of a system call (src/sys) and of allocation asks here first
+// whether its call is to fail.
 //
-// In a release build injected() is the constant 0 and nothing of this remains. With SPATE_FAULTS,
-// as the tests build it, a FaultPlan that is installed decides. Plans may be consulted from several
-// threads; they are changed only before they are installed.
+// In a release build injected() is the constant 0, and nothing of this remains. With SPATE_FAULTS,
+// as the tests are built, the installed FaultPlan decides. Plans are consulted from several
+// threads, and changed only before they are installed.
 #pragma once
 
 #include <atomic>
@@ -61,13 +62,13 @@ class FaultPlan {
   // Each call fails with probability `share` (0 ... 1), decided by `seed` and the call's number
   // alone.
   FaultPlan& fail_share(SystemCall call, double share, int error, std::uint64_t seed);
-  // Each call that moves bytes is given at most `most` of them with probability `share`.
+  // With probability `share`, a call that moves bytes is given at most `max` of them.
   FaultPlan& shorten_share(SystemCall call, double share, std::size_t max, std::uint64_t seed);
 
-  // `what` happens just before the call number `nth`: the one moment at which a race is lost.
+  // Calls `what` just before call number `nth`: to provoke a race.
   FaultPlan& before_nth(SystemCall call, std::uint64_t nth, std::function<void()> what);
 
-  // How often the call was made, and how often it was made to fail, since the plan was installed.
+  // How often the call was made, and how often it failed by this plan, since it was installed.
   std::uint64_t calls(SystemCall call) const { return calls_[index(call)].load(); }
   std::uint64_t failures(SystemCall call) const { return failures_[index(call)].load(); }
 
@@ -82,7 +83,7 @@ class FaultPlan {
     std::uint64_t last = 0;
     std::uint64_t threshold = 0;  // Of 2^64; 0 for a rule by number.
     std::uint64_t seed = 0;
-    std::size_t max = 0;  // Not 0: the call is cut, not failed.
+    std::size_t max = 0;  // Not 0: the call is shortened, and does not fail.
   };
   static bool falls_on(const Rule& rule, std::uint64_t number);
   static std::size_t index(SystemCall call) { return static_cast<std::size_t>(call); }
@@ -99,7 +100,7 @@ class FaultPlan {
   std::atomic<std::uint64_t> failures_[kCalls] = {};
 };
 
-// Installs a plan for the whole process while it lives. One at a time.
+// Installs a plan for the whole process during its lifetime. One at a time.
 class FaultScope {
  public:
   explicit FaultScope(FaultPlan& plan);

@@ -1,7 +1,7 @@
-// Immortal: an object that is there before anything runs and is never destroyed.
+// Immortal: a global that is constant-initialized and never destroyed.
 //
-// While a process exits, other threads may still be in their loops: what those use must not go. And
-// without a guard for its first use, it is the same for every way this library is linked.
+// While a process exits, other threads may still be running their loops, so what they use must not
+// be destroyed. It needs no guard for its first use, however the library is linked.
 #pragma once
 
 namespace spate {

@@ -1,8 +1,8 @@
-// Loans: memory for arrivals, which a callback has until it returns. A callback that runs the loop
-// keeps its piece, and nested callbacks get others. So a callback never sees bytes of another
-// connection, however the calls are nested.
+// Loans: receive buffers, each lent to a callback until it returns. If the callback runs the loop,
+// it keeps its buffer, and nested callbacks borrow others. So a callback never sees bytes of
+// another connection, however deep the nesting.
 //
-// One piece is kept for the next loan; those of nested calls are freed when they are given back.
+// One buffer is kept for the next loan; those of nested calls are freed when they are returned.
 #pragma once
 
 #include <new>
@@ -19,7 +19,7 @@ class Loans {
   };
 
  public:
-  // What was borrowed; given back when this goes, and poisoned for the address sanitizer.
+  // A borrowed buffer. The destructor returns it, and poisons it for the address sanitizer.
   class Loan {
    public:
     Loan(Loans& loans, Piece* piece) : loans_(loans), piece_(piece) {}
@@ -30,7 +30,7 @@ class Loans {
       if (piece_ != nullptr) loans_.take_back(piece_);
     }
 
-    // False if memory has run out.
+    // False if memory ran out.
     explicit operator bool() const { return piece_ != nullptr; }
     T& operator*() const { return piece_->value; }
     T* operator->() const { return &piece_->value; }
@@ -48,7 +48,7 @@ class Loans {
   Loans(const Loans&) = delete;
   Loans& operator=(const Loans&) = delete;
 
-  // Has a piece ready for the first loan. False when memory runs out.
+  // Allocates the first buffer. False when memory runs out.
   bool open() {
     if (spare_ == nullptr) spare_ = new (std::nothrow) Piece;
     return spare_ != nullptr;

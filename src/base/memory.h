@@ -29,7 +29,7 @@ inline void* reallocate(void* block, std::size_t bytes) {
 
 inline void deallocate(void* block) { std::free(block); }
 
-// For the address sanitizer, to which memory that is kept for later looks used.
+// For the address sanitizer, to which cached memory looks used.
 #ifdef SPATE_ADDRESS_SANITIZER
 inline void mark_used(void* memory, std::size_t size) { ASAN_UNPOISON_MEMORY_REGION(memory, size); }
 inline void mark_unused(void* memory, std::size_t size) { ASAN_POISON_MEMORY_REGION(memory, size); }
@@ -38,7 +38,7 @@ inline void mark_used(void*, std::size_t) {}
 inline void mark_unused(void*, std::size_t) {}
 #endif
 
-// In debug builds: what was shown for the length of a call is not there afterwards.
+// In debug builds: overwrites what was valid for the length of a call.
 #ifdef NDEBUG
 inline void spoil(std::span<const std::byte>) {}
 #else

@@ -1,6 +1,5 @@
-// Slab: memory for many objects of one kind, without a header for each. What is given back is kept
-// for the next; when more lies idle than is used, blocks that are wholly free go back to the
-// system.
+// Slab: memory for many objects of one type, without a header for each. Freed places are reused;
+// when more are free than in use, free blocks are returned to the system.
 #pragma once
 
 #include <algorithm>
@@ -40,7 +39,7 @@ class Slab {
 
  private:
   static constexpr std::size_t kPlaces = 64;
-  static constexpr std::size_t kMaxIdle = 1024;  // So few are kept, whatever is used.
+  static constexpr std::size_t kMaxIdle = 1024;  // Free places that are always kept.
   union Place {
     Place* next;
     alignas(T) std::byte object[sizeof(T)];
@@ -70,8 +69,8 @@ class Slab {
     mark_used(block, sizeof(Block));
     deallocate(block);
   }
-  // Half as many again as are idle already, when that is no fewer than are used: so trimming costs
-  // each that is given back a few steps, and a slab that is used evenly is left alone.
+  // Trims again when half as many more are free as after the last time, and no fewer than in use:
+  // so trimming costs a few steps per freed place, and a slab in even use is not trimmed.
   void set_trim_at() {
     const std::size_t used = capacity() - idle_;
     trim_at_ = std::max({kMaxIdle, used, idle_ + idle_ / 2});
@@ -97,7 +96,7 @@ class Slab {
     blocks_.shrink_to(kept);
     set_trim_at();
   }
-  // The list of free places without those of blocks that go.
+  // Removes the places of blocks that are released from the free list.
   void keep_those_in_use() {
     Place* place = free_;
     free_ = nullptr;

@@ -83,13 +83,7 @@ class LoopCore final : public Loop {
   std::error_code start_fd_now(FdNode& node);
   void stop_fd_before_close(FdNode& node);
   void stop_fd_now(FdNode& node);
-  bool start_timer(TimerNode& node) {
-    if (node.head.active != 0) return true;
-    if (timers_.size() == 0) timers_.advance(now_.count());  // Which turns do that have timers.
-    if (!timers_.start(node)) return false;
-    if (node.head.priority == kDirect) unref();
-    return true;
-  }
+  bool start_timer(TimerNode& node) { return node.head.active != 0 || start_inactive(node); }
   void stop_timer(TimerNode& node) {
     forget_pending(node.head);
     if (node.head.active == 0) return;
@@ -257,6 +251,12 @@ class LoopCore final : public Loop {
   // The rare halves of functions that are called more often than anything else.
   [[gnu::noinline]] bool start_fd_with_care(FdNode& node);
   [[gnu::noinline]] void stop_fd_with_care(FdNode& node);
+  bool start_inactive(TimerNode& node) {
+    if (node.head.priority == kDirect || !timers_.has_kept_up(now_.count()))
+      return start_timer_with_care(node);
+    return timers_.start(node);
+  }
+  [[gnu::noinline]] bool start_timer_with_care(TimerNode& node);
   [[gnu::noinline]] void park_queued(TimerNode& node);
   bool move_timer(TimerNode& node, std::int64_t deadline);
   bool start_fd_beyond(FdNode& node);
@@ -362,7 +362,6 @@ class LoopCore final : public Loop {
   PendingQueue pending_;
   FdTable fds_;
   Delivery delivery_{*this};
-  TimerQueue timers_;
   HookList hooks_[kHookKinds];
   PostQueue posts_;
   Wakeup wakeup_;
@@ -400,6 +399,7 @@ class LoopCore final : public Loop {
   Nanos suspended_at_{-1};
   Nanos woke_up_{0};  // When the last sleep of this run() ended.
   Metrics metrics_;
+  TimerQueue timers_{parked_timers_};  // Last, for its size: so the rest lies together.
 };
 
 // What is behind a loop's faces.

@@ -148,6 +148,8 @@ void LoopCore::default_expiry(TimerNode& node) {
     const std::int64_t missed = (now_.count() - node.deadline) / repeat;
     node.deadline += (missed + 1) * repeat;
     start_timer(node);  // Has room: it was there a moment ago.
+  } else {
+    node.deadline = kParked;
   }
   if (node.head.priority == kDirect)
     return node.head.callback(node.head.context, node.head, Events::timer);

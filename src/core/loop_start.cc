@@ -100,7 +100,15 @@ void LoopCore::park_queued(TimerNode& node) {
 bool LoopCore::move_timer(TimerNode& node, std::int64_t deadline) {
   if (node.head.active != 0) return timers_.restart(node, deadline);
   node.deadline = deadline;
-  return start_timer(node);
+  return start_inactive(node);
+}
+
+// Only turns that have timers keep the queue up with the time.
+bool LoopCore::start_timer_with_care(TimerNode& node) {
+  timers_.keep_up(now_.count());
+  if (!timers_.start(node)) return false;
+  if (node.head.priority == kDirect) unref();
+  return true;
 }
 
 bool LoopCore::start_hook(Hook hook, Node& node) {

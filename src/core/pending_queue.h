@@ -96,17 +96,19 @@ inline bool PendingQueue::feed(Node& node, Events events) {
 
 inline bool PendingQueue::take_from(int lowest, Due& due) {
   while (runnable_ >> lowest != 0) {
-    const int level = std::bit_width(runnable_) - 1;
+    const int level = 31 ^ std::countl_zero(runnable_);
     Line& line = lines_[level];
     while (line.head < line.entries.size()) {
-      due = line.entries[line.head];
-      if (due.node != nullptr && line.head >= line.turn_end && extra_-- == 0) {
+      const Due& next = line.entries[line.head];
+      if (next.node != nullptr && line.head >= line.turn_end && extra_-- == 0) {
         extra_ = 0;
         break;
       }
       ++line.head;
-      if (due.node == nullptr) continue;
-      due.node->pending = 0;
+      if (next.node == nullptr) continue;
+      due.node = next.node;
+      due.events = next.events;
+      next.node->pending = 0;
       --count_;
       return true;
     }

@@ -5,16 +5,14 @@
 
 namespace spate {
 
-TimerQueue::TimerQueue() : next_open_(INT64_MAX) {
+TimerQueue::TimerQueue(std::size_t& parked) : parked_(parked), next_open_(INT64_MAX) {
   for (std::int64_t& start : start_) start = INT64_MAX;
 }
 
-bool TimerQueue::start(TimerNode& node) {
-  if (!heap_.reserve(linked_ + 1)) return false;
-  ++linked_;
-  node.head.extra = next_order();
-  place(node);
-  return true;
+bool TimerQueue::start_with_care(TimerNode& node) {
+  if (heap_.reserve(linked_ + 1)) return start(node);
+  node.deadline = kParked;
+  return false;
 }
 
 void TimerQueue::stop(TimerNode& node) {
@@ -30,44 +28,78 @@ void TimerQueue::forget(TimerNode& node) {
 }
 
 // The slow half of restart(): the node is inactive, in no bucket, or has to leave it for an earlier
-// one.
+// one. Outside of the buckets its order counts where it stands, so that it goes before it gets a
+// new one.
 bool TimerQueue::move(TimerNode& node, std::int64_t deadline) {
   if (node.head.active == 0) {
     node.deadline = deadline;
     return start(node);
   }
-  if (node.deadline == kParked) unpark(node);
+  if (deadline >= node.deadline) {
+    node.deadline = deadline;
+    return true;
+  }
   take_out(node);
+  if (node.deadline == kParked) unpark(node);
   node.deadline = deadline;
   place(node);
   return true;
 }
 
 TimerNode* TimerQueue::pop_due(std::int64_t now) {
-  advance(now);
-  const bool has_run = run_head_ < run_.size();
-  const bool has_heap = !heap_.empty();
-  if (!has_run && !has_heap) return nullptr;
-  const bool from_run = has_run && (!has_heap || before(run_[run_head_], heap_[0]));
-  const Entry entry = from_run ? run_[run_head_] : heap_[0];
-  if (entry.key > now) return nullptr;
-  if (from_run) {
-    ++run_head_;
-    run_close_front();
-  } else {
-    heap_remove(0);
+  keep_up(now);
+  const Entry* const due = settle(now);
+  if (due == nullptr) return nullptr;
+  TimerNode* const node = due->node;
+  remove(due);
+  forget(*node);
+  return node;
+}
+
+// By its key; nullptr if there is none.
+inline const TimerQueue::Entry* TimerQueue::first() const {
+  const Entry* const from_run = run_head_ < run_.size() ? &run_[run_head_] : nullptr;
+  if (heap_.empty()) return from_run;
+  return from_run != nullptr && before(*from_run, heap_[0]) ? from_run : heap_.begin();
+}
+
+inline void TimerQueue::remove(const Entry* first) {
+  if (first == heap_.begin()) return heap_remove(0);
+  ++run_head_;
+  run_close_front();
+}
+
+// The first, if it is due. Those before it have been postponed or parked since they were placed.
+inline const TimerQueue::Entry* TimerQueue::settle(std::int64_t now) {
+  for (;;) {
+    const Entry* const found = first();
+    if (found == nullptr || found->key > now) return nullptr;
+    if (found->node->deadline == found->key) return found;
+    put_back(found);
   }
-  forget(*entry.node);
-  return entry.node;
+}
+
+void TimerQueue::drop_early(std::int64_t now) { settle(now); }
+
+void TimerQueue::put_back(const Entry* early) {
+  TimerNode& node = *early->node;
+  remove(early);
+  if (node.deadline != kParked) return place(node);
+  --parked_;
+  forget(node);
 }
 
 void TimerQueue::stop_all() {
-  for (const Entry& entry : heap_) forget(*entry.node);
+  const auto end = [this](TimerNode& node) {
+    node.deadline = kParked;
+    forget(node);
+  };
+  for (const Entry& entry : heap_) end(*entry.node);
   for (std::size_t i = run_head_; i < run_.size(); ++i) {
-    if (run_[i].node != nullptr) forget(*run_[i].node);
+    if (run_[i].node != nullptr) end(*run_[i].node);
   }
   for (Array<TimerNode*>& bucket : buckets_) {
-    for (TimerNode* node : bucket) forget(*node);
+    for (TimerNode* node : bucket) end(*node);
     bucket.clear();
   }
   heap_.clear();
@@ -80,37 +112,30 @@ void TimerQueue::stop_all() {
 
 // ---- the wheel
 
-// Keeps the node's order. A bucket or a run that cannot grow is no reason to lose a
-// timer: the heap has room for all.
-void TimerQueue::place(TimerNode& node) {
-  node.head.extra &= ~kBucketMask;
-  const bool placed =
-      node.deadline < horizon_ ? run_append(node) : put_in_bucket(bucket_of(node.deadline), node);
-  if (!placed) heap_push(node);
+// A bucket or a run that cannot grow is no reason to lose a timer: the heap has room for all.
+void TimerQueue::place_with_care(TimerNode& node, std::uint32_t order) {
+  const bool is_near = node.deadline < horizon_;
+  if (is_near && run_make_room() && run_append(node, order)) return;
+  if (!is_near && put_in_bucket_with_care(node, order)) return;
+  node.head.extra = order;
+  heap_push(node);
 }
 
-// The level is that of the highest digit in which the deadline differs from the horizon.
-std::uint32_t TimerQueue::bucket_of(std::int64_t deadline) const {
-  const auto difference = static_cast<std::uint64_t>(deadline ^ horizon_) >> kTickBits | 1;
-  const int level = (63 - std::countl_zero(difference)) / kDigitBits;
-  const auto digit =
-      static_cast<std::uint64_t>(deadline) >> (kTickBits + level * kDigitBits) & (kSlots - 1);
-  return static_cast<std::uint32_t>(1 + level * kSlots + static_cast<int>(digit));
-}
-
-bool TimerQueue::put_in_bucket(std::uint32_t bucket, TimerNode& node) {
+bool TimerQueue::put_in_bucket_with_care(TimerNode& node, std::uint32_t order) {
+  const std::uint32_t bucket = bucket_of(node.deadline);
   Array<TimerNode*>& nodes = buckets_[bucket];
-  if (!nodes.push(&node)) return false;
-  if (nodes.size() == 1) {
-    const int level = level_of(bucket);
-    const int shift = kTickBits + level * kDigitBits;
-    occupied_[level] |= std::uint64_t{1} << ((bucket - 1) % kSlots);
-    start_[bucket] = node.deadline >> shift << shift;
-    if (start_[bucket] < next_open_) next_open_ = start_[bucket];
-  }
-  node.head.active = static_cast<std::uint32_t>(nodes.size());
-  node.head.extra |= bucket;
+  if (!nodes.reserve(nodes.size() + 1)) return false;
+  if (nodes.empty()) begin_bucket(bucket, node.deadline);
+  push_into(bucket, node, order);
   return true;
+}
+
+void TimerQueue::begin_bucket(std::uint32_t bucket, std::int64_t deadline) {
+  const int level = level_of(bucket);
+  const int shift = kTickBits + level * kDigitBits;
+  occupied_[level] |= std::uint64_t{1} << ((bucket - 1) % kSlots);
+  start_[bucket] = deadline >> shift << shift;
+  next_open_ = std::min(next_open_, start_[bucket]);
 }
 
 void TimerQueue::take_out(TimerNode& node) {
@@ -208,14 +233,10 @@ void TimerQueue::sort_into_run(const Array<TimerNode*>& nodes) {
   }
 }
 
-// False if the node belongs before the end of the run, or memory runs out.
-bool TimerQueue::run_append(TimerNode& node) {
-  if (!run_.empty() && before({node.deadline, &node}, run_.back())) return false;
-  if (run_.size() == run_.capacity() && run_head_ > run_.size() / 2) run_move_to_front();
-  if (!run_.push({node.deadline, &node})) return false;
-  node.head.active = static_cast<std::uint32_t>(run_.size());
-  node.head.extra |= kRun;
-  return true;
+bool TimerQueue::run_make_room() {
+  if (run_.size() < run_.capacity()) return true;
+  if (run_head_ > run_.size() / 2) run_move_to_front();
+  return run_.reserve(run_.size() + 1);
 }
 
 void TimerQueue::run_remove(std::size_t i) {
@@ -246,8 +267,7 @@ void TimerQueue::run_move_to_front() {
 
 bool TimerQueue::before(const Entry& a, const Entry& b) {
   if (a.key != b.key) return a.key < b.key;
-  // Orders wrap around, so it is their difference that has a sign.
-  return static_cast<std::int32_t>(a.node->head.extra - b.node->head.extra) < 0;
+  return is_earlier(a.node->head.extra, b.node->head.extra);
 }
 
 void TimerQueue::heap_push(TimerNode& node) {

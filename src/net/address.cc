@@ -19,11 +19,13 @@ std::unexpected<std::error_code> failed(std::errc error) {
   return std::unexpected(std::error_code(static_cast<int>(error), std::system_category()));
 }
 
-// Digits, nothing else.
-Result<std::uint16_t> parse_port(std::string_view text) {
+bool is_number(std::string_view text) {
   const auto is_digit = [](unsigned char c) { return std::isdigit(c) != 0; };
-  if (text.empty() || !std::all_of(text.begin(), text.end(), is_digit))
-    return failed(std::errc::invalid_argument);
+  return !text.empty() && std::all_of(text.begin(), text.end(), is_digit);
+}
+
+Result<std::uint16_t> parse_port(std::string_view text) {
+  if (!is_number(text)) return failed(std::errc::invalid_argument);
   std::uint16_t port = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), port);
   if (error != std::errc()) return failed(std::errc::result_out_of_range);
@@ -111,6 +113,14 @@ Result<Address> Address::parse(std::string_view text) {
   return ip(in_brackets ? host.substr(1, host.size() - 2) : host, *port);
 }
 
+Result<Address> Address::parse_listen(std::string_view text) {
+  const std::string_view after_colon = text.starts_with(':') ? text.substr(1) : text;
+  if (!is_number(after_colon)) return parse(text);
+  const auto port = parse_port(after_colon);
+  if (!port) return std::unexpected(port.error());
+  return any_ipv6(*port);
+}
+
 Result<Address> Address::ip(std::string_view host, std::uint16_t port) {
   in_addr four;
   if (sys::parse_ip(AF_INET, host, &four)) return make(ipv4(ntohl(four.s_addr), port), 16);
@@ -164,17 +174,6 @@ Address Address::any_ipv6(std::uint16_t port) {
 }
 Address Address::loopback_ipv6(std::uint16_t port) {
   return make(ipv6(in6addr_loopback, port), sizeof(sockaddr_in6));
-}
-
-// Nearly all are IP's, and as they should be.
-void Address::settle(std::size_t size) {
-  const auto family = as<sa_family_t>(bytes_);
-  if ((family == AF_INET && size == sizeof(sockaddr_in)) ||
-      (family == AF_INET6 && size == sizeof(sockaddr_in6))) {
-    size_ = static_cast<std::uint32_t>(size);
-  } else {
-    *this = from_system(bytes_, size).value_or(Address());
-  }
 }
 
 Result<Address> Address::from_system(const void* address, std::size_t size) {

@@ -124,6 +124,19 @@ TEST(Address, RefusesWhatIsNoAddress) {
   EXPECT_EQ(error_of(std::string(1000, '1') + ":80"), std::errc::invalid_argument);
 }
 
+TEST(Address, ToListenAtMayBeAPortAlone) {
+  EXPECT_EQ(Address::parse_listen("7000"), Address::any_ipv6(7000));
+  EXPECT_EQ(Address::parse_listen(":7000"), Address::any_ipv6(7000));
+  EXPECT_EQ(Address::parse_listen("0"), Address::any_ipv6(0));
+  for (const char* text : {"127.0.0.1:7000", "[::1]:7000", "/run/s.sock", "unix:@name"})
+    EXPECT_EQ(Address::parse_listen(text), Address::parse(text)) << text;
+  for (const char* text : {"", ":", "::7000", "::", "+7000", " 7000", "70x0", ":70x0", "localhost",
+                           "localhost:7000", "none"})
+    EXPECT_EQ(Address::parse_listen(text).error(), std::errc::invalid_argument) << text;
+  EXPECT_EQ(Address::parse_listen("65536").error(), std::errc::result_out_of_range);
+  EXPECT_EQ(Address::parse_listen(":65536").error(), std::errc::result_out_of_range);
+}
+
 TEST(Address, RefusesPortsBeyondTheLast) {
   EXPECT_EQ(error_of("192.0.2.1:65536"), std::errc::result_out_of_range);
   EXPECT_EQ(error_of("[::1]:99999999999999999999"), std::errc::result_out_of_range);

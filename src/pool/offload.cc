@@ -3,6 +3,7 @@
 
 #include <new>
 
+#include "base/chain.h"
 #include "core/loop_local.h"
 #include "core/ownership.h"
 #include "core/user_code.h"
@@ -19,8 +20,8 @@ class OffloadDesk;
 
 }  // namespace
 
-// What an Offloading stands for. Its destructor cancels.
-class OffloadJob {
+// The object behind an Offloading. Its destructor cancels.
+class OffloadJob : public Linked<OffloadJob> {
  public:
   OffloadJob(OffloadDesk& desk, Team& team, Tasks::iterator task, Job done);
   OffloadJob(const OffloadJob&) = delete;
@@ -32,11 +33,8 @@ class OffloadJob {
   // The loop is being destroyed, or this is a fork: `done` will not be called.
   void forget();
 
-  OffloadJob* next = nullptr;  // The desk's list.
-  OffloadJob* previous = nullptr;
-
  private:
-  OffloadDesk* desk_;  // nullptr when nothing is under way any more.
+  OffloadDesk* desk_;  // nullptr when the job is no longer in flight.
   Team& team_;
   Tasks::iterator task_;  // While there is a desk.
   Job done_;
@@ -44,14 +42,14 @@ class OffloadJob {
 
 namespace {
 
-// What one loop has given away, and where it comes back.
+// A loop's jobs in flight, and their results.
 class OffloadDesk final : public LoopLocal {
  public:
-  // The loop's; made when it is first asked for. nullptr when memory runs out.
+  // The loop's, created on first use. nullptr when memory runs out.
   static OffloadDesk* of(Loop& loop) { return local_of<OffloadDesk>(loop); }
   explicit OffloadDesk(Loop& loop) : LoopLocal(loop) {}  // For local_of().
 
-  // In the child of a fork, another one.
+  // A new one in the child of a fork.
   const std::shared_ptr<Mailbox>& mailbox() {
     if (!mailbox_->is_ours()) start_anew();
     return mailbox_;
@@ -62,7 +60,7 @@ class OffloadDesk final : public LoopLocal {
  private:
   bool open() override;
   void on_loop_end() override;
-  // A callback that runs the loop also waits for the results that follow.
+  // A callback that runs the loop gets the results behind its own.
   void on_handover() override {
     if (!finished_.empty()) bell_.feed();
   }
@@ -70,17 +68,17 @@ class OffloadDesk final : public LoopLocal {
   void deliver();
   void start_anew();
   void forget_all() {
-    while (first_ != nullptr) first_->forget();
+    while (OffloadJob* job = jobs_.first()) job->forget();
   }
 
   Async bell_{loop(), bind<&OffloadDesk::deliver>(this)};
   Fork forked_{loop(), [this] { mailbox(); }};
   std::shared_ptr<Mailbox> mailbox_ = std::make_shared<Mailbox>(bell_);
-  Tasks finished_;  // Taken from the mailbox, and not told yet.
-  OffloadJob* first_ = nullptr;
+  Tasks finished_;  // Taken from the mailbox; `done` not called yet.
+  Chain<OffloadJob> jobs_;
 };
 
-// It is the jobs that keep the loop alive.
+// Jobs keep the loop alive, the bell does not.
 bool OffloadDesk::open() {
   if (!forked_.start() || !bell_.start()) return false;
   loop().unref();
@@ -88,15 +86,12 @@ bool OffloadDesk::open() {
 }
 
 void OffloadDesk::add(OffloadJob& job) {
-  job.next = first_;
-  if (first_ != nullptr) first_->previous = &job;
-  first_ = &job;
+  jobs_.add(job);
   loop().ref();
 }
 
 void OffloadDesk::remove(OffloadJob& job) {
-  (job.previous != nullptr ? job.previous->next : first_) = job.next;
-  if (job.next != nullptr) job.next->previous = job.previous;
+  jobs_.remove(job);
   loop().unref();
 }
 
@@ -108,7 +103,7 @@ void OffloadDesk::deliver() {
   }
 }
 
-// What was under way is the parent's, and so is the lock of its mailbox.
+// Jobs in flight are the parent's, and so is the lock of its mailbox.
 void OffloadDesk::start_anew() {
   mailbox_ = std::make_shared<Mailbox>(bell_);
   finished_.clear();
@@ -171,7 +166,10 @@ ThreadPool::ThreadPool(const ThreadPoolOptions& options) : options_(options) {
 ThreadPool::~ThreadPool() {
   Team* team = this->team();
   if (team == nullptr) return;
-  SPATE_ASSERT(!team->is_calling());
+  // In every build: the job would go on in a team that is gone.
+  if (team->is_calling())
+    rule_broken(std::source_location::current(), "a job does not destroy its ThreadPool",
+                "the destructor waits for all jobs: destroy it on another thread");
   team->finish();
   team->leave();
 }

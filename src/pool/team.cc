@@ -66,7 +66,7 @@ void Team::run() {
     lock.unlock();
     call_user("offload()", task.work);
     task.work = {};
-    std::shared_ptr<Mailbox>(task.mailbox)->put(one);  // The loop may destroy the task at once.
+    std::shared_ptr<Mailbox>(task.mailbox)->put(one);  // The loop may destroy the task now.
     one.clear();
     lock.lock();
     ++idle_;

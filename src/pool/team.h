@@ -1,8 +1,7 @@
-// Team: the threads of a ThreadPool and the tasks that wait for them, and Mailbox: where a task
-// goes when it is done.
+// Team: the threads of a ThreadPool and their queue. Mailbox: where finished tasks go.
 //
-// A task is a node of one list after the other: of the team's while it waits, of its thread's while
-// it runs, then of a mailbox. So nothing on its way can run out of memory.
+// A task is a list node that moves from the team's queue to its thread, and then to a mailbox. So
+// it cannot fail for want of memory once it was accepted.
 #pragma once
 
 #include <atomic>
@@ -33,14 +32,14 @@ struct Task {
 
 using Tasks = std::list<Task>;
 
-// Takes the first of `tasks` out, in a list of its own.
+// Removes the first of `tasks`, and returns it in a list.
 inline Tasks take_first(Tasks& tasks) {
   Tasks first;
   first.splice(first.begin(), tasks, tasks.begin());
   return first;
 }
 
-// Shared by a loop and the tasks that it has given away: whichever is the last to go.
+// Shared by a loop and its tasks in flight.
 class Mailbox {
  public:
   explicit Mailbox(Async& bell) : bell_(&bell) {}
@@ -48,7 +47,7 @@ class Mailbox {
   // False in the child of a fork, where a thread that does not exist may hold the lock.
   bool is_ours() const { return fork_generation_ == sys::fork_generation(); }
 
-  // Any thread. What comes when the loop has gone stays where it is.
+  // Any thread. Does nothing once the loop is destroyed.
   void put(Tasks& task) {
     const std::scoped_lock lock(mutex_);
     if (bell_ == nullptr) return;
@@ -70,11 +69,11 @@ class Mailbox {
  private:
   const std::uint32_t fork_generation_ = sys::fork_generation();
   std::mutex mutex_;
-  Async* bell_;  // nullptr once the loop has gone.
+  Async* bell_;  // nullptr once the loop is destroyed.
   Tasks tasks_;
 };
 
-// Shared by a ThreadPool and the jobs that it was given.
+// Shared by a ThreadPool and its jobs.
 class Team {
  public:
   explicit Team(const ThreadPoolOptions& options) : options_(options) {}
@@ -86,16 +85,16 @@ class Team {
     if (members_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
   }
 
-  // False in the child of a fork: none of the threads is there, and the lock may be held for ever.
+  // False in the child of a fork, which has none of the threads; the lock may be held for ever.
   bool is_ours() const { return fork_generation_ == sys::fork_generation(); }
   // Whether the calling thread is one of these.
   bool is_calling() const { return current_ == this; }
 
-  // Any thread. Takes the one task over unless it fails.
+  // Any thread. Takes over the one task, unless it fails.
   std::error_code add(Tasks& task);
-  // Returns the task if no thread has begun it: it is the caller's then.
+  // Removes and returns the task if no thread has begun it; else returns none.
   Tasks take_out(Tasks::iterator task);
-  // Returns when all that was added is done and the threads have ended.
+  // Returns when all tasks are done and the threads have ended.
   void finish();
 
   unsigned threads() const;
@@ -115,7 +114,7 @@ class Team {
   std::condition_variable news_;
   Tasks tasks_;
   std::list<sys::Thread> threads_;
-  std::size_t idle_ = 0;  // Threads that will look for a task before they sleep, or when told.
+  std::size_t idle_ = 0;  // Threads that wait for a task, or will look for one before they wait.
   bool is_finishing_ = false;
 };
 

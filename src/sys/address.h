@@ -16,7 +16,7 @@ namespace spate::sys {
 // The longest text that names an IP address, its terminator included.
 inline constexpr std::size_t kAddressText = 64;
 
-// A copy with a terminator, for the C library. False if it does not fit or has a NUL byte inside.
+// A NUL-terminated copy, for the C library. False if it does not fit or contains a NUL.
 template <std::size_t size>
 bool terminate(std::string_view text, char (&copy)[size]) {
   if (text.size() >= size || text.find('\0') != std::string_view::npos) return false;

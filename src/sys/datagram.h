@@ -1,4 +1,4 @@
-// Packets in batches, and what comes beside them.
+// Packets in batches, and their control messages.
 #pragma once
 
 #include <linux/udp.h>
@@ -21,13 +21,13 @@ inline bool is_udp(int fd) {
   return get_option(fd, SOL_SOCKET, SO_PROTOCOL, protocol) >= 0 && protocol == IPPROTO_UDP;
 }
 
-// Whether the kernel joins packets that arrive.
+// Whether UDP_GRO is on: the kernel joins incoming packets.
 inline bool joins_arrivals(int fd) {
   int on = 0;
   return get_option(fd, IPPROTO_UDP, UDP_GRO, on) >= 0 && on != 0;
 }
 
-// What a received packet carries beside its bytes.
+// The control messages of a received packet.
 struct PacketInfo {
   SystemAddress local;        // Its size is 0 if the kernel did not say.
   std::uint8_t ecn = 0;       // The two bits of the IP header.
@@ -36,8 +36,8 @@ struct PacketInfo {
 
 PacketInfo packet_info(msghdr& message);
 
-// Room for all of that, of both families at once as a dual-stack socket has it, and for what else
-// an adopted socket may have been told to say.
+// Room for all of that, for both families at once, as a dual-stack socket has them, and for other
+// control messages that an adopted socket may have enabled.
 inline constexpr std::size_t kControlSpace = 320;
 
 inline long receive_messages(int fd, std::span<mmsghdr> messages) {
@@ -52,7 +52,7 @@ inline long send_messages(int fd, std::span<mmsghdr> messages) {
       ::sendmmsg(fd, messages.data(), static_cast<unsigned>(messages.size()), MSG_NOSIGNAL));
 }
 
-// One message that the kernel splits into packets of `segment` bytes.
+// UDP_SEGMENT: the kernel splits one message into packets of `segment` bytes.
 long send_joined(int fd, const msghdr& message, std::uint16_t segment);
 
 }  // namespace spate::sys

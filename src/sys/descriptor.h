@@ -1,6 +1,6 @@
-// File descriptors: owning one, and the calls that any kind answers.
+// File descriptors: ownership, and the calls that work on any kind.
 //
-// Results in this folder are the kernel's own: zero or more, or a negated errno.
+// Functions in this directory return what the kernel does: zero or more, or a negated errno.
 #pragma once
 
 #include <fcntl.h>
@@ -24,7 +24,7 @@ inline std::error_code error_code(long result) {
                     : std::error_code();
 }
 
-// The negated errno of a call that answered -1.
+// The negated errno of a call that returned -1.
 template <class T>
 long result_of(T value) {
   return value < 0 ? -static_cast<long>(errno) : static_cast<long>(value);
@@ -71,7 +71,7 @@ inline long duplicate(int fd) {
   return result_of(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
 }
 
-// Whether the number stands for an open file at all.
+// Whether the descriptor is open.
 inline bool is_open(int fd) { return ::fcntl(fd, F_GETFD) >= 0; }
 
 inline bool is_write_only(int fd) {

@@ -1,4 +1,4 @@
-// Files that are read whole: configuration.
+// Small files, read as a whole: configuration.
 #pragma once
 
 #include <sys/stat.h>
@@ -10,7 +10,7 @@
 
 namespace spate::sys {
 
-// Reads all of it. On an error `text` holds what came before it.
+// Reads all of it. On an error, `text` holds what was read before.
 long read_file(const char* path, std::string& text);
 
 // What changes when a file is written, or replaced by another; all zero if there is none.

@@ -14,7 +14,7 @@ inline long inotify_create() {
   return result_of(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
 }
 
-// Whether a symbolic link stands for what it names, or for itself.
+// Whether a symbolic link is followed.
 enum class Follow : bool { no, yes };
 
 inline long inotify_add(int inotify, const char* path, Follow follow) {
@@ -38,8 +38,8 @@ inline bool is_link(const char* path) {
   return look_at(path, Follow::no, status) >= 0 && S_ISLNK(status.st_mode);
 }
 
-// 1 if changes to this path can come from other machines, which inotify does not see; 0 if not; a
-// negated errno if nothing is there.
+// 1 if the path is on a network file system, where inotify misses changes by other machines; 0 if
+// not; a negated errno if there is nothing at the path.
 inline long is_remote(const char* path) {
   // As statfs(2) lists them: NFS, SMB, CIFS, SMB2, 9P, FUSE, Ceph, AFS.
   constexpr long kRemote[] = {0x6969,     0x517b,     0xff534d42, 0xfe534d42,

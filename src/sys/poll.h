@@ -1,4 +1,4 @@
-// poll and select, with nanosecond timeouts; a timeout of kForever or more waits without end.
+// poll and select, with timeouts in nanoseconds; kForever or more is none.
 #pragma once
 
 #include <poll.h>

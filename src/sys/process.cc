@@ -45,7 +45,7 @@ long see_child_change(int pid, bool trace, int& status) {
 }
 
 void take_child_change(int pid, int status) {
-  static_cast<void>(injected(SystemCall::waitid));  // It has nothing to fail at.
+  static_cast<void>(injected(SystemCall::waitid));  // Counted; it cannot fail.
   siginfo_t info{};
   const int seen = WIFSTOPPED(status) ? WSTOPPED : WIFCONTINUED(status) ? WCONTINUED : WEXITED;
   ::waitid(P_PID, static_cast<id_t>(pid), &info, seen | WNOHANG);

@@ -10,13 +10,12 @@
 
 namespace spate::sys {
 
-// How many forks lie between the process that loaded this library and this one. Counted by the C
-// library's fork(); a raw clone() is not seen.
+// How many forks this process is away from the one that loaded the library. Counted in fork()
+// handlers; a raw clone() is not seen.
 extern std::uint32_t forks;
 inline std::uint32_t fork_generation() { return forks; }
 
-// Has these called around each fork() from now on: before it, and after it in the parent and in the
-// child.
+// pthread_atfork(): called before each fork(), and after it in the parent and in the child.
 bool at_fork(void (*prepare)(), void (*parent)(), void (*child)());
 
 // A number for the calling thread that no other living thread has.
@@ -31,13 +30,13 @@ inline long pidfd_open(int pid) {
   return result_of(::syscall(SYS_pidfd_open, pid, 0));
 }
 
-// One change of exactly this child's state, without blocking and without taking it: 1 with
-// waitpid()'s status in `status`, 0 if there is nothing to report, -ECHILD if there is no such
-// child. take_child_change() takes it, and nothing that has come after it.
+// Looks at one state change of exactly this child, without blocking or reaping: 1 with waitpid()'s
+// status in `status`, 0 if there is none, -ECHILD if there is no such child. take_child_change()
+// reaps it, and no later change.
 long see_child_change(int pid, bool trace, int& status);
 void take_child_change(int pid, int status);
 
-// 0 if this is a child of ours that can be waited for, -ECHILD if not; takes nothing.
+// 0 if this is a child of ours that can be waited for, -ECHILD if not. Does not reap.
 long check_child(int pid);
 
 }  // namespace spate::sys

@@ -13,7 +13,7 @@ namespace spate::sys {
 
 namespace {
 
-// A whole number of the environment's; -1 if there is none.
+// An environment variable as a whole number; -1 if it is none.
 int environment_number(const char* name) {
   const char* text = ::getenv(name);
   if (text == nullptr) return -1;
@@ -23,7 +23,7 @@ int environment_number(const char* name) {
   return error == std::errc() && stop == end ? number : -1;
 }
 
-// Blocks the SIGPIPE that comes with EPIPE, and consumes it. One that was pending before stays.
+// Blocks SIGPIPE, and consumes the one that comes with EPIPE. One that was pending before stays.
 class PipeSignalTaken {
  public:
   PipeSignalTaken() {
@@ -38,7 +38,7 @@ class PipeSignalTaken {
   PipeSignalTaken(const PipeSignalTaken&) = delete;
   PipeSignalTaken& operator=(const PipeSignalTaken&) = delete;
 
-  // Passes on what a call for `size` bytes has answered. The signal may come with a part of them.
+  // Returns the result of a call for `size` bytes. The signal may also come with a partial write.
   long from(long result, std::size_t size) {
     const timespec at_once{};
     const bool is_whole = result >= 0 && static_cast<std::size_t>(result) == size;

@@ -1,7 +1,7 @@
-// Sockets: the calls of streams, listeners and datagrams.
+// Sockets: the system calls of streams, listeners and datagrams.
 //
-// Every socket is made non-blocking and close-on-exec. Results are zero or more, or a negated
-// errno; no call raises SIGPIPE.
+// Every socket is created non-blocking and close-on-exec. Functions return zero or more, or a
+// negated errno; none raises SIGPIPE.
 #pragma once
 
 #include <netinet/in.h>
@@ -29,7 +29,7 @@ inline long open_pair(int (&fds)[2], int type = SOCK_STREAM) {
   return result_of(::socketpair(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds));
 }
 
-// An address as the kernel fills it in.
+// An address that the kernel fills in.
 struct SystemAddress {
   sockaddr_storage storage;
   socklen_t size = sizeof(sockaddr_storage);
@@ -52,9 +52,11 @@ inline long connect(int fd, const void* address, std::size_t size) {
   return result_of(::connect(fd, static_cast<const sockaddr*>(address), socklen_t(size)));
 }
 
-inline long accept(int fd, SystemAddress& peer) {
+// `size` is that of the room for the peer's address, and then that of the address.
+inline long accept(int fd, void* peer, socklen_t& size) {
   if (const int error = injected(SystemCall::accept)) return -error;
-  return result_of(::accept4(fd, peer.get(), &peer.size, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  return result_of(
+      ::accept4(fd, static_cast<sockaddr*>(peer), &size, SOCK_CLOEXEC | SOCK_NONBLOCK));
 }
 
 inline long local_address(int fd, SystemAddress& address) {
@@ -80,7 +82,7 @@ inline long send(int fd, const void* data, std::size_t size) {
   return result_of(::send(fd, data, shortened(SystemCall::send, size), MSG_NOSIGNAL));
 }
 
-// Without an address to the connected peer.
+// Without an address: to the connected peer.
 inline long send_to(int fd, const void* data, std::size_t size, const void* address,
                     std::size_t address_size) {
   if (const int error = injected(SystemCall::send)) return -error;
@@ -110,12 +112,11 @@ long get_option(int fd, int level, int name, T& value) {
   return result_of(::getsockopt(fd, level, name, &value, &size));
 }
 
-// writev() to a pipe whose reader may have gone: -EPIPE, and the signal that the kernel sends with
-// it is taken back. For the calling thread only; no handler of the program's is run or changed.
+// writev() to a pipe whose reader may be closed: -EPIPE, and the SIGPIPE is consumed. For the
+// calling thread only; no handler of the program's is called or changed.
 long write_without_signal(int fd, const iovec* parts, int count);
 
-// Bytes of a file from `offset` on, without a copy; the file's own position stays. No signal
-// either.
+// sendfile() from `offset` on; the file's own position is unchanged. No SIGPIPE either.
 long send_file_without_signal(int fd, int file, std::int64_t offset, std::size_t size);
 
 inline bool is_unix_socket(int fd) {
@@ -128,9 +129,9 @@ inline constexpr std::size_t kMaxDescriptors = 253;
 struct DescriptorRoom {
   alignas(cmsghdr) char bytes[CMSG_SPACE(sizeof(int) * kMaxDescriptors)];
 };
-// Has `message` carry `descriptors`, in memory of `room`.
+// Attaches `descriptors` to `message`, in memory of `room`.
 void attach_descriptors(msghdr& message, DescriptorRoom& room, std::span<const int> descriptors);
-// The descriptors that came with a message, copied to `descriptors`: how many.
+// Copies the descriptors that came with a message to `descriptors`. Returns their number.
 std::size_t descriptors_of(msghdr& message, std::span<int, kMaxDescriptors> descriptors);
 
 inline int family_of(const void* address) {
@@ -142,19 +143,19 @@ inline bool is_tcp(int fd) {
   return get_option(fd, SOL_SOCKET, SO_PROTOCOL, protocol) >= 0 && protocol == IPPROTO_TCP;
 }
 
-// Accepted sockets have it from the one that listens.
+// Accepted sockets inherit it.
 inline bool has_no_delay(int fd) {
   int on = 0;
   return get_option(fd, IPPROTO_TCP, TCP_NODELAY, on) >= 0 && on != 0;
 }
 
-// -ENOTSOCK for what is none, a link to one included: that stays.
+// -ENOTSOCK for anything else, a symbolic link to a socket included, which is not removed.
 long remove_socket_file(const char* path);
 
-// The descriptors that a service manager has passed on (sd_listen_fds(3)) are numbered from here.
+// The first of the descriptors that a service manager passes (sd_listen_fds(3)).
 inline constexpr int kFirstInherited = 3;
-// How many there are for this process. The environment forgets them: a child is not to think they
-// are its own.
+// How many there are for this process. Unsets the variables, so that a child does not take them for
+// its own.
 int take_inherited();
 
 // Whether recv() and send() work on it.
@@ -172,15 +173,14 @@ inline long set_kernel_buffers(int fd, std::size_t send, std::size_t receive) {
   return result;
 }
 
-// What became of a connection attempt, or of a connection: an errno, 0 if nothing is wrong. Reading
-// it clears it.
+// SO_ERROR, the error of a connection or an attempt: an errno, or 0. Reading clears it.
 inline int pending_error(int fd) {
   int error = 0;
   const long result = get_option(fd, SOL_SOCKET, SO_ERROR, error);
   return result < 0 ? static_cast<int>(-result) : error;
 }
 
-// Closing answers the peer with a reset, whatever is still queued.
+// SO_LINGER of zero: closing resets the connection, whatever is queued.
 inline long reset_on_close(int fd) {
   return set_option(fd, SOL_SOCKET, SO_LINGER, linger{.l_onoff = 1, .l_linger = 0});
 }

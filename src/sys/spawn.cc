@@ -9,8 +9,8 @@ namespace {
 
 constexpr int kStandard = 3;
 
-// What is done in the child before the program is: a list that posix_spawn() works off. All
-// functions answer 0 or an errno.
+// The file actions of posix_spawn(), which the child performs before exec. All functions return 0
+// or an errno.
 class Actions {
  public:
   Actions() { ::posix_spawn_file_actions_init(&actions_); }
@@ -21,8 +21,8 @@ class Actions {
   int change_directory(const char* path) {
     return ::posix_spawn_file_actions_addchdir_np(&actions_, path);
   }
-  // Makes `source` the child's `number`. What bears one of the three numbers is lifted above them
-  // first: another one might have taken its place.
+  // dup2() to the child's `number`. A source that is itself 0, 1 or 2 is first moved above them:
+  // it might be overwritten before it is used.
   int assign(int number, int source) {
     if (source == SpawnRequest::kNull)
       return ::posix_spawn_file_actions_addopen(&actions_, number, "/dev/null", O_RDWR, 0);
@@ -72,8 +72,8 @@ class Attributes {
 
 }  // namespace
 
-// The C library makes the child share our memory until it runs the program, so that nothing is
-// copied and the failure of exec is known here.
+// The child shares our memory until exec (CLONE_VM), so nothing is copied, and exec's error is
+// known here.
 long spawn(const SpawnRequest& request) {
   if (const int error = injected(SystemCall::spawn)) return -error;
   Actions actions;

@@ -20,16 +20,16 @@ struct SpawnRequest {
   bool new_session = false;
 };
 
-// The process, or why it could not be started, exec included. Signals are as at the beginning in
-// it, and beyond 2 it has no descriptors.
+// The process, or why it could not be started, exec included. It starts with default signal
+// dispositions and an empty mask, and without descriptors above 2.
 long spawn(const SpawnRequest& request);
 
 inline long kill(int pid, int signal) { return result_of(::kill(pid, signal)); }
 
-// Ends a child of ours, and waits until it has ended.
+// Kills a child of ours, and reaps it.
 void end_child(int pid);
 
-// What is written to the second is read from the first. Both are close-on-exec.
+// fds[0] is for reading, fds[1] for writing. Both are close-on-exec.
 inline long open_pipe(int (&fds)[2]) {
   if (const int error = injected(SystemCall::pipe)) return -error;
   return result_of(::pipe2(fds, O_CLOEXEC));

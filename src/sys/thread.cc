@@ -26,7 +26,7 @@ pthread_key_t end_key;
 bool has_end_key = false;
 pthread_once_t end_key_once = PTHREAD_ONCE_INIT;
 
-// A library that is unloaded takes its functions with it.
+// A library that is unloaded must leave no function behind.
 [[gnu::destructor]] void delete_end_key() {
   if (std::exchange(has_end_key, false)) ::pthread_key_delete(end_key);
 }
@@ -78,8 +78,8 @@ bool ThreadEnd::attach() {
   return has_end_key && ::pthread_setspecific(end_key, this) == 0;
 }
 
-// Comes after the thread_locals, among the functions of other keys, which are all called before any
-// is called a second time.
+// Called after the thread_locals, in one round with the destructors of other keys. The second round
+// comes after all of them.
 void ThreadEnd::on_end(void* self) {
   auto* ending = static_cast<ThreadEnd*>(self);
   if (!std::exchange(ending->was_asked_, true) && ending->attach()) return;

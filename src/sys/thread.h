@@ -1,4 +1,4 @@
-// Threads of the library's own, and the processors they may run on.
+// The library's threads, and the processors they may run on.
 #pragma once
 
 #include <pthread.h>
@@ -18,8 +18,8 @@ class Thread {
   Thread(const Thread&) = delete;
   Thread& operator=(const Thread&) = delete;
 
-  // A negated errno; -EAGAIN when the system gives no more. All signals are blocked in it: they are
-  // for the program's own threads.
+  // A negated errno; -EAGAIN when the system gives no more. All signals are blocked in the thread:
+  // they are for the program's own.
   long start(Body body, void* context);
   void join() {
     if (runs_) pthread_join(id_, nullptr);
@@ -27,9 +27,9 @@ class Thread {
   }
   bool runs() const { return runs_; }
 
-  // Cut to the fifteen bytes that Linux takes.
+  // Cut to 15 bytes, which is Linux' limit.
   void set_name(std::string_view name);
-  // To the processor that comes `index`-th among those this process may use, counted round.
+  // To the `index`-th of the processors that this process may use, modulo their number.
   void pin(unsigned index);
 
  private:
@@ -37,12 +37,11 @@ class Thread {
   bool runs_ = false;
 };
 
-// Something of a thread's that goes with it, after all that the destructors of its thread_locals
-// may still do. One a thread and program; the thread that ends the process with exit() keeps its
-// own.
+// Called at the end of a thread, after the destructors of its thread_locals. One per thread and
+// program; not called in the thread that calls exit().
 class ThreadEnd {
  public:
-  // False when the system has no room for it: it is then kept for ever.
+  // False when the system has no more keys: end() is then not called.
   bool attach();
 
  protected:
@@ -56,7 +55,7 @@ class ThreadEnd {
   bool was_asked_ = false;
 };
 
-// Has this thread sleep: where there is nothing that could be waited for.
+// Where there is nothing that could be waited for.
 inline void sleep(Nanos span) {
   const timespec spec = to_timespec(span);
   ::nanosleep(&spec, nullptr);

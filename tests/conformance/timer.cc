@@ -437,10 +437,48 @@ TEST_P(RealTimerTest, IsNeverEarly) {
     loop_->update_now();
     const auto before = std::chrono::steady_clock::now();
     ASSERT_TRUE(timer->start(delay));
+    const Nanos deadline = timer->deadline();
     EXPECT_TRUE(runs_out(*loop_));
     EXPECT_GE(std::chrono::steady_clock::now() - before, delay - 100us) << delay.count();
-    EXPECT_GE(loop_->now(), timer->deadline());
+    EXPECT_GE(loop_->now(), deadline);
     EXPECT_EQ(timer.calls, 1);
+  }
+}
+
+TEST_F(TimerTest, WhatWasPostponedOrStoppedEndsNoWait) {
+  Probe<Timer> stopped{loop_};
+  Probe<Timer> postponed{loop_};
+  Probe<Timer> last{loop_};
+  EXPECT_TRUE(stopped->start(100us));
+  EXPECT_TRUE(postponed->start(200us));
+  EXPECT_TRUE(last->start(1s));
+  EXPECT_TRUE(postponed->restart(2s));
+  stopped->stop();
+  EXPECT_EQ(loop_.active_count(), 2);
+  const std::uint64_t turns = loop_.iteration();
+  EXPECT_FALSE(loop_.run(Run::once));
+  EXPECT_EQ(loop_.iteration(), turns + 1);
+  EXPECT_EQ(last.calls, 1) << "the turn ended early";
+  EXPECT_FALSE(loop_.run());
+  EXPECT_EQ(postponed.calls, 1);
+  EXPECT_EQ(stopped.calls, 0);
+}
+
+// Where it stands in the queue has nothing to do with its place among equal deadlines.
+TEST_F(TimerTest, AStoppedTimerComesBackBehindItsEquals) {
+  std::vector<int> order;
+  Timer first{loop_, [&order] { order.push_back(1); }};
+  Timer second{loop_, [&order] { order.push_back(2); }};
+  Timer third{loop_, [&order] { order.push_back(3); }};
+  for (const Nanos delay : {Nanos{0}, Nanos{100us}, Nanos{3s}}) {
+    order.clear();
+    for (Timer* timer : {&first, &second, &third}) EXPECT_TRUE(timer->start(delay));
+    first.stop();
+    EXPECT_TRUE(first.start(delay));
+    EXPECT_TRUE(second.restart(delay + 50us));
+    EXPECT_TRUE(second.restart(delay));
+    EXPECT_FALSE(loop_.run());
+    EXPECT_EQ(order, (std::vector{2, 3, 1})) << delay.count();
   }
 }
 

@@ -26,7 +26,7 @@ class Echo(driver.EchoTest):
     def test_says_how_it_is_used(self):
         without = driver.run(self.program)
         self.assertEqual(without.returncode, 2)
-        self.assertEqual(without.stderr, "usage: echo PORT\n")
+        self.assertEqual(without.stderr, "usage: echo [HOST:]PORT\n")
 
 
 if __name__ == "__main__":

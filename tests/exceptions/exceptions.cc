@@ -104,8 +104,8 @@ void periodic_function(Loop& loop) {
 
 template <class Hook>
 void hook(Loop& loop) {
-  Timer turns(loop, [] {});
-  turns.start(Nanos{1}, Nanos{1});
+  Timer soon(loop, [] {});
+  soon.start(Nanos{1});
   Hook hook(loop, [] { fail(); });
   hook.start();
   run(loop);

@@ -356,6 +356,41 @@ TEST_F(DatagramTest, CallsWhoeverWasNamedLast) {
   EXPECT_EQ(log_.batches, 0);
 }
 
+TEST_F(DatagramTest, CallsFunctionsThatMayReplaceThemselvesAndCloseIt) {
+  Datagram receiver = open();
+  Datagram sender = open();
+  const Address to = receiver.local_address();
+  std::string heard;
+  const auto token = std::make_shared<int>();
+  const auto say = [&](const char* text) { EXPECT_FALSE(sender.send(bytes_of(text), to)); };
+  EXPECT_FALSE(receiver.start({.on_packets = [&, token](std::span<const Packet> packets) {
+    EXPECT_FALSE(receiver.start({.on_packets = [&, token](std::span<const Packet> more) {
+      receiver = Datagram();
+      heard += text_of(more[0].bytes);
+      EXPECT_GE(token.use_count(), 3);
+    }}));
+    heard += text_of(packets[0].bytes);
+    EXPECT_EQ(token.use_count(), 3);
+  }}));
+  say("a");
+  run_until(loop_, [&] { return heard == "a"; });
+  say("b");
+  run_until(loop_, [&] { return heard == "ab"; });
+  EXPECT_EQ(token.use_count(), 1);
+}
+
+TEST_F(DatagramTest, DiscardsWhatNoFunctionTakes) {
+  Datagram receiver = open();
+  Datagram sender = open();
+  EXPECT_FALSE(receiver.start(DatagramCallbacks{}));
+  EXPECT_FALSE(sender.send(bytes_of("x"), receiver.local_address()));
+  run_turns(loop_, 5);
+  receiver.start(log_);
+  EXPECT_FALSE(sender.send(bytes_of("y"), receiver.local_address()));
+  run_until(loop_, [&] { return !log_.texts.empty(); });
+  EXPECT_EQ(log_.texts, std::vector<std::string>{"y"});
+}
+
 TEST_F(DatagramTest, HearsNothingWhilePausedAndAllOfItLater) {
   Datagram receiver = open();
   Datagram sender = open();

@@ -4,6 +4,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <list>
+#include <memory>
+#include <optional>
+
+#include "spate/net/client.h"
+#include "spate/net/connect.h"
+#include "spate/net/datagram.h"
+#include "spate/net/relay.h"
+#include "spate/net/server.h"
 #include "streams/harness.h"
 
 namespace spate::testing {
@@ -47,6 +56,82 @@ TEST_P(ForkedStreams, LeaveTheParentsConnectionsAlone) {
   EXPECT_EQ(log.received, "still here");
   EXPECT_EQ(log.log, "");
   EXPECT_EQ(busy_log.error, std::error_code());
+}
+
+// A server with a session that has something to send, a client, a relay and a socket for packets.
+class Household {
+ public:
+  explicit Household(Loop& loop) : loop_(loop) {
+    const Address here = Address::loopback_ipv4(0);
+    server_ = serve<Talking>(loop, here, std::ref(is_heard_)).value();
+    client_ = Client::create(loop, server_->address(), [this](Result<Stream> result) {
+                stream_ = std::move(*result);
+                stream_.start(log_);
+                stream_.pause();
+              }).value();
+    client_->connect();
+    auto one = make_pair(loop, Kind::tcp).value();
+    auto two = make_pair(loop, Kind::tcp).value();
+    relaying_ = relay(std::move(one.second), std::move(two.second), [](const RelayResult&) {});
+    near_ = std::move(one.first);
+    far_ = std::move(two.first);
+    far_.start(relayed_);
+    packets_ = std::move(*Datagram::create(loop, here));
+    run_until(loop, [&] { return stream_.is_open() && is_heard_; });
+  }
+
+  void expect_to_go_on() {
+    stream_.resume();
+    near_.write("relayed");
+    const Address to = packets_.local_address();
+    EXPECT_FALSE(packets_.send(bytes_of("x"), to));
+    run_until(loop_,
+              [&] { return log_.received.size() == kMuch && relayed_.received == "relayed"; });
+    EXPECT_EQ(log_.log + relayed_.log, "");
+    EXPECT_EQ(server_->sessions().size(), 1u);
+    Stream late;
+    const Connecting connecting =
+        connect(loop_, server_->address(), [&](Result<Stream> made) { late = std::move(*made); });
+    run_until(loop_, [&] { return late.is_open() && server_->sessions().size() == 2; });
+  }
+
+ private:
+  static constexpr std::size_t kMuch = 8'000'000;
+
+  struct Talking : Session {
+    explicit Talking(bool& is_heard) : is_heard_(is_heard) {}
+    void on_open() override { is_heard_ = stream().write(pattern(kMuch)); }
+    std::size_t on_data(Bytes bytes) override { return bytes.size(); }
+    bool& is_heard_;
+  };
+
+  Loop& loop_;
+  bool is_heard_ = false;
+  std::optional<Server<Talking>> server_;
+  std::optional<Client> client_;
+  Stream stream_;
+  Recorder log_;
+  Relaying relaying_;
+  Stream near_;
+  Stream far_;
+  Recorder relayed_;
+  Datagram packets_;
+};
+
+TEST_P(ForkedStreams, LeaveAllElseThatIsTheParentsAlone) {
+  auto loop = std::move(*Loop::create());
+  auto household = std::make_unique<Household>(*loop);
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    if (GetParam()) loop.reset();
+    household.reset();
+    loop.reset();
+    ::_exit(0);
+  }
+  int status = -1;
+  ASSERT_EQ(::waitpid(pid, &status, 0), pid);
+  EXPECT_EQ(status, 0);
+  household->expect_to_go_on();
 }
 
 }  // namespace

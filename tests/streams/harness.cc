@@ -18,7 +18,7 @@ Result<std::pair<Stream, Stream>> tcp_pair(Loop& loop) {
   sys::Descriptor client(sys::open_socket(AF_INET, SOCK_STREAM));
   sys::connect(client.get(), at.get(), at.size);
   sys::SystemAddress peer;
-  sys::Descriptor server(sys::accept(listener.get(), peer));
+  sys::Descriptor server(sys::accept(listener.get(), peer.get(), peer.size));
   EXPECT_TRUE(server.is_open());
   return Result<std::pair<Stream, Stream>>(std::in_place,
                                            std::move(*Stream::adopt(loop, client.release())),

@@ -6,6 +6,7 @@
 
 #include <optional>
 
+#include "base/fault.h"
 #include "streams/harness.h"
 
 namespace spate::testing {
@@ -107,6 +108,22 @@ TEST_P(RelayTest, WhatHadComeBeforeIsPassedOnToo) {
   first_.pause();
   start();
   run_until(loop_, [this] { return server_log_.received == "early"; });
+}
+
+TEST_P(RelayTest, ARestThatCannotBeNotedForWantOfMemoryEndsIt) {
+  if (GetParam() == Kind::memory) GTEST_SKIP() << "sending takes memory, too";
+  ASSERT_TRUE(first_.set_rate_limits({.read = {.bytes_per_second = 1'000}}));
+  start();
+  Timer warm_up(loop_, [] {});
+  warm_up.feed();  // The loop has room for an event.
+  run_turns(loop_, 1);
+  client_.write(pattern(10'000));
+  FaultPlan plan;
+  plan.fail_share(SystemCall::allocate, 1, ENOMEM, 1);
+  const FaultScope scope(plan);
+  run_turns(loop_, 20);
+  ASSERT_TRUE(result_.has_value());
+  EXPECT_EQ(result_->error, std::errc::not_enough_memory);
 }
 
 TEST_P(RelayTest, ASideThatDoesNotReadHoldsTheOtherBack) {

@@ -11,6 +11,7 @@
 #include "base/fault.h"
 #include "spate/error.h"
 #include "spate/net/connect.h"
+#include "spate/net/relay.h"
 #include "spate/net/server.h"
 #include "spate/net/session.h"
 #include "streams/harness.h"
@@ -229,6 +230,22 @@ TEST_F(SessionsTest, AreDrained) {
   EXPECT_EQ(book_.alive, 0);
 }
 
+TEST_F(SessionsTest, AreDrainedWhenTheLastHasEnded) {
+  bool is_first = true;
+  book_.when_drained = [&](Session& session) {
+    if (std::exchange(is_first, false)) session.stream().close();
+  };
+  open();
+  open();
+  int done = 0;
+  sessions_->drain(10s, [&] { ++done; });
+  turns();
+  EXPECT_EQ(sessions_->size(), 1u);
+  EXPECT_EQ(done, 0);
+  pass(11s);
+  EXPECT_EQ(done, 1);
+}
+
 TEST_F(SessionsTest, WithNobodyAreDrainedAtOnceButNeverInsideTheCall) {
   int done = 0;
   sessions_->drain(10s, [&] { ++done; });
@@ -297,6 +314,92 @@ TEST_F(SessionsTest, AreToldOfTheLastDrainThoughItHappensInOnDrain) {
   open();
   sessions_->drain(1s);
   EXPECT_EQ(book_.log, "drain drain drain ");
+}
+
+TEST_F(SessionsTest, ReachEachOther) {
+  book_.when_data = [](Session& session) {
+    session.sessions<Noting>().for_each([&](Noting& other) {
+      if (&other != &session) other.stream().write("heard");
+    });
+  };
+  Recorder log;
+  open().start(log);
+  open().write("x");
+  turns();
+  EXPECT_EQ(log.received, "heard");
+}
+
+TEST_F(SessionsTest, ThatDoNotReadDiscard) {
+  struct Mute : Session {};
+  Sessions<Mute> mutes(loop_);
+  auto pair = Stream::memory_pair(loop_);
+  mutes.open(std::move(pair->first));
+  pair->second.write("x");
+  pair->second.end();
+  turns();
+  EXPECT_TRUE(mutes.empty());
+}
+
+// Sessions whose Stream was moved to a relay.
+class RelayingSessionsTest : public SessionsTest {
+ protected:
+  void SetUp() override {
+    auto onward = Stream::memory_pair(loop_);
+    server_ = std::move(onward->second);
+    server_.start(server_log_);
+    client_ = &open();
+    client_->start(client_log_);
+    sessions_->for_each([&](Noting& session) {
+      relaying_ = relay(std::move(session.stream()), std::move(onward->first),
+                        [&](const RelayResult&) { session.abort(); });
+    });
+    book_.when_closed = [this](Session&) { relaying_.cancel(); };
+  }
+
+  Stream server_;
+  Stream* client_ = nullptr;
+  Recorder server_log_;
+  Recorder client_log_;
+  Relaying relaying_;
+};
+
+TEST_F(RelayingSessionsTest, FinishWithinTheGrace) {
+  int done = 0;
+  sessions_->drain(10s, [&] { ++done; });
+  client_->write("late");
+  turns();
+  EXPECT_EQ(book_.log, "drain ");
+  EXPECT_EQ(server_log_.received, "late");
+  client_->end();
+  server_.end();
+  turns();
+  EXPECT_EQ(book_.log, "drain ");
+  EXPECT_EQ(done, 1);
+  EXPECT_EQ(book_.alive, 0);
+  EXPECT_FALSE(loop_.run() || loop_.has_work());  // And the grace keeps nobody waiting.
+}
+
+TEST_F(RelayingSessionsTest, EndWhenTheGraceIsOver) {
+  int done = 0;
+  sessions_->drain(10s, [&] { ++done; });
+  pass(10s - 1ms);
+  EXPECT_EQ(book_.log, "drain ");
+  pass(10ms);
+  EXPECT_EQ(book_.log, "drain closed ");
+  EXPECT_EQ(book_.error, Error::deadline);
+  EXPECT_EQ(done, 1);
+  EXPECT_EQ(book_.alive, 0);
+  EXPECT_EQ(client_log_.log, "end closed ");
+  EXPECT_EQ(server_log_.log, "end closed ");
+}
+
+TEST_F(RelayingSessionsTest, LeaveTheOthersTheirOwnEnd) {
+  book_.when_drained = [](Session& session) { session.stream().set_deadline(0s); };
+  open();
+  sessions_->drain(10s);
+  pass(20s);
+  EXPECT_EQ(book_.log, "drain drain closed ");
+  EXPECT_EQ(sessions_->size(), 1u);
 }
 
 TEST_F(SessionsTest, MayBeDestroyedByWhomTheyTellToDrain) {
@@ -413,6 +516,19 @@ TEST_F(ServingTest, ServesTheBacklogBeforeItIsDone) {
   EXPECT_EQ(book_.log, "drain closed ");
   EXPECT_FALSE(server.listener().is_open());
   EXPECT_EQ(book_.alive, 0);
+}
+
+TEST_F(ServingTest, IsDrainedByASession) {
+  Server<Noting> server = serve();
+  knock(server);
+  int done = 0;
+  book_.when_data = [&](Session& session) {
+    session.sessions<Noting>().drain(10s, [&] { ++done; });
+  };
+  guests_.front().write("stop ");
+  run_until(loop_, [&] { return done == 1; });
+  EXPECT_EQ(book_.log, "stop drain closed ");
+  EXPECT_FALSE(server.listener().is_open());
 }
 
 TEST_F(ServingTest, MayBeMovedAndAssignedTo) {

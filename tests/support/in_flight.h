@@ -2,11 +2,10 @@
 // in its ring, and not in epoll's set alone.
 #pragma once
 
-#include <gtest/gtest.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include <cerrno>
+#include <cstdlib>
 
 #include "core/loop_core.h"
 #include "sys/operations.h"
@@ -25,7 +24,7 @@ class InFlight {
   explicit InFlight(sys::Operations& operations) : operations_(operations) {
     operation_.context = this;
     operation_.callback = [](void* context, sys::Operation&, int result, std::uint32_t) {
-      EXPECT_LT(result, 0) << "nobody writes";
+      if (result >= 0) std::abort();  // Nobody writes.
       static_cast<InFlight*>(context)->begin_again();
     };
   }

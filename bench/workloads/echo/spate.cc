@@ -1,9 +1,9 @@
 // A Listener, and a Stream for each connection: what arrives is written back.
-#include <spate/loop.h>
 #include <spate/net/listener.h>
 #include <spate/net/stream.h>
 
 #include "harness/server.h"
+#include "harness/spate_loop.h"
 
 namespace {
 
@@ -43,7 +43,7 @@ class Server {
   static constexpr std::size_t kUserBytes = (sizeof(Session) + 8 + 15) / 16 * 16;
 
   Server(int socket, const ServerOptions& options, Tally& tally)
-      : loop_(std::move(*spate::Loop::create(options_of(options)))),
+      : loop_(bench_loop(options.argc, options.argv, options_of(options))),
         idle_(std::chrono::milliseconds(options.number("idle_ms"))),
         listener_(std::move(*spate::Listener::adopt(
             *loop_, socket, [this, &tally](spate::Stream stream, const spate::Address&) {

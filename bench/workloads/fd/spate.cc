@@ -3,6 +3,7 @@
 #include <spate/timer.h>
 
 #include "fd.h"
+#include "harness/spate_loop.h"
 
 static std::unique_ptr<spate::Loop> loop;
 
@@ -45,9 +46,7 @@ static T* make_connections() {
 }
 
 static void fd_open(int argc, char** argv) {
-  const std::string_view backend = bench_text(argc, argv, "backend", "epoll");
-  loop = spate::Loop::create({.backend = backend}).value();
-  if (loop->backend_info().name != backend) bench_die("io_uring");  // It is forbidden here.
+  loop = bench_loop(argc, argv);
   if (fd_timeouts)
     timed_connections = make_connections<TimedConnection>();
   else

@@ -1,10 +1,10 @@
 // LengthField finds the messages in what has arrived; an answer is a new header and the body as it
 // came, gathered by the Stream into one write.
-#include <spate/loop.h>
 #include <spate/net/framing.h>
 #include <spate/net/listener.h>
 #include <spate/net/stream.h>
 
+#include "harness/spate_loop.h"
 #include "workloads/header_body/server.h"
 
 namespace {
@@ -42,8 +42,8 @@ class Session final : public spate::StreamHandler {
 
 class Server {
  public:
-  Server(int socket, const ServerOptions&, Tally& tally)
-      : loop_(std::move(*spate::Loop::create())),
+  Server(int socket, const ServerOptions& options, Tally& tally)
+      : loop_(bench_loop(options.argc, options.argv)),
         listener_(std::move(*spate::Listener::adopt(
             *loop_, socket, [&tally](spate::Stream stream, const spate::Address&) {
               ++tally.accepted;

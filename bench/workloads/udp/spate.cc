@@ -1,8 +1,8 @@
 // What a batch brings goes back as a batch; with --batch 0, one send a packet.
-#include <spate/loop.h>
 #include <spate/net/datagram.h>
 
 #include "harness/server.h"
+#include "harness/spate_loop.h"
 
 namespace {
 
@@ -11,7 +11,7 @@ class Server final : public spate::DatagramHandler {
   Server(int socket, const ServerOptions& options, Tally& tally)
       : batch_(options.number("batch", 1) != 0),
         tally_(tally),
-        loop_(std::move(*spate::Loop::create())),
+        loop_(bench_loop(options.argc, options.argv)),
         datagram_(std::move(*spate::Datagram::adopt(*loop_, socket))) {
     datagram_.start(*this);
   }

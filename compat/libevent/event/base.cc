@@ -10,19 +10,14 @@
 #include "compat/libevent/event/once.h"
 #include "compat/libevent/log.h"
 
-using spate::libevent::choose_method;
-using spate::libevent::current_base;
-using spate::libevent::flags_from;
-using spate::libevent::Holding;
-using spate::libevent::Method;
-using spate::libevent::warnx;
+using namespace spate::libevent;
 
 constinit event_base* spate::libevent::current_base = nullptr;
 
 // ---- making and freeing one
 
 event_base::event_base(const Method& method, const event_config* config)
-    : method_(method), flags_(flags_from(config)), limits_(spate::libevent::limits_from(config)) {
+    : method_(method), flags_(flags_from(config)), limits_(limits_from(config)) {
   int supported = EV_READ | EV_WRITE;
   if ((method.features & EV_FEATURE_ET) != 0) supported |= EV_ET;
   if ((method.features & EV_FEATURE_EARLY_CLOSE) != 0) supported |= EV_CLOSED;
@@ -40,18 +35,18 @@ bool event_base::open() {
   loop_ = std::move(*loop);
   loop_->ref();  // Whether there is anything to wait for is decided here, not there.
   signals_.set_loop(*loop_);
-  if (!spate::libevent::has_locks() || (flags_ & EVENT_BASE_FLAG_NOLOCK) != 0) return true;
-  lock_ = spate::libevent::make_lock();
+  if (!has_locks() || (flags_ & EVENT_BASE_FLAG_NOLOCK) != 0) return true;
+  lock_ = make_lock();
   if (lock_ == nullptr) return false;
   is_notifiable_ = true;
-  const evthread_condition_callbacks& conditions = spate::libevent::threads.conditions;
+  const evthread_condition_callbacks& conditions = threads.conditions;
   if (conditions.alloc_condition == nullptr) return true;
   callback_ended_ = conditions.alloc_condition(0);
   return callback_ended_ != nullptr;
 }
 
 event_base* event_base::create(const event_config* config) {
-  spate::libevent::debug::is_too_late = true;
+  debug::is_too_late = true;
   const Method* method = choose_method(config);
   if (method == nullptr) {
     warnx("event_base_new_with_config: no event mechanism can be had");
@@ -59,12 +54,11 @@ event_base* event_base::create(const event_config* config) {
   }
   std::unique_ptr<event_base> base(new (std::nothrow) event_base(*method, config));
   if (base == nullptr || !base->open()) {
-    if (errno != ENOMEM) spate::libevent::warn("event_base_new_with_config");
+    if (errno != ENOMEM) warn("event_base_new_with_config");
     return nullptr;
   }
   if (std::getenv("EVENT_SHOW_METHOD") != nullptr) {
-    spate::libevent::log(spate::libevent::Severity::message, "libevent using: %s",
-                         base->method_name());
+    log(Severity::message, "libevent using: %s", base->method_name());
   }
   return base.release();
 }
@@ -73,11 +67,11 @@ event_base* event_base::create(const event_config* config) {
 event_base::~event_base() {
   if (loop_ != nullptr) forget_all_events();
   loop_.reset();
-  spate::libevent::release_once_events(once_events_);
+  release_once_events(once_events_);
   if (callback_ended_ != nullptr) {
-    spate::libevent::threads.conditions.free_condition(callback_ended_);
+    threads.conditions.free_condition(callback_ended_);
   }
-  spate::libevent::free_lock(lock_);
+  free_lock(lock_);
 }
 
 // Descriptors that were closed meanwhile are looked for first: the new loop's own may get their
@@ -88,13 +82,13 @@ bool event_base::reinit() {
   bool has_all = true;
   for (std::size_t i = 0; i < count; ++i) {
     event& ev = *events[i];
-    if (spate::libevent::fd_node(ev).head.active == 0 || fcntl(ev.ev_fd, F_GETFD) >= 0) continue;
-    spate::libevent::warn("event_reinit: descriptor %d", ev.ev_fd);
-    loop_->stop(spate::libevent::fd_node(ev));
-    spate::libevent::link_first(unwatched_, ev);
+    if (fd_node(ev).head.active == 0 || fcntl(ev.ev_fd, F_GETFD) >= 0) continue;
+    warn("event_reinit: descriptor %d", ev.ev_fd);
+    loop_->stop(fd_node(ev));
+    link_first(unwatched_, ev);
     has_all = false;
   }
-  spate::libevent::release(events);
+  release(events);
   signals_.forget_raised();
   return !loop_->after_fork() && has_all;
 }
@@ -159,7 +153,7 @@ int event_base_get_num_events(event_base* base, unsigned kinds) {
 
 int event_base_get_max_events(event_base* base, unsigned kinds, int clear) {
   const Holding holding(base->lock());
-  const auto take = [clear](spate::libevent::Count& count) {
+  const auto take = [clear](Count& count) {
     const int max = count.max;
     if (clear != 0) count.max = 0;
     return max;
@@ -177,4 +171,4 @@ int evthread_make_base_notifiable(event_base* base) {
   return 0;
 }
 
-void libevent_global_shutdown() { spate::libevent::debug::shut_down(); }
+void libevent_global_shutdown() { debug::shut_down(); }

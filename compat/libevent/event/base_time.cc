@@ -7,9 +7,7 @@
 #include "compat/libevent/event/base.h"
 #include "compat/libevent/timeval.h"
 
-using spate::libevent::current_base;
-using spate::libevent::Holding;
-using spate::libevent::timeval_of;
+using namespace spate::libevent;
 
 void event_base::refresh_time() {
   if (time_is_cached_) loop_->update_now();

@@ -39,7 +39,7 @@ DispatchLimits limits_from(const event_config* config) {
 
 }  // namespace spate::libevent
 
-using spate::libevent::kMethods;
+using namespace spate::libevent;
 
 event_config* event_config_new() { return new (std::nothrow) event_config; }
 void event_config_free(event_config* config) { delete config; }
@@ -73,7 +73,7 @@ int event_config_set_num_cpus_hint(event_config* config, int) { return config ==
 int event_config_set_max_dispatch_interval(event_config* config, const timeval* max_interval,
                                            int max_callbacks, int min_priority) {
   config->limits = {
-      .interval = max_interval != nullptr ? spate::libevent::nanos_of(*max_interval) : -1,
+      .interval = max_interval != nullptr ? nanos_of(*max_interval) : -1,
       .callbacks = max_callbacks >= 0 ? max_callbacks : INT_MAX,
       .from_priority = min_priority > 0 ? min_priority : 0,
   };

@@ -7,17 +7,7 @@
 #include "compat/libevent/log.h"
 #include "compat/libevent/memory.h"
 
-namespace debug = spate::libevent::debug;
-
-using spate::libevent::clear_flag;
-using spate::libevent::Closure;
-using spate::libevent::current_base;
-using spate::libevent::has_flag;
-using spate::libevent::Holding;
-using spate::libevent::Running;
-using spate::libevent::timer_node;
-using spate::libevent::timeval_of;
-using spate::libevent::warnx;
+using namespace spate::libevent;
 
 namespace {
 
@@ -52,7 +42,7 @@ ev_uint8_t default_priority(const event_base* base) {
 // callback to wait for; a signal's may have to be called again.
 bool is_idle(const event* ev) {
   constexpr int kPending = EVLIST_TIMEOUT | EVLIST_INSERTED | EVLIST_ACTIVE;
-  return !spate::libevent::has_locks() && (ev->ev_evcallback.evcb_flags & kPending) == 0 &&
+  return !has_locks() && (ev->ev_evcallback.evcb_flags & kPending) == 0 &&
          (ev->ev_events & EV_SIGNAL) == 0;
 }
 
@@ -75,7 +65,7 @@ void* event_self_cbarg() { return &self_argument; }
 // The memory may hold anything.
 static void set_up(event* ev, event_base* base, evutil_socket_t fd, short events,
                    event_callback_fn callback, void* argument) {
-  spate::libevent::clear_nodes(*ev);
+  clear_nodes(*ev);
   ev->ev_evcallback.evcb_flags = EVLIST_INIT;
   ev->ev_evcallback.evcb_pri = default_priority(base);
   set_closure(*ev, closure_for(events));
@@ -126,17 +116,17 @@ int event_base_set(event_base* base, event* ev) {
 
 event* event_new(event_base* base, evutil_socket_t fd, short events, event_callback_fn callback,
                  void* argument) {
-  auto* ev = static_cast<event*>(spate::libevent::allocate(sizeof(event)));
+  auto* ev = static_cast<event*>(allocate(sizeof(event)));
   if (ev == nullptr) return nullptr;
   if (event_assign(ev, base, fd, events, callback, argument) == 0) return ev;
-  spate::libevent::release(ev);
+  release(ev);
   return nullptr;
 }
 
 void event_free(event* ev) {
   event_del(ev);
   if (debug::is_on) debug::note_torn_down(ev);
-  spate::libevent::release(ev);
+  release(ev);
 }
 
 int event_priority_set(event* ev, int priority) {

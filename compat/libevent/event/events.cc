@@ -11,18 +11,7 @@
 #include "compat/libevent/log.h"
 
 using spate::Events;
-using spate::libevent::clear_flag;
-using spate::libevent::closure_of;
-using spate::libevent::event_of;
-using spate::libevent::fd_node;
-using spate::libevent::has_flag;
-using spate::libevent::kNever;
-using spate::libevent::link_first;
-using spate::libevent::links;
-using spate::libevent::raises_of;
-using spate::libevent::set_flag;
-using spate::libevent::timer_node;
-using spate::libevent::unlink;
+using namespace spate::libevent;
 
 namespace {
 
@@ -108,7 +97,7 @@ void event_base::collect_signals() {
 void event_base::finalize(event& ev, event_finalize_callback_fn callback, Closure closure) {
   if (has_flag(ev, EVLIST_FINALIZING)) return;
   del(ev, Running::ignore);
-  spate::libevent::set_closure(ev, closure);
+  set_closure(ev, closure);
   ev.ev_evcallback.evcb_cb_union.evcb_evfinalize = callback;
   activate(ev, EV_FINALIZE, 1);
   set_flag(ev, EVLIST_FINALIZING);
@@ -120,9 +109,9 @@ void event_base::finalize(event& ev, event_finalize_callback_fn callback, Closur
 int event_base::add(event& ev, const timeval* timeout) {
   if (timeout == nullptr) return add_until(ev, kNever, true);
   const timeval duration = common_timeouts_.duration_of(*timeout);
-  const int result = add_until(ev, spate::libevent::deadline_after(now(), duration), true);
+  const int result = add_until(ev, deadline_after(now(), duration), true);
   if (result == 0 && closure_of(ev) == Closure::persist) {
-    spate::libevent::set_interval(ev, spate::libevent::interval_of(duration));
+    set_interval(ev, interval_of(duration));
   }
   return result;
 }
@@ -169,8 +158,8 @@ bool event_base::watch(event& ev, bool may_be_another_file) {
     link_first(unwatched_, ev);
     return true;
   }
-  if (spate::libevent::debug::is_on && mixes_edges(ev)) [[unlikely]] {
-    spate::libevent::warnx("event_add: descriptor %d has events with EV_ET and without", ev.ev_fd);
+  if (debug::is_on && mixes_edges(ev)) [[unlikely]] {
+    warnx("event_add: descriptor %d has events with EV_ET and without", ev.ev_fd);
     return false;
   }
   spate::FdNode& node = fd_node(ev);
@@ -200,7 +189,7 @@ inline bool event_base::watch_now(event& ev) {
     if (!error) return true;
   }
   errno = error.value();
-  if (errno != ENOMEM) spate::libevent::warn("event_add: epoll refuses descriptor %d", ev.ev_fd);
+  if (errno != ENOMEM) warn("event_add: epoll refuses descriptor %d", ev.ev_fd);
   return false;
 }
 
@@ -210,7 +199,7 @@ void event_base::on_refused(event& ev) {
   if (being_watched_ != &ev) link_first(knows_edges() ? unwatched_ : refused_, ev);
   if (!knows_edges()) return;
   errno = static_cast<int>(fd_node(ev).head.extra);
-  spate::libevent::warn("epoll refuses descriptor %d", ev.ev_fd);
+  warn("epoll refuses descriptor %d", ev.ev_fd);
 }
 
 // Before a turn: what was refused may be open by now. After it: what still is not counts as ready.
@@ -269,7 +258,7 @@ void event_base::stop_timer(event& ev) {
 void event_base::remove_timer(event& ev) {
   if (!has_flag(ev, EVLIST_TIMEOUT)) return;
   stop_timer(ev);
-  spate::libevent::set_interval(ev, 0);
+  set_interval(ev, 0);
 }
 
 void event_base::remove(event& ev) {
@@ -295,7 +284,7 @@ void event_base::wait_for_callback(event& ev) {
   if (callback_ended_ == nullptr || current_ != &ev.ev_evcallback) return;
   while (current_ == &ev.ev_evcallback) {
     ++waiting_;
-    spate::libevent::threads.conditions.wait_condition(callback_ended_, lock_, nullptr);
+    threads.conditions.wait_condition(callback_ended_, lock_, nullptr);
   }
   if (!has_flag(ev, EVLIST_FINALIZING)) remove(ev);
 }
@@ -305,7 +294,7 @@ void event_base::forget_all_events() {
   constexpr int kPending = EVLIST_TIMEOUT | EVLIST_INSERTED | EVLIST_ACTIVE;
   const auto forget = [](event& ev) {
     clear_flag(ev, kPending);
-    if (spate::libevent::debug::is_on) spate::libevent::debug::note_added(&ev, false);
+    if (debug::is_on) debug::note_added(&ev, false);
   };
   using spate::FdNode;
   using spate::TimerNode;
@@ -321,7 +310,7 @@ void event_base::forget_all_events() {
   loop_->for_each(forget_timer, nullptr);
   for (event* ev = unwatched_; ev != nullptr; ev = links(*ev).next) forget(*ev);
   for (event* ev = refused_; ev != nullptr; ev = links(*ev).next) forget(*ev);
-  for (int number = 0; number < spate::libevent::Signals::kSignals; ++number) {
+  for (int number = 0; number < Signals::kSignals; ++number) {
     for (event* ev = signals_.first(number); ev != nullptr; ev = links(*ev).next) forget(*ev);
   }
   for (int priority = 0; priority < active_.priorities(); ++priority) {

@@ -5,15 +5,15 @@
 
 namespace {
 
-using spate::libevent::Closure;
+using namespace spate::libevent;
 
 int finalize(event* ev, event_finalize_callback_fn callback, Closure closure) {
   if (ev->ev_base == nullptr) {
-    spate::libevent::warnx("event_finalize: the event has no event base");
+    warnx("event_finalize: the event has no event base");
     return -1;
   }
-  if (spate::libevent::debug::is_on) spate::libevent::debug::check_set_up(ev, "event_finalize");
-  const spate::libevent::Holding holding(ev->ev_base->lock());
+  if (debug::is_on) debug::check_set_up(ev, "event_finalize");
+  const Holding holding(ev->ev_base->lock());
   ev->ev_base->finalize(*ev, callback, closure);
   return 0;
 }

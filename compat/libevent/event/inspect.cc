@@ -12,20 +12,14 @@
 
 using spate::FdNode;
 using spate::TimerNode;
-using spate::libevent::event_of;
-using spate::libevent::has_flag;
-using spate::libevent::Holding;
-using spate::libevent::links;
-using spate::libevent::release;
-using spate::libevent::timer_node;
+using namespace spate::libevent;
 
 namespace {
 
 struct List {
   // With room for so many; null if there is no memory.
   explicit List(int max)
-      : events(static_cast<event**>(
-            spate::libevent::allocate(static_cast<std::size_t>(max) * sizeof(event*)))) {}
+      : events(static_cast<event**>(allocate(static_cast<std::size_t>(max) * sizeof(event*)))) {}
   void append(event& ev) { events[count++] = &ev; }
 
   event** events;
@@ -53,7 +47,7 @@ event** event_base::list_events(std::size_t& count) const {
   List list(added_.now);
   if (list.events == nullptr) return nullptr;
   for_each<FdNode>(*loop_, [&list](event& ev) { list.append(ev); });
-  for (int number = 0; number < spate::libevent::Signals::kSignals; ++number) {
+  for (int number = 0; number < Signals::kSignals; ++number) {
     for (event* ev = signals_.first(number); ev != nullptr; ev = links(*ev).next) list.append(*ev);
   }
   for (event* ev = refused_; ev != nullptr; ev = links(*ev).next) list.append(*ev);
@@ -138,8 +132,7 @@ void dump_added(std::FILE* output, event_base& base, event& ev) {
   if ((ev.ev_events & EV_PERSIST) != 0) std::fputs(" Persist", output);
   if ((ev.ev_events & EV_ET) != 0) std::fputs(" ET", output);
   if (has_flag(ev, EVLIST_TIMEOUT)) {
-    const timeval expiry =
-        spate::libevent::timeval_of(timer_node(ev).deadline + base.to_wall_clock());
+    const timeval expiry = timeval_of(timer_node(ev).deadline + base.to_wall_clock());
     std::fprintf(output, " Timeout=%ld.%06ld", long{expiry.tv_sec}, long{expiry.tv_usec});
   }
   std::fputc('\n', output);

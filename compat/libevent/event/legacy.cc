@@ -4,8 +4,7 @@
 #include "compat/libevent/event/base.h"
 #include "compat/libevent/log.h"
 
-using spate::libevent::current_base;
-using spate::libevent::fatal;
+using namespace spate::libevent;
 
 event_base* event_init() {
   event_base* base = event_base_new_with_config(nullptr);
@@ -17,7 +16,7 @@ event_base* event_init() {
 void event_set(event* ev, evutil_socket_t fd, short events, event_callback_fn callback,
                void* argument) {
   if (event_assign(ev, current_base, fd, events, callback, argument) != 0) {
-    fatal(spate::libevent::kAbort, "event_set: the event cannot be set up");
+    fatal(kAbort, "event_set: the event cannot be set up");
   }
 }
 

@@ -8,13 +8,7 @@
 #include "compat/libevent/log.h"
 #include "compat/libevent/memory.h"
 
-using spate::libevent::closure_of;
-using spate::libevent::current_base;
-using spate::libevent::event_of;
-using spate::libevent::has_flag;
-using spate::libevent::Holding;
-using spate::libevent::interval_of;
-using spate::libevent::warnx;
+using namespace spate::libevent;
 
 int event_base::loop(int flags) {
   if (is_running_) {
@@ -23,7 +17,7 @@ int event_base::loop(int flags) {
   }
   is_running_ = true;
   is_exiting_ = is_breaking_ = false;
-  runner_ = spate::libevent::threads.id != nullptr ? spate::libevent::threads.id() : 0;
+  runner_ = threads.id != nullptr ? threads.id() : 0;
   signals_.claim();
   int result = 0;
   while (!is_exiting_ && !is_breaking_) {
@@ -45,7 +39,7 @@ int event_base::loop(int flags) {
   }
   time_is_cached_ = false;
   is_running_ = false;
-  if (spate::libevent::debug_enabled()) log_end(result);
+  if (debug_enabled()) log_end(result);
   return result;
 }
 
@@ -53,7 +47,7 @@ void event_base::log_end(int result) const {
   const char* why = is_exiting_ || is_breaking_ ? "it was told to" : "nothing happens any more";
   if (result == 1) why = "there are no events";
   if (result == -1) why = "of an error";
-  spate::libevent::log(spate::libevent::Severity::debug, "event_base_loop: ends because %s", why);
+  log(Severity::debug, "event_base_loop: ends because %s", why);
 }
 
 bool event_base::turn(bool may_block) {
@@ -89,10 +83,10 @@ void event_base::run_pending(spate::Loop& loop) {
 // And a descriptor that was refused just now is not to be waited for.
 void event_base::before_wait(spate::Loop& loop) {
   if (signals_.has_raised() || refused_ != nullptr) loop.wake();
-  spate::libevent::give_back(lock_);
+  give_back(lock_);
 }
 
-void event_base::after_wait(spate::Loop&) { spate::libevent::acquire(lock_); }
+void event_base::after_wait(spate::Loop&) { acquire(lock_); }
 
 // ---- calling
 
@@ -158,12 +152,12 @@ inline void event_base::call(event& ev) {
 
 void event_base::remove_for_call(event& ev) {
   remove(ev);
-  if (spate::libevent::debug::is_on) spate::libevent::debug::note_added(&ev, false);
+  if (debug::is_on) debug::note_added(&ev, false);
 }
 
 void event_base::wake_waiting() {
   waiting_ = 0;
-  spate::libevent::threads.conditions.signal_condition(callback_ended_, 1);
+  threads.conditions.signal_condition(callback_ended_, 1);
 }
 
 inline void event_base::invoke(event& ev) {
@@ -172,17 +166,17 @@ inline void event_base::invoke(event& ev) {
   const short what = ev.ev_res;
   void* argument = ev.ev_evcallback.evcb_arg;
   if (lock_ == nullptr) return callback(fd, what, argument);
-  spate::libevent::give_back(lock_);
+  give_back(lock_);
   callback(fd, what, argument);
-  spate::libevent::acquire(lock_);
+  acquire(lock_);
 }
 
 // The next timeout counts from the last one; but from now if it was something else that happened,
 // or if the next one is over already.
 void event_base::add_again(event& ev) {
   const std::int64_t interval = interval_of(ev);
-  if (interval > spate::libevent::kForwardsMost) [[unlikely]] {
-    add_until(ev, now() + (interval - spate::libevent::kBackwards), true);
+  if (interval > kForwardsMost) [[unlikely]] {
+    add_until(ev, now() + (interval - kBackwards), true);
     return;
   }
   const std::int64_t from_now = now() + interval;
@@ -190,7 +184,7 @@ void event_base::add_again(event& ev) {
     add_until(ev, from_now, true);  // Not added any more only if the program has deleted it.
     return;
   }
-  const std::int64_t next = spate::libevent::timer_node(ev).deadline + interval;
+  const std::int64_t next = timer_node(ev).deadline + interval;
   const bool is_edge = (ev.ev_events & EV_ET) != 0;  // Whose readiness may not be told twice.
   add_until(ev, next < now() ? from_now : next, is_edge);
 }
@@ -205,12 +199,12 @@ void event_base::call_signal(event& ev) {
   const evutil_socket_t fd = ev.ev_fd;
   const short what = ev.ev_res;
   void* argument = ev.ev_evcallback.evcb_arg;
-  calls_left_ = spate::libevent::raises_of(ev);
+  calls_left_ = raises_of(ev);
   while (calls_left_ > 0 && !is_breaking_) {
     --calls_left_;
-    spate::libevent::give_back(lock_);
+    give_back(lock_);
     callback(fd, what, argument);
-    spate::libevent::acquire(lock_);
+    acquire(lock_);
   }
   calls_left_ = 0;
 }
@@ -220,16 +214,16 @@ void event_base::call_finalizer(event& ev) {
   const bool frees = closure_of(ev) == Closure::finalize_and_free;
   void* argument = ev.ev_evcallback.evcb_arg;
   current_ = nullptr;  // Whoever waits for the event's last callback has waited long enough.
-  if (spate::libevent::debug::is_on) spate::libevent::debug::note_torn_down(&ev);
-  spate::libevent::give_back(lock_);
+  if (debug::is_on) debug::note_torn_down(&ev);
+  give_back(lock_);
   if (callback != nullptr) callback(&ev, argument);
-  if (frees) spate::libevent::release(&ev);
-  spate::libevent::acquire(lock_);
+  if (frees) release(&ev);
+  acquire(lock_);
 }
 
 // A finalizer may finalize more.
 void event_base::call_finalizers() {
-  spate::libevent::acquire(lock_);
+  acquire(lock_);
   for (int priority = 0; priority < active_.priorities(); ++priority) {
     while (event_callback* callback = active_.first(priority)) {
       event& ev = event_of(*callback);
@@ -244,7 +238,7 @@ void event_base::call_finalizers() {
       }
     }
   }
-  spate::libevent::give_back(lock_);
+  give_back(lock_);
 }
 
 // In the loop's own thread only: in others it may be over at any time.
@@ -255,9 +249,9 @@ event* event_base::running_event() const {
 // ---- the exported functions
 
 int event_base_loop(event_base* base, int flags) {
-  spate::libevent::acquire(base->lock());
+  acquire(base->lock());
   const int result = base->loop(flags);
-  spate::libevent::give_back(base->lock());
+  give_back(base->lock());
   return result;
 }
 

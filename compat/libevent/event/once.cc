@@ -6,8 +6,7 @@
 #include "compat/libevent/event/base.h"
 #include "compat/libevent/memory.h"
 
-using spate::libevent::Holding;
-using spate::libevent::OnceEvent;
+using namespace spate::libevent;
 
 namespace {
 
@@ -17,8 +16,8 @@ void unlink(OnceEvent& once) {
 }
 
 void free_once(OnceEvent* once) {
-  if (spate::libevent::debug::is_on) spate::libevent::debug::note_torn_down(&once->ev);
-  spate::libevent::release(once);
+  if (debug::is_on) debug::note_torn_down(&once->ev);
+  release(once);
 }
 
 // It stays the base's until its callback has returned: that may ask which event is running, and may
@@ -59,7 +58,7 @@ int event_base_once(event_base* base, evutil_socket_t fd, short events, event_ca
                     void* argument, const timeval* timeout) {
   const short kinds = kinds_in(events);
   if (base == nullptr || kinds == 0) return -1;
-  auto* once = static_cast<OnceEvent*>(spate::libevent::allocate(sizeof(OnceEvent)));
+  auto* once = static_cast<OnceEvent*>(allocate(sizeof(OnceEvent)));
   if (once == nullptr) return -1;
   once->callback = callback;
   once->argument = argument;

@@ -33,6 +33,9 @@ class SPATE_EXPORT Address {
   // One of the forms above, with the port. Errors: EINVAL; ERANGE for a port above 65535; ENODEV
   // for a scope that is not an interface; ENAMETOOLONG for a path of more than 107 bytes.
   static Result<Address> parse(std::string_view text);
+  // Where to listen, as a command line says it: one of those forms, or a port alone, "7000" or
+  // ":7000", which is any_ipv6(7000). Errors: those of parse().
+  static Result<Address> parse_listen(std::string_view text);
   // "192.0.2.1", "2001:db8::1" or "fe80::1%eth0" and a port. Errors: EINVAL, ENODEV.
   static Result<Address> ip(std::string_view host, std::uint16_t port);
   // 4 or 16 bytes in network order, as protocols carry them, and a port. Errors: EINVAL.
@@ -80,12 +83,10 @@ class SPATE_EXPORT Address {
   std::size_t host_hash() const;
 
  private:
-  friend class PacketBatch;  // Has the kernel write into them.
+  friend class AddressRoom;  // Has the kernel write into them.
 
   static constexpr std::size_t kCapacity = 112;
 
-  // What the system has written into bytes_ becomes an address, or none if it is not one.
-  void settle(std::size_t size);
   template <class System>
   static Address make(const System& system, std::size_t size);
   Result<Address> as_unix() const;

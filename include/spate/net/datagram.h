@@ -2,8 +2,8 @@
 //
 // Ownership: a handle, as Stream: destroying it closes the socket at once, and no callback follows.
 // The loop may be destroyed first; sending still works. Threads: the loop's thread only.
-// Callbacks: a DatagramHandler's functions, from the loop only. Inside them everything is allowed,
-// destroying the Datagram and running the loop included.
+// Callbacks: a DatagramHandler's functions, or DatagramCallbacks, from the loop only. Inside them
+// everything is allowed, destroying the Datagram and running the loop included.
 //
 // Packets arrive in batches (recvmmsg). There is no send queue: a packet that the kernel does not
 // take at once is refused; on_writable() says when to retry.
@@ -11,7 +11,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
+#include <functional>
 #include <span>
 #include <system_error>
 #include <utility>
@@ -60,6 +60,13 @@ class SPATE_EXPORT DatagramHandler {
   ~DatagramHandler() = default;
 };
 
+// A DatagramHandler made of functions. Each is optional; without on_packets, packets are discarded.
+struct DatagramCallbacks {
+  std::move_only_function<void(std::span<const Packet> packets)> on_packets{};
+  std::move_only_function<void(std::error_code error)> on_error{};
+  std::move_only_function<void()> on_writable{};
+};
+
 struct DatagramOptions {
   std::size_t packet_size = 2048;  // Longer packets are cut: 1 ... 65536 bytes.
   bool reuse_address = false;      // Several sockets at one multicast address.
@@ -99,6 +106,9 @@ class SPATE_EXPORT Datagram {
 
   // Sets the handler and starts receiving; calling again replaces the handler.
   void start(DatagramHandler& handler);
+  // The same with functions, which the socket owns: one allocation. Errors, with which it is not
+  // started: ENOMEM.
+  std::error_code start(DatagramCallbacks callbacks);
   // Receives nothing until resume(); the kernel buffers what it has room for. A paused socket does
   // not keep the loop alive.
   void pause();

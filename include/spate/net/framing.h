@@ -19,8 +19,10 @@
 // connection.
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -97,12 +99,21 @@ struct LengthField {
 
  private:
   std::uint64_t read(Bytes field) const {
+    if (width == sizeof(std::uint32_t)) return read_word(field);
     std::uint64_t value = 0;
     for (std::size_t i = 0; i < width; ++i) {
       const std::byte byte = field[order == ByteOrder::big ? i : width - 1 - i];
       value = value << 8 | std::to_integer<std::uint64_t>(byte);
     }
     return value;
+  }
+  // What most have.
+  std::uint32_t read_word(Bytes field) const {
+    std::uint32_t word;
+    std::memcpy(&word, field.data(), sizeof(word));
+    const bool is_native =
+        (order == ByteOrder::little) == (std::endian::native == std::endian::little);
+    return is_native ? word : __builtin_bswap32(word);
   }
   std::optional<std::size_t> adjusted(std::uint64_t length) const {
     if (length > INT64_MAX) return {};

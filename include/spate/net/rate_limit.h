@@ -23,8 +23,8 @@ struct Rate {
 };
 
 struct RateLimits {
-  Rate read;
-  Rate write;
+  Rate read{};
+  Rate write{};
 
   bool operator==(const RateLimits&) const = default;
 };

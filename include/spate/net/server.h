@@ -45,7 +45,6 @@ class [[nodiscard("destroying the Server ends its sessions")]] Server {
   // on_drain() of each session is called, and what is left after `grace` is reset
   // (Error::deadline). `done` is called once, from the loop, when no session is left.
   void drain(Nanos grace, std::move_only_function<void()> done = {}) {
-    parts().listener.close();
     parts().sessions.drain(grace, std::move(done));
   }
 
@@ -55,7 +54,9 @@ class [[nodiscard("destroying the Server ends its sessions")]] Server {
                                  Args&&... args);
 
   struct Parts {
-    explicit Parts(Loop& loop) : sessions(loop) {}
+    explicit Parts(Loop& loop) : sessions(loop) {
+      sessions.stop_listening_ = [this] { listener.close(); };
+    }
     Sessions<T> sessions;
     Listener listener;
   };

@@ -28,6 +28,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "spate/assert.h"
 #include "spate/export.h"
 #include "spate/net/stream.h"
 #include "spate/time.h"
@@ -36,6 +37,10 @@
 namespace spate {
 
 class SessionList;
+template <class T>
+class Server;
+template <class T>
+class Sessions;
 
 // The base class of a program's sessions. Sessions or serve() create them; they must not be final.
 class Session : public StreamHandler {
@@ -48,12 +53,20 @@ class Session : public StreamHandler {
   Stream& stream() { return stream_; }
   // Resets the connection, and ends the session without another call.
   void abort();
+  // The Sessions it belongs to, to reach the others or to drain the server; T is their type, that
+  // of serve<T>(). From on_open() to on_closed(). On Workers, those of this worker.
+  template <class T>
+  Sessions<T>& sessions() const;
 
   // Connected, and nothing has been read: the place for limits, deadlines and a greeting.
   virtual void on_open() {}
+  // The default discards what comes.
+  std::size_t on_data(Bytes bytes) override { return bytes.size(); }
   // Sessions::drain() was called, now or before on_open(): finish. When the grace is over, the
   // connection is reset, and on_closed() gets Error::deadline. The default sends what was written,
-  // and reads no more.
+  // and reads no more. A session whose Stream was moved away is told the same: relay() goes on
+  // until on_closed(), after which the session's members are destroyed, and a Relaying closes its
+  // Streams.
   virtual void on_drain() { stream_.close(); }
   // The last call. Must not be private in a derived class.
   void on_closed(std::error_code) override {}
@@ -84,8 +97,9 @@ class SPATE_EXPORT SessionList {
   std::size_t size() const { return size_; }
   bool empty() const { return size_ == 0; }
 
-  // Calls on_drain() of each, and of those opened later; what is left after `grace` is reset with
-  // Error::deadline. `done` is called once, from the loop, when none is left.
+  // Stops listening (serve() on a loop), as Listener::close(). Calls on_drain() of each session,
+  // and of those opened later; what is left after `grace` is reset with Error::deadline. `done` is
+  // called once, from the loop, when none is left.
   void drain(Nanos grace, std::move_only_function<void()> done = {});
   // Resets all of them now, and calls on_closed(error) of each.
   void end_all(std::error_code error);
@@ -94,7 +108,8 @@ class SPATE_EXPORT SessionList {
   using Visitor = void (*)(Session& session, void* context);
   using OnClosed = void (*)(Session& session, std::error_code error);
 
-  explicit SessionList(Loop& loop);
+  // `type` stands for the type of the sessions.
+  SessionList(Loop& loop, const void* type);
   ~SessionList();
 
   // False if the session has ended itself.
@@ -108,18 +123,24 @@ class SPATE_EXPORT SessionList {
 
  private:
   friend class Session;
+  template <class T>
+  friend class Server;
   class Visit;
 
   bool is_draining() const { return drained_by_ > Nanos{0}; }
   void drain(Session& session);
   void sweep_soon();
   void sweep();
+  void end(Session& session, std::error_code error);
+  void end_strays();
   static void destroy_all(Session*& first);
   Session*& first_of(const Session& session) { return session.is_over_ ? ended_ : live_; }
   void move_to_ended(Session& session);
   void link(Session& session);
   void unlink(Session& session);
 
+  const void* const type_;
+  std::move_only_function<void()> stop_listening_;  // Set by serve() on a loop.
   Session* live_ = nullptr;
   Session* ended_ = nullptr;
   Visit* visits_ = nullptr;
@@ -128,6 +149,7 @@ class SPATE_EXPORT SessionList {
   unsigned drains_ = 0;
   std::move_only_function<void()> done_;
   Timer sweep_;
+  Timer strays_;  // To the end of the grace, for those whose Stream was moved away.
 };
 
 inline Session::~Session() {
@@ -139,11 +161,16 @@ inline void Session::abort() {
   if (list_ != nullptr) list_->retire(*this);
 }
 
+// Has a function of that name that does not override: what comes would be discarded unnoticed.
+template <class T>
+concept HidesOnData =
+    requires { &T::on_data; } && !requires { static_cast<std::size_t (T::*)(Bytes)>(&T::on_data); };
+
 // The sessions of one loop.
 template <class T>
-class Sessions : public SessionList {
+class SPATE_EXPORT Sessions : public SessionList {
  public:
-  explicit Sessions(Loop& loop) : SessionList(loop) {}
+  explicit Sessions(Loop& loop) : SessionList(loop, &type_tag_) {}
 
   // Creates a session T(args...) for a connection. nullptr if memory runs out, when the connection
   // is closed, or if the session has ended itself at once.
@@ -151,6 +178,7 @@ class Sessions : public SessionList {
   T* open(Stream stream, Args&&... args) {
     static_assert(std::derived_from<T, Session> && !std::is_final_v<T>,
                   "a session derives from spate::Session, publicly, and is not final");
+    static_assert(!HidesOnData<T>, "on_data() takes spate::Bytes and returns std::size_t");
     auto* session = new (std::nothrow) Owned(*this, std::forward<Args>(args)...);
     if (session == nullptr) return nullptr;
     return enter(*session, std::move(stream)) ? session : nullptr;
@@ -183,6 +211,16 @@ class Sessions : public SessionList {
    private:
     Sessions& sessions_;
   };
+
+  friend class Session;
+  static inline char type_tag_;  // Its address stands for T.
 };
+
+template <class T>
+Sessions<T>& Session::sessions() const {
+  SPATE_ASSERT(list_ != nullptr && list_->type_ == &Sessions<T>::type_tag_,
+               "sessions<T>() inside a session of a Sessions<T>, from on_open() on");
+  return static_cast<Sessions<T>&>(*list_);
+}
 
 }  // namespace spate

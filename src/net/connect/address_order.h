@@ -9,7 +9,7 @@ namespace spate {
 
 inline bool is_ipv6(const Address& address) { return address.family() == Address::Family::ipv6; }
 
-// IPv6 and the others take turns as long as there are both; within a family the order stays.
+// Alternates IPv6 and IPv4 while there are both; within a family the order is kept.
 std::vector<Address> by_turns(const std::vector<Address>& addresses, bool ipv6_first);
 
 }  // namespace spate

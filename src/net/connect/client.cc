@@ -1,6 +1,7 @@
-// Client's face, over its Reconnector.
+// Client: forwards to its Reconnector.
 #include "spate/net/client.h"
 
+#include "base/ask.h"
 #include "net/connect/reconnector.h"
 #include "spate/assert.h"
 #include "sys/descriptor.h"
@@ -13,9 +14,7 @@ std::unexpected<std::error_code> invalid() { return std::unexpected(sys::error_c
 
 }  // namespace
 
-Client::~Client() {
-  if (Reconnector* reconnector = own()) reconnector->abandon();
-}
+Client::~Client() { tell(own(), &Reconnector::abandon); }
 
 Result<Client> Client::create(Loop& loop, const Address& address, OnConnected callback,
                               const ClientOptions& options) {
@@ -34,45 +33,21 @@ Result<Client> Client::create(Loop& loop, std::string_view host, std::uint16_t p
   return Client(*made);
 }
 
-// For all that is done with one: from another thread, it is found here.
+// Every call comes through here, which asserts the thread.
 Reconnector* Client::own() const {
   SPATE_ASSERT(reconnector_ == nullptr || reconnector_->may_be_touched(), kWrongThread);
   return reconnector_;
 }
 
-void Client::connect() {
-  if (Reconnector* reconnector = own()) reconnector->connect();
-}
-void Client::disconnect() {
-  if (Reconnector* reconnector = own()) reconnector->disconnect();
-}
-void Client::stop() {
-  if (Reconnector* reconnector = own()) reconnector->stop();
-}
+void Client::connect() { tell(own(), &Reconnector::connect); }
+void Client::disconnect() { tell(own(), &Reconnector::disconnect); }
+void Client::stop() { tell(own(), &Reconnector::stop); }
 
-Client::State Client::state() const {
-  const Reconnector* reconnector = own();
-  return reconnector == nullptr ? State::idle : reconnector->state();
-}
-std::uint64_t Client::attempts() const {
-  const Reconnector* reconnector = own();
-  return reconnector == nullptr ? 0 : reconnector->attempts();
-}
-std::uint64_t Client::connections() const {
-  const Reconnector* reconnector = own();
-  return reconnector == nullptr ? 0 : reconnector->connections();
-}
-std::uint32_t Client::failures() const {
-  const Reconnector* reconnector = own();
-  return reconnector == nullptr ? 0 : reconnector->failures();
-}
-std::error_code Client::last_error() const {
-  const Reconnector* reconnector = own();
-  return reconnector == nullptr ? std::error_code() : reconnector->last_error();
-}
-Nanos Client::retry_in() const {
-  const Reconnector* reconnector = own();
-  return reconnector == nullptr ? Nanos{0} : reconnector->retry_in();
-}
+Client::State Client::state() const { return ask(own(), &Reconnector::state, State::idle); }
+std::uint64_t Client::attempts() const { return ask(own(), &Reconnector::attempts); }
+std::uint64_t Client::connections() const { return ask(own(), &Reconnector::connections); }
+std::uint32_t Client::failures() const { return ask(own(), &Reconnector::failures); }
+std::error_code Client::last_error() const { return ask(own(), &Reconnector::last_error); }
+Nanos Client::retry_in() const { return ask(own(), &Reconnector::retry_in); }
 
 }  // namespace spate

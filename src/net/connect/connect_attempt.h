@@ -1,4 +1,4 @@
-// ConnectAttempt: what a Connecting stands for. Its destructor cancels.
+// ConnectAttempt: the object behind a Connecting. Its destructor cancels.
 #pragma once
 
 namespace spate {
@@ -6,7 +6,7 @@ namespace spate {
 class ConnectAttempt {
  public:
   virtual ~ConnectAttempt() = default;
-  // Whether its callback has still to be called.
+  // Its callback has not been called yet.
   virtual bool is_pending() const = 0;
 };
 

@@ -12,7 +12,7 @@ namespace spate {
 
 namespace {
 
-// RFC 8305 forbids less.
+// RFC 8305's minimum.
 constexpr Nanos kLeastAttemptDelay{10'000'000};
 
 }  // namespace
@@ -26,7 +26,7 @@ ConnectRace::Runner::Runner(ConnectRace& race, const Address& address, sys::Desc
       io_(race.loop_, socket_.get(), Events::write, bind<&Runner::on_writable>(this)) {}
 
 int ConnectRace::Runner::outcome() const {
-  if (!io_.is_active()) return io_.error().value();  // The kernel has refused to watch it.
+  if (!io_.is_active()) return io_.error().value();  // The kernel refuses to watch it.
   const int error = sys::pending_error(socket_.get());
   if (error != 0 || !is_connected_to_itself()) return error;
   sys::reset_on_close(socket_.get());
@@ -67,7 +67,7 @@ void ConnectRace::add_by_turns(const std::vector<Address>& addresses) {
   wake();
 }
 
-// Even if the first address fails at once, the callback waits until the caller has its Connecting.
+// Even if the first address fails at once, the callback comes after the caller has its Connecting.
 void ConnectRace::begin() {
   has_begun_ = true;
   if (next_ == addresses_.size()) return wake();
@@ -117,9 +117,9 @@ long ConnectRace::try_address(const Address& address) {
   if (!socket.is_open()) return socket.get();
   if (const long result = prepare(socket.get(), address); result < 0) return result;
   long result = sys::connect(socket.get(), address.data(), address.size());
-  if (result == -EINTR) result = -EINPROGRESS;  // It continues.
+  if (result == -EINTR) result = -EINPROGRESS;  // It continues in the background.
   if (result < 0 && result != -EINPROGRESS) return result;
-  // One that is connected already is writable.
+  // If it is connected already, it is writable.
   runners_.push_back(std::make_unique<Runner>(*this, address, std::move(socket)));
   if (!runners_.back()->start()) {
     runners_.pop_back();
@@ -149,7 +149,7 @@ void ConnectRace::on_answer(Runner& runner) {
   }
   error_ = std::error_code(error, std::system_category());
   std::erase_if(runners_, [&](const auto& one) { return one.get() == &runner; });
-  // No need to be patient with one that has failed.
+  // One has failed: the next is tried at once.
   if (next_ < addresses_.size()) return try_next();
   lose_if_all_have_failed();
 }
@@ -163,7 +163,7 @@ void ConnectRace::give_up(std::error_code error) {
   end(std::unexpected(error));
 }
 
-// The last that is done: the callback may destroy us.
+// Must be the last thing done: the callback may destroy us.
 void ConnectRace::end(Result<sys::Descriptor> result) {
   patience_.stop();
   limit_.stop();

@@ -1,5 +1,5 @@
-// ConnectRace: tries addresses, each a while after the one before or when that has failed, until
-// one answers. None is given up before there is a winner: the first may only be slow.
+// ConnectRace: tries addresses, each some time after the one before, or as soon as that has failed,
+// until one connects. No attempt is given up before: the first one may only be slow.
 #pragma once
 
 #include <cstddef>
@@ -18,21 +18,21 @@ namespace spate {
 
 class ConnectRace final : public ConnectAttempt {
  public:
-  // The deadline runs from here on.
+  // The deadline counts from here.
   ConnectRace(Loop& loop, OnSocket callback, const ConnectOptions& options);
 
   bool is_pending() const override { return static_cast<bool>(callback_); }
-  // None of these calls back: what is to be done is done from the loop.
-  // More addresses, behind those that are there.
+  // None of these calls back; the loop does.
+  // Appends addresses.
   void add(const std::vector<Address>& addresses);
-  // The same; then those that have not been tried are put into an order in which IPv6 and IPv4 take
-  // turns, beginning with the other family than the last that was tried.
+  // The same; then alternates IPv6 and IPv4 among those that have not been tried, beginning with
+  // the family that was not tried last.
   void add_by_turns(const std::vector<Address>& addresses);
-  // Attempts may begin: the first address is tried now.
+  // Begins with the first address.
   void begin();
   bool has_begun() const { return has_begun_; }
-  // No more addresses will be added; until then, running out of them is no failure. `none` is the
-  // result if there was no address at all.
+  // No more addresses will be added; before, running out of them is not a failure. `none` is the
+  // result if there was no address.
   void close(std::error_code none);
 
  private:
@@ -46,7 +46,7 @@ class ConnectRace final : public ConnectAttempt {
       io_.stop();
       return std::move(socket_);
     }
-    // What became of it: 0, or an errno.
+    // 0 if connected, or an errno.
     int outcome() const;
 
    private:

@@ -1,4 +1,4 @@
-// What connect() and Client have in common: a connected socket, of which they make a connection.
+// A connected socket, for connect() and Client, which make a Connection of it.
 #pragma once
 
 #include <cstdint>

@@ -27,7 +27,7 @@ OnSocket ConnectingEnd::on_socket() {
   };
 }
 
-// Not inside a callback of this connection, which may be running the loop.
+// Not while a callback of this connection runs the loop.
 void ConnectingEnd::settle() {
   if (connection_->is_calling()) {
     if (!later_.start(Nanos{1'000'000})) later_.feed();

@@ -1,5 +1,5 @@
-// ConnectingEnd: the transport of a Stream that is being connected. It takes nothing and brings
-// nothing; when there is a socket, it hands the connection over to the loop's sockets, and goes.
+// ConnectingEnd: the transport of a Stream while it is connecting. It sends and receives nothing;
+// when there is a socket, it moves the connection to the socket transport, and deletes itself.
 #pragma once
 
 #include "net/connect/connect_socket.h"
@@ -35,7 +35,7 @@ class ConnectingEnd final : public Transport {
   Connecting attempt_;
   Result<sys::Descriptor> socket_;
   Timer later_;
-  bool is_ended_ = false;  // Our side, before the connection was established.
+  bool is_ended_ = false;  // end() was called before the connection was established.
 };
 
 }  // namespace spate

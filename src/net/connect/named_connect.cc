@@ -11,7 +11,7 @@ NamedConnect::NamedConnect(Loop& loop, std::string_view host, std::uint16_t port
           loop, [this](auto result) { on_end(std::move(result)); }, options),
       delay_(loop, [this] { race_.begin(); }) {}
 
-// Addresses that could not be reached from the local one need not be asked for.
+// A family that cannot be reached from the local address need not be resolved.
 void NamedConnect::start() {
   const Address& local = options_.local;
   ask(local.is_ip() ? family_of(local) : kIpv4 | kIpv6, true);

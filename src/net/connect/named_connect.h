@@ -1,5 +1,5 @@
-// NamedConnect: a connection to a host by its name (RFC 8305). Both families are asked for at once,
-// and what they bring is raced.
+// NamedConnect: connects to a host by name (RFC 8305). Both families are resolved in parallel, and
+// their addresses raced.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ class NamedConnect final : public ConnectAttempt, private Question {
   OnSocket callback_;
   ConnectOptions options_;
   ConnectRace race_;
-  Timer delay_;  // For the addresses that go first, when the others are there.
+  Timer delay_;  // The resolution delay: how long the other family waits for the preferred one.
 };
 
 }  // namespace spate

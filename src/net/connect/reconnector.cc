@@ -105,7 +105,7 @@ void Reconnector::on_result(Result<sys::Descriptor> socket) {
   call([&] { call_user("Client", [&] { callback_(std::move(result)); }); });
 }
 
-// The connection is one of ours, so that we are told when it ends.
+// The connection gets our transport, which tells us when it ends.
 Result<Stream> Reconnector::take(Result<sys::Descriptor> socket) {
   if (!socket) return std::unexpected(socket.error());
   connection_ = transport_->adopt(*socket);
@@ -148,7 +148,7 @@ void Reconnector::wake_in(Nanos delay) {
 
 Nanos Reconnector::delay() {
   const Nanos max = std::min(options_.max_delay, kForever);
-  const std::uint32_t failures = std::min(failures_, 64u);  // Zero is never doubled to the most.
+  const std::uint32_t failures = std::min(failures_, 64u);  // A delay of zero stays zero.
   Nanos span = std::min(options_.first_delay, max);
   for (std::uint32_t i = 1; i < failures && span < max; ++i) span += std::min(span, max - span);
   const double longest = static_cast<double>(span.count());

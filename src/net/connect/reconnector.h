@@ -1,4 +1,4 @@
-// Reconnector: what a Client is the handle of.
+// Reconnector: the object behind a Client.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace spate {
 
 class Reconnector final : private CountedTransport::Watcher, private Abandonable<Reconnector> {
  public:
-  // Where to: an address, or else a host by its name.
+  // An address, or else a host by name.
   struct Target {
     Address address{};
     std::string host{};
@@ -57,7 +57,7 @@ class Reconnector final : private CountedTransport::Watcher, private Abandonable
   Target target_;
   OnConnected callback_;
   ClientOptions options_;
-  CountedTransport* transport_;  // nullptr once it is abandoned.
+  CountedTransport* transport_;  // nullptr once abandoned.
   Connecting connecting_;
   Timer waiting_;
   Connection* connection_ = nullptr;  // While it is open.

@@ -1,4 +1,4 @@
-// Making datagram sockets, and Datagram's face.
+// Datagram: its sockets and their options; the rest is forwarded to its DatagramSocket.
 #include "spate/net/datagram.h"
 
 #include <cerrno>
@@ -37,8 +37,8 @@ long set_all(int fd, std::span<const Option> options) {
 bool is_ipv6(int fd) { return sys::domain_of(fd) == AF_INET6; }
 bool is_ip(int fd) { return sys::domain_of(fd) == AF_INET || is_ipv6(fd); }
 
-// Before bind(), and what is to be told about each packet. An IPv6 socket carries IPv4 as well, of
-// which it tells under IPv4's names.
+// Options that come before bind(), and the control messages of each packet. An IPv6 socket also
+// carries IPv4, with IPv4's control messages.
 long prepare(int fd, const DatagramOptions& options) {
   const Option all[] = {
       {options.reuse_address, SOL_SOCKET, SO_REUSEADDR},
@@ -65,8 +65,8 @@ std::error_code check(const DatagramOptions& options) {
   return sys::error_code(fits ? 0 : -EINVAL);
 }
 
-// What the socket will tell: nothing of these if it is no IP socket, and one that was joining
-// packets before it was adopted goes on.
+// The options that are in effect: none of these on a unix socket; GRO also if it was on before the
+// socket was adopted.
 DatagramOptions as_they_are(int fd, DatagramOptions options) {
   const bool ip = is_ip(fd);
   options.local_address = options.local_address && ip;
@@ -75,15 +75,15 @@ DatagramOptions as_they_are(int fd, DatagramOptions options) {
   return options;
 }
 
-// An option that IPv4 and IPv6 know under names of their own. An IPv6 socket has both: what it
-// sends to IPv4 peers goes by IPv4's.
+// An option with a name for IPv4 and another one for IPv6. An IPv6 socket has both; IPv4's is used
+// for IPv4 peers.
 std::error_code set_both(int fd, int v4_name, int v6_name, int value) {
   long result = is_ipv6(fd) ? sys::set_option(fd, IPPROTO_IPV6, v6_name, value) : 0;
   if (result >= 0) result = sys::set_option(fd, IPPROTO_IP, v4_name, value);
   return sys::error_code(result);
 }
 
-// The kernel takes -1 for its own choice, and not the same bounds for both.
+// The kernel would take -1 for the default, and has different bounds for the two families.
 std::error_code set_hops_of(int fd, int v4_name, int v6_name, int hops, int least) {
   if (hops < least || hops > 255) return sys::error_code(-EINVAL);
   return set_both(fd, v4_name, v6_name, hops);
@@ -139,6 +139,11 @@ Result<Datagram> Datagram::adopt(Loop& loop, int fd, const DatagramOptions& opti
 void Datagram::start(DatagramHandler& handler) {
   SPATE_ASSERT(socket_ != nullptr, "an empty Datagram has nothing to start: create() one");
   socket_->start(handler);
+}
+
+std::error_code Datagram::start(DatagramCallbacks callbacks) {
+  SPATE_ASSERT(socket_ != nullptr, "an empty Datagram has nothing to start: create() one");
+  return sys::error_code(socket_->start(std::move(callbacks)) ? 0 : -ENOMEM);
 }
 
 void Datagram::pause() {

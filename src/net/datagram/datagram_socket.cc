@@ -30,8 +30,8 @@ msghdr message_of(iovec& part, const Address* peer) {
 
 bool is_full(long result) { return result == -EAGAIN || result == -ENOBUFS; }
 
-// An older kernel, a device without checksums of its own, or a packet that is too large: the single
-// packets will tell.
+// Errors of UDP_SEGMENT: an old kernel, a device without checksum offload, or a packet that is too
+// large. Sending the packets one by one gives the real error.
 bool may_be_for_joining(long result) {
   return result == -EINVAL || result == -EIO || result == -EOPNOTSUPP || result == -ENOPROTOOPT ||
          result == -EMSGSIZE;
@@ -93,6 +93,16 @@ void DatagramSocket::start(DatagramHandler& handler) {
   resume();
 }
 
+bool DatagramSocket::start(DatagramCallbacks callbacks) {
+  std::unique_ptr<DatagramCallbackHandler> made(new (std::nothrow)
+                                                    DatagramCallbackHandler(std::move(callbacks)));
+  if (made == nullptr) return false;
+  made->keep(std::move(callbacks_));
+  callbacks_ = std::move(made);
+  start(*callbacks_);
+  return true;
+}
+
 void DatagramSocket::pause() { watch(io_.events() & ~Events::read); }
 void DatagramSocket::resume() { watch(io_.events() | Events::read); }
 
@@ -106,7 +116,7 @@ void DatagramSocket::watch(Events events) {
   if (any(events) && !resting_.is_active() && !io_.start()) rest();
 }
 
-// Without memory even for the timer, the next turn looks again.
+// Without memory for the timer, it is retried in the next turn.
 void DatagramSocket::rest() {
   if (!resting_.start(kRest)) io_.feed(Events::custom);
 }
@@ -118,7 +128,7 @@ void DatagramSocket::look_again() {
   is_told_ = false;
 }
 
-// Asked at once again, the kernel would give the same answer, and so on for ever.
+// Retried at once, it would fail again, in a busy loop.
 void DatagramSocket::on_refused(std::error_code error) {
   rest();
   if (std::exchange(is_told_, true)) return;
@@ -137,14 +147,14 @@ void DatagramSocket::on_ready(Events events) {
   if (any(events & io_.events() & Events::read)) receive();
 }
 
-// False if the Datagram is gone, and perhaps *this.
+// False if the Datagram was destroyed; *this may be gone.
 template <class Function>
 bool DatagramSocket::tell(Function function) {
   return handler_ == nullptr ||
          call([&] { call_user("DatagramHandler", [&] { function(*handler_); }); });
 }
 
-// One call to the kernel; if it brought all that there is room for, the next turn goes on.
+// One system call a turn; more packets wait for the next turn.
 void DatagramSocket::receive() {
   const auto batch = room_.borrow();
   const long received = batch ? batch->receive(socket_.get(), shape_) : -ENOMEM;
@@ -157,23 +167,24 @@ void DatagramSocket::receive() {
 
 // ---- sending
 
-// What the kernel answers to these depends on the socket: some are taken for no peer at all. 0, or
-// a negated errno.
-long DatagramSocket::wrong_with(const Address& peer) const {
-  const int family = sys::family_of(peer.data());
+// Checked here since the kernel's answer depends on the socket: it may ignore such a peer. 0, or a
+// negated errno.
+inline long DatagramSocket::wrong_with(const Address* peer) const {
+  if (peer == nullptr) return 0;
+  const int family = sys::family_of(peer->data());
   if (family == family_ || (family == AF_INET && family_ == AF_INET6)) return 0;
   return family == AF_UNSPEC ? -EINVAL : -EAFNOSUPPORT;
 }
 
-// What the kernel has answered; if it has no room, the handler is told when it has.
-std::error_code DatagramSocket::settle(long result) {
+// The result of a send. If the kernel had no room, on_writable() follows.
+inline std::error_code DatagramSocket::settle(long result) {
   if (result >= 0) had_room_ = false;
   if (is_full(result) && room_.is_alive()) wait_for_room();
   return sys::error_code(result);
 }
 
-// An unconnected unix socket is always writable, and so is a socket whose device is busy: a handler
-// that is refused again would be called in every turn.
+// An unconnected unix socket is always writable, and so is a socket whose device queue is full: a
+// handler that is refused again would be called in every turn.
 void DatagramSocket::wait_for_room() {
   if (!had_room_ || !retry_.start(kRetry)) watch(io_.events() | Events::write);
 }
@@ -185,15 +196,20 @@ bool DatagramSocket::tell_of_room() {
 
 std::error_code DatagramSocket::send(Bytes bytes, const Address* peer) {
   SPATE_ASSERT(may_be_used(), kWrongThread);
-  if (peer != nullptr) {
-    if (const long wrong = wrong_with(*peer)) return sys::error_code(wrong);
-  }
-  long result = -EINTR;
-  while (result == -EINTR) {
-    result =
-        sys::send_to(socket_.get(), bytes.data(), bytes.size(),
-                     peer == nullptr ? nullptr : peer->data(), peer == nullptr ? 0 : peer->size());
-  }
+  if (const long wrong = wrong_with(peer)) return sys::error_code(wrong);
+  const long result = send_once(bytes, peer);
+  return result < 0 ? send_again(bytes, peer, result) : settle(result);
+}
+
+inline long DatagramSocket::send_once(Bytes bytes, const Address* peer) {
+  const void* address = peer == nullptr ? nullptr : peer->data();
+  const std::size_t size = peer == nullptr ? 0 : peer->size();
+  return sys::send_to(socket_.get(), bytes.data(), bytes.size(), address, size);
+}
+
+// If it was only interrupted.
+std::error_code DatagramSocket::send_again(Bytes bytes, const Address* peer, long result) {
+  while (result == -EINTR) result = send_once(bytes, peer);
   return settle(result);
 }
 
@@ -205,20 +221,18 @@ std::size_t DatagramSocket::send(std::span<const Outgoing> packets, std::error_c
   return sent;
 }
 
-// With one call to the kernel.
+// In one system call.
 std::size_t DatagramSocket::send_some(std::span<const Outgoing> packets, std::error_code& error) {
-  mmsghdr messages[kBatch];
-  iovec parts[kBatch];
+  OutgoingBatch& batch = room_.outgoing();
   long wrong = 0;
   std::size_t count = 0;
   for (; count < std::min(packets.size(), kBatch); ++count) {
     const Outgoing& packet = packets[count];
-    if (packet.peer != nullptr && (wrong = wrong_with(*packet.peer))) break;
-    parts[count] = vector_of(packet.bytes);
-    messages[count] = {.msg_hdr = message_of(parts[count], packet.peer), .msg_len = 0};
+    if ((wrong = wrong_with(packet.peer))) break;
+    batch.put(count, packet);
   }
   if (count == 0) return error = sys::error_code(wrong), 0;
-  const long result = sys::send_messages(socket_.get(), {messages, count});
+  const long result = batch.send(socket_.get(), count);
   if (result == -EINTR) return 0;
   error = settle(result);
   return error ? 0 : static_cast<std::size_t>(result);
@@ -232,7 +246,7 @@ Result<std::size_t> DatagramSocket::send_segments(Bytes bytes, std::size_t segme
   if (segment == 0 || segment > kLongest) return std::unexpected(sys::error_code(-EINVAL));
   const std::size_t step = segment * std::clamp<std::size_t>(kMaxBytes / segment, 1, kBatch);
   std::size_t sent = 0;
-  std::error_code error = sys::error_code(wrong_with(peer));
+  std::error_code error = sys::error_code(wrong_with(&peer));
   while (sent < bytes.size() && !error)
     sent +=
         send_part(bytes.subspan(sent, std::min(step, bytes.size() - sent)), segment, peer, error);
@@ -240,8 +254,8 @@ Result<std::size_t> DatagramSocket::send_segments(Bytes bytes, std::size_t segme
   return sent;
 }
 
-// What refuses to be joined may depend on the peer and on the sizes: it is tried each time, which
-// is one call in 65 at most.
+// Whether UDP_SEGMENT works may depend on the peer and the sizes, so it is tried each time: one
+// extra call in 65 at most.
 std::size_t DatagramSocket::send_part(Bytes bytes, std::size_t segment, const Address& peer,
                                       std::error_code& error) {
   if (!can_join_ || bytes.size() <= segment) return send_one_by_one(bytes, segment, peer, error);

@@ -1,7 +1,10 @@
-// DatagramSocket: what a Datagram is the handle of.
+// DatagramSocket: the object behind a Datagram.
 #pragma once
 
+#include <memory>
+
 #include "base/abandonable.h"
+#include "net/datagram/datagram_callback_handler.h"
 #include "net/datagram/packet_batch.h"
 #include "spate/io.h"
 #include "spate/net/datagram.h"
@@ -12,13 +15,15 @@ namespace spate {
 
 class DatagramSocket final : private Abandonable<DatagramSocket> {
  public:
-  // Takes `socket` over when it has returned something. `options` as the socket has them.
+  // Takes over `socket`, unless it fails. `options` as they are in effect.
   static Result<DatagramSocket*> make(Loop& loop, sys::Descriptor& socket,
                                       const DatagramOptions& options);
-  // The Datagram is being destroyed: the descriptor is closed at once, wherever this is called.
+  // The Datagram is being destroyed: closes the descriptor at once, also inside a callback.
   void abandon();
 
   void start(DatagramHandler& handler);
+  // False when memory runs out.
+  bool start(DatagramCallbacks callbacks);
   void pause();
   void resume();
   int fd() const;
@@ -30,10 +35,10 @@ class DatagramSocket final : private Abandonable<DatagramSocket> {
  private:
   friend class Abandonable<DatagramSocket>;
 
-  static constexpr std::size_t kBatch = 64;  // Packets that one call to the kernel takes.
-  // How long watching rests when the kernel refuses it, or there is no memory for it.
+  static constexpr std::size_t kBatch = OutgoingBatch::kMax;
+  // How long until watching is retried, after the kernel has refused it or memory ran out.
   static constexpr Nanos kRest{50'000'000};
-  // How long a packet waits that was refused although the kernel had said that there is room.
+  // How long until on_writable(), after a packet was refused although the socket was writable.
   static constexpr Nanos kRetry{1'000'000};
 
   DatagramSocket(PacketRoom& room, sys::Descriptor socket, const DatagramOptions& options);
@@ -49,8 +54,10 @@ class DatagramSocket final : private Abandonable<DatagramSocket> {
   template <class Function>
   bool tell(Function function);
 
-  long wrong_with(const Address& peer) const;
+  long wrong_with(const Address* peer) const;
   std::error_code settle(long result);
+  long send_once(Bytes bytes, const Address* peer);
+  [[gnu::noinline]] std::error_code send_again(Bytes bytes, const Address* peer, long result);
   void wait_for_room();
   bool tell_of_room();
   std::size_t send_some(std::span<const Outgoing> packets, std::error_code& error);
@@ -63,13 +70,14 @@ class DatagramSocket final : private Abandonable<DatagramSocket> {
   sys::Descriptor socket_;
   const PacketShape shape_;
   DatagramHandler* handler_ = nullptr;
-  Io io_;  // Its events are those that are wanted, also while watching rests.
+  std::unique_ptr<DatagramCallbackHandler> callbacks_;
+  Io io_;  // Its events are those that are wanted, also while it is not watched.
   Timer resting_;
   Timer retry_;
   const int family_;
-  const bool can_join_;    // The kernel may split what send_segments() gives it.
-  bool is_told_ = false;   // The handler knows that watching is refused.
-  bool had_room_ = false;  // The handler was told that there is room, and has sent nothing since.
+  const bool can_join_;    // UDP: the kernel may do the splitting of send_segments().
+  bool is_told_ = false;   // The handler has been told that the socket cannot be watched.
+  bool had_room_ = false;  // on_writable() was called, and nothing could be sent since.
 };
 
 }  // namespace spate

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <new>
 #include <span>
 
 #include "base/loans.h"
@@ -27,7 +28,7 @@ class PacketBatch {
   // What the last receive() has brought: more packets than messages where the kernel has joined
   // some.
   std::span<const Packet> packets() const {
-    return {reinterpret_cast<const Packet*>(packets_), unpacked_};
+    return {std::launder(reinterpret_cast<const Packet*>(packets_)), unpacked_};
   }
 
  private:
@@ -36,10 +37,10 @@ class PacketBatch {
   static constexpr std::size_t kMaxPackets = 128;  // The kernel joins no more in one message.
 
   void prepare(const PacketShape& shape);
-  void make_ready(std::size_t index);
-  void unpack(std::size_t index);
+  void make_room_for_info(msghdr& header, std::size_t index);
+  void unpack(std::size_t count);
   [[gnu::noinline]] void unpack_with_info(std::size_t index);
-  void* next_place() { return packets_ + unpacked_++ * sizeof(Packet); }
+  std::byte* place(std::size_t index) { return packets_ + index * sizeof(Packet); }
 
   mmsghdr messages_[kMessages];
   iovec parts_[kMessages];
@@ -53,7 +54,35 @@ class PacketBatch {
   std::byte room_[kRoom];
 };
 
-// What the datagram sockets of a loop share: a batch, lent to one callback at a time.
+// Packets on their way out, for one call to the kernel.
+class OutgoingBatch {
+ public:
+  static constexpr std::size_t kMax = 64;
+
+  OutgoingBatch() {
+    for (std::size_t i = 0; i < kMax; ++i) {
+      messages_[i].msg_hdr.msg_iov = &parts_[i];
+      messages_[i].msg_hdr.msg_iovlen = 1;
+    }
+  }
+  void put(std::size_t index, const Outgoing& packet) {
+    parts_[index] = {.iov_base = const_cast<std::byte*>(packet.bytes.data()),
+                     .iov_len = packet.bytes.size()};
+    const Address* peer = packet.peer;
+    msghdr& header = messages_[index].msg_hdr;
+    header.msg_name = peer == nullptr ? nullptr : const_cast<void*>(peer->data());
+    header.msg_namelen = peer == nullptr ? 0 : static_cast<socklen_t>(peer->size());
+  }
+  // The first `count`. Returns how many were sent, or a negated errno.
+  long send(int fd, std::size_t count) { return sys::send_messages(fd, {messages_, count}); }
+
+ private:
+  mmsghdr messages_[kMax]{};
+  iovec parts_[kMax]{};
+};
+
+// What the datagram sockets of a loop share: a batch, lent to one callback at a time, and one in
+// which packets leave.
 class PacketRoom final : public LoopLocal {
  public:
   // The loop's; made when it is first asked for. nullptr when memory runs out.
@@ -61,11 +90,13 @@ class PacketRoom final : public LoopLocal {
   explicit PacketRoom(Loop& loop) : LoopLocal(loop) {}  // For local_of().
 
   Loans<PacketBatch>::Loan borrow() { return batches_.borrow(); }
+  OutgoingBatch& outgoing() { return outgoing_; }
 
  private:
   bool open() override { return batches_.open(); }
 
   Loans<PacketBatch> batches_;
+  OutgoingBatch outgoing_;
 };
 
 }  // namespace spate

@@ -123,13 +123,16 @@ void Acceptor::accept_some() {
   });
 }
 
-// False if there is no other connection, or none is wanted.
+// False if there is no other connection, or none is wanted. What does not concern this connection
+// alone, such as EMFILE, ENFILE, ENOBUFS and ENOMEM, pauses accepting.
 bool Acceptor::accept_one() {
-  sys::SystemAddress peer;
-  const long taken = sys::accept(socket_.get(), peer);
+  Address peer;
+  socklen_t size = AddressRoom::kSize;
+  const long taken = sys::accept(socket_.get(), AddressRoom::of(peer), size);
   if (taken == -EAGAIN) return false;
   if (taken < 0) return concerns_one_connection(-taken) || (rest(-taken), false);
-  return welcome(sys::Descriptor(taken), address_of(peer));
+  AddressRoom::settle(peer, size);
+  return welcome(sys::Descriptor(taken), peer);
 }
 
 bool Acceptor::welcome(sys::Descriptor socket, const Address& peer) {

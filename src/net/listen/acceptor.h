@@ -56,6 +56,7 @@ class Acceptor : private Abandonable<Acceptor> {
   virtual bool open() { return is_full() || io_.start(); }
   // Listens if there is nothing against it.
   void update();
+  bool is_listening() const { return io_.is_active(); }
 
  private:
   friend class Abandonable<Acceptor>;

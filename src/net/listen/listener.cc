@@ -1,8 +1,9 @@
-// Listener's face, over its Acceptor.
+// Listener: forwards to its StreamAcceptor.
 #include "spate/net/listener.h"
 
 #include <cerrno>
 
+#include "base/ask.h"
 #include "net/listen/listening_socket.h"
 #include "net/listen/stream_acceptor.h"
 #include "net/socket_address.h"
@@ -11,9 +12,7 @@
 
 namespace spate {
 
-Listener::~Listener() {
-  if (StreamAcceptor* acceptor = own()) acceptor->abandon();
-}
+Listener::~Listener() { tell(own(), &StreamAcceptor::abandon); }
 
 Result<Listener> Listener::create(Loop& loop, const Address& address, OnAccept on_accept,
                                   const ListenOptions& options) {
@@ -45,42 +44,24 @@ std::vector<int> Listener::inherited() {
   return fds;
 }
 
-// For all that is done with one: from another thread, it is found here.
+// Every call comes through here, which asserts the thread.
 StreamAcceptor* Listener::own() const {
   SPATE_ASSERT(acceptor_ == nullptr || acceptor_->may_be_touched(), kWrongThread);
   return acceptor_;
 }
 
-void Listener::pause() {
-  if (StreamAcceptor* acceptor = own()) acceptor->pause();
-}
-void Listener::resume() {
-  if (StreamAcceptor* acceptor = own()) acceptor->resume();
-}
-void Listener::close() {
-  if (StreamAcceptor* acceptor = own()) acceptor->close();
-}
+void Listener::pause() { tell(own(), &StreamAcceptor::pause); }
+void Listener::resume() { tell(own(), &StreamAcceptor::resume); }
+void Listener::close() { tell(own(), &StreamAcceptor::close); }
 Result<int> Listener::release() {
   if (!is_open()) return std::unexpected(sys::error_code(-EBADF));
   return std::exchange(acceptor_, nullptr)->release();
 }
 
-int Listener::fd() const {
-  const StreamAcceptor* acceptor = own();
-  return acceptor == nullptr ? -1 : acceptor->fd();
-}
-std::uint64_t Listener::accepted() const {
-  const StreamAcceptor* acceptor = own();
-  return acceptor == nullptr ? 0 : acceptor->accepted();
-}
-std::size_t Listener::connections() const {
-  const StreamAcceptor* acceptor = own();
-  return acceptor == nullptr ? 0 : acceptor->connections();
-}
-std::error_code Listener::last_error() const {
-  const StreamAcceptor* acceptor = own();
-  return acceptor == nullptr ? std::error_code() : acceptor->last_error();
-}
+int Listener::fd() const { return ask(own(), &StreamAcceptor::fd, -1); }
+std::uint64_t Listener::accepted() const { return ask(own(), &StreamAcceptor::accepted); }
+std::size_t Listener::connections() const { return ask(own(), &StreamAcceptor::connections); }
+std::error_code Listener::last_error() const { return ask(own(), &StreamAcceptor::last_error); }
 
 Address Listener::address() const { return local_address_of(fd()); }
 

@@ -28,7 +28,7 @@ long prepare(int fd, const Address& address, const ListenOptions& options, Shari
   return result;
 }
 
-// What TCP may do without: an older kernel's refusal is no reason not to listen.
+// Optional features of TCP: a kernel that refuses them does not prevent listening.
 void tune(int fd, const ListenOptions& options) {
   if (!sys::is_tcp(fd)) return;
   const auto seconds = static_cast<int>(std::min<std::int64_t>(
@@ -39,8 +39,8 @@ void tune(int fd, const ListenOptions& options) {
   if (options.fast_open > 0) sys::set_option(fd, IPPROTO_TCP, TCP_FASTOPEN, options.fast_open);
 }
 
-// A socket file remains when its process ends. If connecting is refused, no process listens on it
-// (a busy server gives EAGAIN). What is not a socket refuses, too, and is not removed.
+// A socket file remains when its process ends. If connect() is refused, no process listens on it (a
+// full backlog gives EAGAIN). Other files refuse, too, and are not removed.
 bool remove_stale(const Address& address) {
   if (address.family() != Address::Family::local || address.is_abstract()) return false;
   sys::Descriptor probe(sys::open_socket(AF_UNIX, SOCK_STREAM));

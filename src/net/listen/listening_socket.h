@@ -1,4 +1,4 @@
-// Sockets that listen.
+// Listening sockets.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@ Result<std::vector<sys::Descriptor>> open_listening_group(const Address& address
                                                           const ListenOptions& options,
                                                           std::size_t count);
 
-// Makes a socket that listens already fit for a loop. Errors: Listener::adopt()'s.
+// Prepares a listening socket of somebody else for a loop. Errors: Listener::adopt()'s.
 std::error_code prepare_listening_socket(int fd);
 
 }  // namespace spate

@@ -1,8 +1,8 @@
-// SharedLimit: a limit of connections that several threads share. A thread that reaches it pauses,
+// SharedLimit: a limit on connections that several threads share. A thread that reaches it pauses,
 // and is notified when a connection has ended. Any thread.
 //
-// The count and the flag that a thread is paused are one word, so that no end of a connection is
-// missed between the two, and the flag is set only while there is no room.
+// The count and the flag "a thread is paused" are one atomic word, so no end of a connection is
+// missed in between, and the flag is set only while there is no room.
 #pragma once
 
 #include <atomic>
@@ -15,7 +15,7 @@ class SharedLimit {
  public:
   explicit SharedLimit(std::size_t max) : max_(max) {}
 
-  // One more. True if there is no room for another: then the caller rests.
+  // One more. True if there is no room for another: the caller pauses.
   bool enter() {
     std::uint64_t state = state_.load(std::memory_order_relaxed);
     while (!become(state, marked(state + kOne))) {
@@ -29,7 +29,7 @@ class SharedLimit {
     }
     return (state & kRests) != 0 && has_room(state - kOne);
   }
-  // True if there is still no room: then the caller rests on.
+  // True if there is still no room: the caller stays paused.
   bool rests_on() {
     std::uint64_t state = state_.load(std::memory_order_relaxed);
     while (!become(state, marked(state))) {

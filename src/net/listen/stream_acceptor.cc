@@ -29,7 +29,7 @@ bool StreamAcceptor::hand_over(sys::Descriptor socket, const Address& peer) {
 }
 
 void StreamAcceptor::on_left() {
-  if (!is_full()) update();
+  if (!is_listening() && !is_full()) update();
 }
 
 }  // namespace spate

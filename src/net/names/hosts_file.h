@@ -1,4 +1,4 @@
-// The hosts file: lines of an address and the names it has, `#` before a remark.
+// The hosts file: lines of an address and its names; `#` begins a comment.
 #pragma once
 
 #include <cstdint>
@@ -9,13 +9,12 @@
 
 namespace spate {
 
-// All addresses that `name` has in `text`, each once, in the order in which they stand there. Upper
-// and lower case are the same, and lines without an address are passed over.
+// All addresses of `name` in `text`, each once, in the file's order. Case does not matter; lines
+// without an address are skipped.
 std::vector<Address> addresses_in_hosts(std::string_view text, std::string_view name,
                                         std::uint16_t port);
 
-// Whether two names are the same host: upper and lower case do not matter, nor does a dot at the
-// end.
+// Whether two host names are equal. Case and a trailing dot do not matter.
 bool is_same_host(std::string_view a, std::string_view b);
 
 }  // namespace spate

@@ -14,8 +14,8 @@ namespace spate {
 
 namespace {
 
-// c-ares counts in whole milliseconds, and by a clock of its own: to be later than it spares a turn
-// in which nothing is due yet.
+// c-ares counts whole milliseconds, by a clock of its own: being a little late saves a turn in
+// which nothing is due yet.
 constexpr Nanos kSlack{1'000'000};
 
 std::error_code system_error(int error) { return {error, std::system_category()}; }
@@ -34,7 +34,7 @@ int system_family(Families families) {
   return families == kIpv4 ? AF_INET : families == kIpv6 ? AF_INET6 : AF_UNSPEC;
 }
 
-// c-ares is told of its name servers as text.
+// c-ares takes its name servers as text.
 std::string list_of(const std::vector<Address>& servers) {
   std::string list;
   for (const Address& server : servers) {
@@ -50,8 +50,8 @@ bool is_shortage(int error) {
 
 int milliseconds(Nanos span) { return static_cast<int>((span.count() + 999'999) / 1'000'000); }
 
-// Out of descriptors or memory is an error: c-ares treats a file that it cannot open as empty, and
-// would query other servers from then on.
+// Running out of descriptors or memory is an error here: c-ares takes a file that it cannot open
+// for empty, and would query other servers from then on.
 Result<ResolvConf> read_resolv_conf(const std::string& path) {
   std::string text;
   const long result = sys::read_file(path.c_str(), text);
@@ -69,7 +69,7 @@ Families family_of(const Address& address) {
 // ---- what c-ares calls in place of the kernel
 
 struct NameChannel::Sockets {
-  // As the system's calls answer.
+  // Result and errno, as from a system call.
   template <class Result>
   static Result answer(void* channel, long result) {
     if (result >= 0) return static_cast<Result>(result);
@@ -140,8 +140,8 @@ Result<std::unique_ptr<NameChannel>> NameChannel::open(Loop& loop, const Resolve
   return channel;
 }
 
-// Opened twice: once as the system has it, to learn where names are to be looked up, and then for
-// the name servers alone, since the hosts file is our own business.
+// Opened twice: first with the system's configuration, to read the order of lookups, and then for
+// the name servers alone, since we read the hosts file ourselves.
 std::error_code NameChannel::open(const ResolverOptions& options) {
   static const int ready = ares_library_init(ARES_LIB_INIT_ALL);
   if (ready != ARES_SUCCESS) return error_of(ready);
@@ -222,8 +222,8 @@ void NameChannel::finish(Query& query, int status, const ares_addrinfo* found) {
   query.asker->on_answer(query, std::move(addresses), error_of(is_empty ? ARES_ENODATA : status));
 }
 
-// c-ares calls it a refused connection when all servers have been tried in vain, whatever the
-// reason was: a server's answer that it does not know leaves no trouble with the sockets.
+// c-ares reports a refused connection when all servers have failed, whatever the reason. If a
+// server answered with an error, there is no trouble with the sockets.
 std::error_code NameChannel::error_of(int status) const {
   switch (status) {
     case ARES_SUCCESS:
@@ -266,7 +266,7 @@ void NameChannel::watch(int fd, bool to_read, bool to_write) {
   }
 }
 
-// A socket that the loop cannot watch is as good as a server that never answers.
+// A socket that the loop cannot watch counts as a server that does not answer.
 void NameChannel::on_ready(Io& io, Events events) {
   const int fd = io.fd();
   ares_process_fd(channel_, any(events & Events::read) ? fd : ARES_SOCKET_BAD,
@@ -284,8 +284,8 @@ void NameChannel::on_time() {
   arm();
 }
 
-// ares_timeout() looks at every question, so it is not asked after each. The timer is never further
-// away than the time that is allowed for a first answer: no question is late for longer than that.
+// ares_timeout() goes through all queries, so it is not called after each. The timer is never set
+// beyond the time for a first answer, so no query times out later than by that.
 void NameChannel::arm() {
   if (is_idle()) {
     timer_.stop();

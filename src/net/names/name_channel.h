@@ -1,9 +1,8 @@
-// NameChannel: questions to the name servers, carried by c-ares.
+// NameChannel: DNS queries by c-ares.
 //
-// The sockets that c-ares asks for are made, used and closed by src/sys, and watched by the loop.
-// What c-ares does in the kernel by itself, outside src/sys: it reads resolv.conf and its like when
-// a channel is opened, reads the clock, and asks for the own address of a socket that it has made
-// to sort addresses.
+// The sockets of c-ares are opened, used and closed through src/sys, and watched by the loop.
+// c-ares itself makes system calls to read resolv.conf and similar files when a channel is opened,
+// to read the clock, and to find source addresses when it sorts.
 #pragma once
 
 #include <cstddef>
@@ -38,8 +37,8 @@ class NameChannel {
   // Receives answers.
   class Asker {
    public:
-    // Once for each ask(), unless `asker` was taken back; maybe from inside ask(). Not the place to
-    // ask or to forget anything: c-ares is at work.
+    // Once for each ask(), unless it was cancelled; possibly from inside ask(). It must not call
+    // the channel: c-ares is on the stack.
     virtual void on_answer(Query& query, std::vector<Address> addresses, std::error_code error) = 0;
 
    protected:
@@ -63,11 +62,10 @@ class NameChannel {
   const std::string& sources() const { return sources_; }
   bool is_idle() const { return queries_ == 0; }
 
-  // `query` says what is under way, before any answer can come. It is the channel's, and gone when
-  // the answer has been given.
+  // Sets `query` before an answer can come. The channel owns it, until the answer has been given.
   void ask(Asker& asker, Query*& query, const std::string& host, Families families,
            std::uint16_t port);
-  // Cancels all queries, for which no Asker may be waiting any more.
+  // Cancels all queries. No Asker may be waiting.
   void forget_all();
 
  private:
@@ -88,11 +86,11 @@ class NameChannel {
   Loop& loop_;
   ares_channeldata* channel_ = nullptr;
   std::string sources_;
-  Nanos patience_{0};  // For a first answer.
+  Nanos patience_{0};  // How long to wait for a first answer.
   Timer timer_;
   std::list<Io> sockets_;
   std::size_t queries_ = 0;
-  int trouble_ = 0;  // Why the last use of a socket failed; 0 if it did not.
+  int trouble_ = 0;  // The errno of the last socket call; 0 if it succeeded.
 };
 
 }  // namespace spate

@@ -9,11 +9,11 @@ namespace spate {
 
 namespace {
 
-// As resolv.conf(5) has it: more is as good as this.
+// The limits of resolv.conf(5), to which larger values are clamped.
 constexpr int kMaxSeconds = 30;
 constexpr int kMaxAttempts = 5;
 
-// The number behind `name` in an option; 0 if it is another one, or nonsense.
+// The number after `name` in an option; 0 if it is another option, or not a number.
 int value_of(std::string_view option, std::string_view name, int max) {
   if (!option.starts_with(name)) return 0;
   option.remove_prefix(name.size());

@@ -1,5 +1,5 @@
-// The time and the tries that resolv.conf allows for an answer. c-ares reads the rest of that file,
-// but knows these two under other names than the system does.
+// The options `timeout` and `attempts` of resolv.conf. c-ares reads the rest of the file, but has
+// other names for these two.
 #pragma once
 
 #include <string_view>
@@ -9,8 +9,8 @@
 namespace spate {
 
 struct ResolvConf {
-  Nanos timeout{0};  // Zero if it does not say.
-  int tries = 0;     // The same.
+  Nanos timeout{0};  // Zero if not given.
+  int tries = 0;     // Zero if not given.
 
   bool operator==(const ResolvConf&) const = default;
 };

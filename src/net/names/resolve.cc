@@ -7,7 +7,7 @@
 
 namespace spate {
 
-// What a Resolving stands for.
+// The object behind a Resolving.
 class ResolveAttempt {
  public:
   virtual void cancel() = 0;
@@ -18,7 +18,7 @@ class ResolveAttempt {
 
 namespace {
 
-// A query of the user's, with its timeout.
+// A user's query, with its timeout.
 class Lookup : public ResolveAttempt, protected Question, private Abandonable<Lookup> {
  public:
   void start(const ResolveOptions& options, bool apart) {
@@ -36,7 +36,7 @@ class Lookup : public ResolveAttempt, protected Question, private Abandonable<Lo
       : Question(loop, host, port),
         limit_(loop, [this] { end(make_error_code(NameError::timeout)); }) {}
 
-  // Nothing more is to come; the callback that says so may destroy us.
+  // The last call; the callback may destroy us.
   virtual void end(std::error_code error) = 0;
   void stop() {
     limit_.stop();
@@ -75,7 +75,7 @@ class WholeLookup final : public Lookup {
   OnResolved callback_;
 };
 
-// Each family's when they come.
+// Each family's as they arrive.
 class EachLookup final : public Lookup {
  public:
   EachLookup(Loop& loop, std::string_view host, std::uint16_t port, OnAddresses on_addresses,
@@ -94,7 +94,7 @@ class EachLookup final : public Lookup {
   void end(std::error_code error) override {
     stop();
     OnResolvedAll on_done = std::move(on_done_);
-    // A callback that ran the loop may have come to the end itself.
+    // A callback that ran the loop may have finished already.
     if (on_done) tell([&] { on_done(error); });
   }
 

@@ -26,7 +26,7 @@ bool is_name(std::string_view host) {
          std::ranges::none_of(host, is_no_part_of_names);
 }
 
-// RFC 6761: such names are never asked for.
+// RFC 6761: never sent to a name server.
 bool is_local(std::string_view host) {
   constexpr std::string_view kLocal = "localhost";
   if (host.ends_with('.')) host.remove_suffix(1);
@@ -80,7 +80,7 @@ bool Question::answer_if_numeric() {
   return true;
 }
 
-// IPv6 first: a race prefers to have its answer first.
+// IPv6 first: a race prefers its answer.
 void Question::ask_servers(NameChannel& channel) {
   if (!apart_ || wanted_ != (kIpv4 | kIpv6)) {
     channel.ask(*this, queries_[0], host_, wanted_, port_);
@@ -96,7 +96,7 @@ void Question::on_answer(NameChannel::Query& query, std::vector<Address> address
   answer(query.families, std::move(addresses), error);
 }
 
-// That a host has no address of one family says less than any other error.
+// Any other error says more than that one family has no address.
 void Question::answer(Families families, std::vector<Address> addresses, std::error_code error) {
   waiting_ &= ~families;
   if (!addresses.empty()) {
@@ -138,7 +138,7 @@ std::error_code Resolver::configure(const ResolverOptions& options) {
   return error;
 }
 
-// The stamp is taken first: what changes while the configuration is read is seen the next time.
+// The stamp is taken first, so that a change during the reading is seen the next time.
 std::error_code Resolver::open_channel(const ResolverOptions& options) {
   const sys::FileStamp stamp = sys::stamp_of(options.resolv_conf.c_str());
   Result<std::unique_ptr<NameChannel>> channel = NameChannel::open(loop(), options);
@@ -148,7 +148,7 @@ std::error_code Resolver::open_channel(const ResolverOptions& options) {
   return {};
 }
 
-// An old configuration is better than none.
+// The old configuration is better than none.
 std::error_code Resolver::refresh() {
   if (channel_ == nullptr) return open_channel(options_);
   const bool may_change = channel_->is_idle();
@@ -177,7 +177,7 @@ void Resolver::remove(Question& question) {
   forget_if_unwanted();
 }
 
-// Queries that no Question waits for would keep the loop alive.
+// Queries that no Question waits for would otherwise keep the loop alive.
 void Resolver::forget_if_unwanted() {
   if (waiting_ == 0 && channel_ != nullptr && !channel_->is_idle()) channel_->forget_all();
 }
@@ -191,7 +191,7 @@ void Resolver::look_up(Question& question) {
   question.answer(wanted, {}, NameError::no_such_host);
 }
 
-// Asks the next source that may know. False if there is none.
+// Asks the next source. False if there is none left.
 bool Resolver::look_further(Question& question) {
   if (channel_ == nullptr) return false;
   const std::string& sources = channel_->sources();

@@ -1,7 +1,7 @@
 // Resolver: one loop's name resolution, and Question: a query.
 //
-// The caller derives from Question, owns it, and may destroy it at any time, but not from inside
-// c-ares. No user code runs there: answers are always delivered from a timer.
+// The caller derives from Question, owns it, and may destroy it at any time, except inside a c-ares
+// callback. No user code runs there: answers are delivered by a timer.
 #pragma once
 
 #include <cstddef>
@@ -32,20 +32,20 @@ class Question : private NameChannel::Asker {
   Question(Loop& loop, std::string_view host, std::uint16_t port);
   virtual ~Question() { stop_asking(); }
 
-  // Both families in one question if they are to come sorted among themselves; apart if what comes
-  // first is wanted first. Once.
+  // Both families in one query, to get them sorted; or one query each, to get the first answer
+  // early. Called once.
   void ask(Families families, bool apart);
-  // There will be no more news.
+  // No more on_news() follows.
   void stop_asking();
-  // Called from the loop when there are addresses, or a family is known to have none. Everything is
-  // allowed inside.
+  // Called from the loop when there are addresses, or one family is known to have none. Inside,
+  // everything is allowed.
   virtual void on_news() = 0;
 
-  // What has come since it was called last.
+  // The addresses since the last call.
   std::vector<Address> take_addresses() { return std::exchange(addresses_, {}); }
   bool waits_for(Families families) const { return (waiting_ & families) != 0; }
   bool is_answered() const { return waiting_ == 0; }
-  // Why no address has come, or none of one family.
+  // Why there is no address, or none of one family.
   std::error_code error() const { return error_; }
 
  private:
@@ -64,8 +64,8 @@ class Question : private NameChannel::Asker {
   Families waiting_ = 0;
   bool apart_ = false;
   bool found_ = false;                // An address has come.
-  std::size_t source_ = 0;            // The resolver's source that is next.
-  NameChannel::Query* queries_[2]{};  // Under way.
+  std::size_t source_ = 0;            // The resolver's next source.
+  NameChannel::Query* queries_[2]{};  // In flight.
   std::vector<Address> addresses_;
   std::error_code error_;
   Timer news_;
@@ -76,7 +76,7 @@ class Question : private NameChannel::Asker {
 
 class Resolver final : public LoopLocal {
  public:
-  // The loop's; made when it is first asked for. nullptr when memory runs out.
+  // The loop's, created on first use. nullptr when memory runs out.
   static Resolver* of(Loop& loop) { return local_of<Resolver>(loop); }
   explicit Resolver(Loop& loop) : LoopLocal(loop) {}  // For local_of().
 
@@ -85,7 +85,7 @@ class Resolver final : public LoopLocal {
  private:
   friend class Question;
 
-  // The questions that are left get no answer.
+  // Questions that are left get no answer.
   void on_loop_end() override;
 
   void add(Question& question);
@@ -100,7 +100,7 @@ class Resolver final : public LoopLocal {
 
   ResolverOptions options_;
   std::unique_ptr<NameChannel> channel_;
-  sys::FileStamp stamp_;  // Of the configuration that the channel was opened with.
+  sys::FileStamp stamp_;  // Of the configuration that the channel has read.
   Question* first_ = nullptr;
   std::size_t waiting_ = 0;  // Questions that are not answered yet.
 };

@@ -1,4 +1,4 @@
-// Text by lines and words: what configuration files are made of.
+// Lines and words of configuration files.
 #pragma once
 
 #include <algorithm>
@@ -6,7 +6,7 @@
 
 namespace spate {
 
-// Takes the text up to the first of `ends` off the front, and what ended it.
+// Removes and returns the text up to the first of `ends`, which is removed as well.
 inline std::string_view take_until(std::string_view& text, std::string_view ends) {
   const std::string_view taken = text.substr(0, text.find_first_of(ends));
   text.remove_prefix(std::min(taken.size() + 1, text.size()));

@@ -12,7 +12,7 @@ std::error_code ChildProcess::kill(int signal) {
   return sys::error_code(is_running() ? sys::kill(pid(), signal) : -ESRCH);
 }
 
-// In the child of a fork it is not ours to be ended or waited for.
+// After a fork, it is not our child to kill or reap.
 void ChildProcess::let_go() {
   if (!is_running() || is_foreign(child_.loop())) return abandon();
   if (kills_) kill(SIGKILL);
@@ -32,15 +32,12 @@ void ChildProcess::on_exit() {
 
 void Orphans::add(ChildProcess& process) {
   process.is_orphan_ = true;
-  process.next_ = first_;
-  if (first_ != nullptr) first_->previous_ = &process;
-  first_ = &process;
+  processes_.add(process);
   loop().unref();
 }
 
 void Orphans::remove(ChildProcess& process) {
-  (process.previous_ != nullptr ? process.previous_->next_ : first_) = process.next_;
-  if (process.next_ != nullptr) process.next_->previous_ = process.previous_;
+  processes_.remove(process);
   loop().ref();
   process.abandon();
 }

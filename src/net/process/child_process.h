@@ -1,11 +1,12 @@
-// ChildProcess: the implementation of a Process. When that is destroyed, it belongs to the loop's
-// Orphans, which wait for the process.
+// ChildProcess: the object behind a Process. When the handle is destroyed, the loop's Orphans take
+// it over, and reap the process.
 #pragma once
 
 #include <system_error>
 #include <utility>
 
 #include "base/abandonable.h"
+#include "base/chain.h"
 #include "core/loop_local.h"
 #include "spate/child.h"
 #include "spate/hooks.h"
@@ -13,7 +14,7 @@
 
 namespace spate {
 
-class ChildProcess final : public Abandonable<ChildProcess> {
+class ChildProcess final : public Abandonable<ChildProcess>, public Linked<ChildProcess> {
  public:
   ChildProcess(Loop& loop, Process::OnExit callback, bool kills)
       : child_(loop, bind<&ChildProcess::on_exit>(this)),
@@ -41,30 +42,28 @@ class ChildProcess final : public Abandonable<ChildProcess> {
   Process::OnExit callback_;
   const bool kills_;
   bool is_orphan_ = false;
-  ChildProcess* next_ = nullptr;  // The orphans' list.
-  ChildProcess* previous_ = nullptr;
 };
 
-// Processes that run on without a handle. They are reaped, and keep no loop alive.
+// Processes without a handle. They are reaped, and do not keep the loop alive.
 class Orphans final : public LoopLocal {
  public:
-  // The loop's; made when it is first asked for. nullptr when memory runs out.
+  // The loop's, created on first use. nullptr when memory runs out.
   static Orphans* of(Loop& loop) { return local_of<Orphans>(loop); }
   explicit Orphans(Loop& loop) : LoopLocal(loop) {}  // For local_of().
 
   void add(ChildProcess& process);
-  // It is deleted.
+  // Deletes it.
   void remove(ChildProcess& process);
 
  private:
   bool open() override { return forked_.start(); }
   void on_loop_end() override { remove_all(); }
   void remove_all() {
-    while (first_ != nullptr) remove(*first_);
+    while (ChildProcess* process = processes_.first()) remove(*process);
   }
 
-  Fork forked_{loop(), [this] { remove_all(); }};  // Their parent is another.
-  ChildProcess* first_ = nullptr;
+  Fork forked_{loop(), [this] { remove_all(); }};  // They are the parent's children.
+  Chain<ChildProcess> processes_;
 };
 
 }  // namespace spate

@@ -14,7 +14,7 @@ namespace {
 
 enum Standard { kInput, kOutput, kErrors, kStandards };
 
-// One of the child's three: what it is made of, and our end if it is a pipe.
+// A standard stream of the child: its descriptor, and our end if it is a pipe.
 struct End {
   int source = sys::SpawnRequest::kInherit;
   sys::Descriptor theirs;
@@ -57,7 +57,7 @@ std::error_code open_end(Loop& loop, const Stdio& stdio, Standard standard, End 
   return {};
 }
 
-// As the kernel wants them.
+// argv and envp for the kernel, without the final nullptr.
 std::vector<char*> pointers_to(const std::vector<std::string>& texts) {
   std::vector<char*> pointers;
   for (const std::string& text : texts) pointers.push_back(const_cast<char*>(text.c_str()));
@@ -105,7 +105,7 @@ Result<Process> spawn(Loop& loop, const ProcessOptions& options, Process::OnExit
   process.child_.reset(new ChildProcess(loop, std::move(callback), options.kill_when_destroyed));
   const long pid = start(options, ends);
   if (pid < 0) return std::unexpected(sys::error_code(pid));
-  // A process that cannot be watched is not left running.
+  // A process that cannot be watched is killed.
   if (const auto error = process.child_->watch(static_cast<int>(pid))) {
     sys::end_child(static_cast<int>(pid));
     return std::unexpected(error);

@@ -1,3 +1,5 @@
+// Connection: its life, from start() to the closing of its descriptor, and its deadlines. Sending
+// and receiving are in connection_send.cc and connection_receive.cc.
 #include "net/stream/connection.h"
 
 #include <algorithm>
@@ -52,7 +54,7 @@ Connection::~Connection() {
   if (state_ < State::closed) transport_->close(*this, has_queue());
   drop_queue();
   hub().forget_deadline(*this);  // One that is closed may have noted when to tell so.
-  if (hub().has_loop()) hub().loop().clear_pending(node_.head);
+  if (node_.head.pending != 0 && hub().has_loop()) hub().loop().clear_pending(node_.head);
   transport_->leave(*this);
 }
 
@@ -169,8 +171,8 @@ void Connection::abort() {
 
 void Connection::abandon() {
   set(kAbandoned);
-  discard();
   set_handler(nullptr);
+  if (state_ < State::closed) discard();
   if (has(kInCallback)) return;
   if (is_open() && !hub().is_foreign() && !has_nothing_to_lose()) {
     linger();
@@ -427,6 +429,11 @@ void Connection::on_loop_end() {
   if (has(kAbandoned)) destroy();
 }
 
+// Most have none.
+bool Connection::has_deadline() const {
+  return busy_ != nullptr || idle_ticks_ != 0 || is_discarding();
+}
+
 // Of all that may end it, as far as has been looked.
 Connection::Deadline Connection::next_deadline() const {
   const Deadline all[] = {
@@ -467,10 +474,13 @@ std::int64_t Connection::throttle_deadline() const {
   return when;
 }
 
-// Without memory to note it, it is looked at when something happens.
+// Without memory to note it, it is looked at when something happens. While it rests, nothing would.
 void Connection::note_deadline() {
-  const std::int64_t when = std::min(throttle_deadline(), next_deadline().when);
-  if (when != kNever) hub().note_deadline(*this, when);
+  if (!has_deadline()) return;
+  const std::int64_t opens_at = throttle_deadline();
+  const std::int64_t when = std::min(opens_at, next_deadline().when);
+  if (when == kNever || hub().note_deadline(*this, when)) return;
+  if (opens_at != kNever) give_up(sys::error_code(-ENOMEM));
 }
 
 // Not before it was; so a deadline that is counted from it is not early.

@@ -206,22 +206,16 @@ class Connection {
   // What was sent does not arrive whole.
   bool is_cut_short() const { return state_ == State::broken || state_ == State::failed; }
 
-  // Calls user code; `arrived` is what it is shown. False, as of all that may end it: there is
-  // nothing left to go on with, the connection is closed or gone.
   template <class Function>
-  bool call(Bytes arrived, Function function) {
-    if (handler() == nullptr) return is_open();
-    Hub& hub = this->hub();
-    begin_call(hub, arrived);
-    call_user("StreamHandler", [&] { function(*handler()); });
-    return end_call(hub);
-  }
+  bool call(Bytes arrived, Function function);
   void begin_call(Hub& hub, Bytes arrived);
   bool end_call(Hub& hub);
   bool after_call();
   void defer_past_callback(Events events);
 
   [[gnu::noinline]] bool write_slowly(Bytes bytes);
+  [[gnu::noinline]] bool write_behind(Bytes bytes);
+  [[gnu::noinline]] void send_what_waits();
   bool send_now(std::span<const Bytes> pieces, std::size_t size);
   bool may_hold(std::size_t size) const;
   bool hold(Bytes bytes);
@@ -247,6 +241,8 @@ class Connection {
   void read_again();
   void receive_plainly();
   bool receive();
+  bool receive_arrival(std::span<std::byte> room, bool& is_full);
+  bool receive_more(std::span<std::byte> room);
   std::size_t room_behind() const;
   bool receive_with_care(std::span<std::byte> arrivals, bool& is_full);
   bool on_received_nothing(long count);
@@ -259,7 +255,8 @@ class Connection {
   bool keep(Bytes left);
   bool keep(Unread&& shown, std::size_t used);
   bool has_wanted(std::size_t size) const { return busy_ == nullptr || size >= busy_->wanted; }
-  bool may_offer() const;
+  bool may_offer() const { return has(kOffer | kEndDue) && may_tell(); }
+  bool may_tell() const;
   bool may_show() const;
   bool offer_unread();
   void offer_again();
@@ -296,6 +293,7 @@ class Connection {
   std::int64_t read_deadline() const;
   std::int64_t write_deadline() const;
   std::int64_t throttle_deadline() const;
+  bool has_deadline() const;
   Deadline next_deadline() const;
 
   FdNode node_{};  // Its context is the handler.

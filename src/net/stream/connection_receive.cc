@@ -40,46 +40,42 @@ bool Connection::keeps_what_is_left() {
   return goes_on;
 }
 
-// What most messages take: one arrival. If it fills the room, there may be more.
+// What most messages take.
 void Connection::receive_plainly() {
-  Bytes bytes;
-  {
-    const Loans<Arrivals>::Loan arrivals = hub().lend_arrivals();
-    if (!arrivals) {
-      finish(sys::error_code(-ENOMEM));
-      return;
-    }
-    const long count = transport_->receive(*this, arrivals->room());
-    if (count <= 0) {
-      on_received_nothing(count);
-      return;
-    }
-    note_activity();
-    bytes = Bytes(arrivals->room()).first(static_cast<std::size_t>(count));
-    if (!hand_over(bytes)) return;
+  const Loans<Arrivals>::Loan arrivals = hub().lend_arrivals();
+  if (!arrivals) {
+    finish(sys::error_code(-ENOMEM));
+    return;
   }
-  if (bytes.size() == Arrivals::kSize && wants_to_read()) receive();
+  bool is_full = false;
+  const bool goes_on = receive_arrival(arrivals->room(), is_full);
+  if (goes_on && is_full && wants_to_read()) receive_more(arrivals->room());
 }
 
 // False, as of all that follow: the connection is closed, or gone.
 bool Connection::receive() {
   const Loans<Arrivals>::Loan arrivals = hub().lend_arrivals();
-  if (!arrivals) return finish(sys::error_code(-ENOMEM));
-  const std::span<std::byte> room = arrivals->room();
+  return arrivals ? receive_more(arrivals->room()) : finish(sys::error_code(-ENOMEM));
+}
+
+// Of a connection that has nothing out of the ordinary about it.
+[[gnu::always_inline]] inline bool Connection::receive_arrival(std::span<std::byte> room,
+                                                               bool& is_full) {
+  const long count = transport_->receive(*this, room);
+  if (count <= 0) return on_received_nothing(count);
+  note_activity();
+  const auto size = static_cast<std::size_t>(count);
+  is_full = size == room.size();
+  return hand_over(room.first(size));
+}
+
+// Goes on while reads come back full: less than there was room for is all there was.
+bool Connection::receive_more(std::span<std::byte> room) {
   for (int reads = 1;; ++reads) {
     bool is_full = false;
-    // Most have nothing out of the ordinary about them.
-    if (busy_ != nullptr || has(kTakesDescriptors)) {
-      if (!receive_with_care(room, is_full)) return false;
-    } else {
-      const long count = transport_->receive(*this, room);
-      if (count <= 0 || is_discarding()) return on_received_nothing(count);
-      note_activity();
-      const auto size = static_cast<std::size_t>(count);
-      is_full = size == room.size();
-      if (!hand_over(room.first(size))) return false;
-    }
-    // Less than there was room for is all there was.
+    const bool is_special = busy_ != nullptr || has(kTakesDescriptors) || is_discarding();
+    if (!(is_special ? receive_with_care(room, is_full) : receive_arrival(room, is_full)))
+      return false;
     if (!is_full || reads == kReadsPerTurn || !wants_to_read()) return true;
   }
 }
@@ -185,7 +181,7 @@ bool Connection::keep(Unread&& shown, std::size_t used) {
 }
 
 // Whether something that has come, and has not been told, may be told now.
-bool Connection::may_offer() const {
+bool Connection::may_tell() const {
   const bool has_offer = has(kOffer) && has_wanted(unread().size());
   if (!has_offer && (!has(kEndDue) || has(kLeftWhileFull))) return false;
   return is_heard() && may_show();
@@ -206,10 +202,14 @@ bool Connection::offer_unread() {
 bool Connection::on_peer_end() {
   set(kPeerEnded);
   if (busy_ != nullptr) busy_->wanted = 0;
-  update_wish();
-  if (is_discarding()) return !has_ended() || finish({});
-  set(kEndDue);
-  return offer_unread();
+  if (is_discarding()) {
+    if (has_ended()) return finish({});
+  } else {
+    set(kEndDue);
+    if (!offer_unread()) return false;
+  }
+  update_wish();  // Of those that live on.
+  return true;
 }
 
 // Not before what was left at a full queue has been offered once more.

@@ -20,21 +20,9 @@ constexpr std::size_t kMaxHeld = WriteGather::kCapacity;
 
 }  // namespace
 
-// Sends pieces of `size` bytes together, which come before anything else, and queues what the
-// kernel does not take.
-inline bool Connection::send_now(std::span<const Bytes> pieces, std::size_t size) {
-  if (throttle() != nullptr) return send_slowly(pieces);
-  set(kWrote);
-  const long sent = transport_->send(*this, pieces);
-  if (sent != static_cast<long>(size)) return on_sent_in_part(sent, pieces);
-  note_activity();
-  return true;
-}
-
-bool Connection::write(Bytes bytes) {
-  WriteGather& gather = hub().gather();
-  const bool is_plain = gather.owner() == this && busy_ == nullptr && is_writable();
-  return (is_plain && gather.add(bytes)) || write_slowly(bytes);
+// Inside its own callback, and there is nothing out of the ordinary about it.
+bool Connection::write_behind(Bytes bytes) {
+  return hub().gather().add_behind(bytes) || write_slowly(bytes);
 }
 
 bool Connection::write_slowly(Bytes bytes) {
@@ -129,6 +117,12 @@ bool Connection::hold(Bytes bytes) {
   return enqueue(bytes);
 }
 
+// What a callback of its own has written, and what others' have.
+void Connection::send_what_waits() {
+  send_gathered();
+  if (is_held()) send_held();
+}
+
 void Connection::send_held() {
   flush();
   drop_busy_state();
@@ -179,11 +173,6 @@ bool Connection::lose_rest() {
 void Connection::send_gathered() {
   WriteGather& gather = hub().gather();
   if (gather.owner() != this || gather.empty()) return;
-  if (!gather.has_copies()) {
-    const Bytes bytes = gather.take_in_place();
-    send_now({&bytes, 1}, bytes.size());
-    return;
-  }
   Bytes pieces[2];
   const std::size_t size = gather.size();
   const std::size_t count = gather.take(pieces);

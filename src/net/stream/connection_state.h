@@ -33,21 +33,24 @@ enum class Turn : std::uint8_t {
   told,     // on_closed() is called, or never will be.
 };
 
+namespace detail {
+using enum State;
+inline constexpr State kAfter[][7] = {
+    // end      close      sent       refused  give_up  shut    told
+    {ending, closing, open, broken, failed, closed, open},                 // open
+    {ending, closing, ended, broken, failed, closed, ending},              // ending
+    {ended, lingering, ended, broken, failed, closed, ended},              // ended
+    {broken, failed, broken, broken, failed, closed, broken},              // broken
+    {closing, closing, lingering, failed, failed, closed, closing},        // closing
+    {lingering, lingering, lingering, failed, failed, closed, lingering},  // lingering
+    {failed, failed, failed, failed, failed, closed, failed},              // failed
+    {closed, closed, closed, closed, closed, closed, over},                // closed
+    {over, over, over, over, over, over, over},                            // over
+};
+}  // namespace detail
+
 constexpr State after(State state, Turn turn) {
-  using enum State;
-  constexpr State kAfter[][7] = {
-      // end      close      sent       refused  give_up  shut    told
-      {ending, closing, open, broken, failed, closed, open},                 // open
-      {ending, closing, ended, broken, failed, closed, ending},              // ending
-      {ended, lingering, ended, broken, failed, closed, ended},              // ended
-      {broken, failed, broken, broken, failed, closed, broken},              // broken
-      {closing, closing, lingering, failed, failed, closed, closing},        // closing
-      {lingering, lingering, lingering, failed, failed, closed, lingering},  // lingering
-      {failed, failed, failed, failed, failed, closed, failed},              // failed
-      {closed, closed, closed, closed, closed, closed, over},                // closed
-      {over, over, over, over, over, over, over},                            // over
-  };
-  return kAfter[static_cast<std::size_t>(state)][static_cast<std::size_t>(turn)];
+  return detail::kAfter[static_cast<std::size_t>(state)][static_cast<std::size_t>(turn)];
 }
 
 }  // namespace spate

@@ -21,7 +21,6 @@ bool Deadlines::note(Connection& connection, std::int64_t when) {
 
 void Deadlines::forget(Connection& connection) {
   const Place place = connection.deadline_place();
-  if (place == 0) return;
   connection.set_deadline_place(0);
   const std::size_t index = place - 1;
   const Entry last = heap_.back();

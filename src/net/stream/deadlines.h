@@ -22,6 +22,7 @@ class Deadlines {
   // Notes that `connection` is to be looked at by `when`, unless that is noted already. False when
   // memory runs out.
   bool note(Connection& connection, std::int64_t when);
+  // One that is noted.
   void forget(Connection& connection);
   // The earliest; INT64_MAX if there is none.
   std::int64_t earliest() const { return heap_.empty() ? INT64_MAX : heap_[0].when; }

@@ -53,7 +53,9 @@ class Hub final : public LoopLocal {
 
   // Has the connection looked at by `when`, in loop time. False when memory runs out.
   bool note_deadline(Connection& connection, std::int64_t when);
-  void forget_deadline(Connection& connection) { deadlines_.forget(connection); }
+  void forget_deadline(Connection& connection) {
+    if (connection.deadline_place() != 0) deadlines_.forget(connection);
+  }
 
  private:
   ~Hub() override;
@@ -100,15 +102,51 @@ inline void Connection::begin_call(Hub& hub, Bytes arrived) {
   hub.gather().begin(this, arrived);
 }
 
+// Most answers are in one piece.
 inline bool Connection::end_call(Hub& hub) {
   WriteGather& gather = hub.gather();
-  if (!gather.empty()) send_gathered();
-  if (is_held()) send_held();
+  if (busy_ == nullptr && gather.is_one_piece()) {
+    const Bytes bytes = gather.take_one();
+    if (!bytes.empty()) send_now({&bytes, 1}, bytes.size());
+  } else {
+    send_what_waits();
+  }
   gather.end();
   clear(kInCallback);
-  const bool is_ordinary =
-      state_ == State::open && hub.is_alive() && !has(kNested | kAbandoned | kPeerEnded | kOffer);
+  const bool is_ordinary = state_ == State::open && !has(kNested | kAbandoned | kEndDue | kOffer);
   return is_ordinary || after_call();
+}
+
+// Calls user code; `arrived` is what it is shown. False, as of all that may end it: there is
+// nothing left to go on with, the connection is closed or gone.
+template <class Function>
+[[gnu::always_inline]] inline bool Connection::call(Bytes arrived, Function function) {
+  if (handler() == nullptr) return is_open();
+  Hub& hub = this->hub();
+  begin_call(hub, arrived);
+  call_user("StreamHandler", [&] { function(*handler()); });
+  return end_call(hub);
+}
+
+// ---- Connection, writing
+
+// Inside its own callback; it is sent when that returns.
+inline bool Connection::write(Bytes bytes) {
+  WriteGather& gather = hub().gather();
+  if (gather.owner() != this || state_ != State::open || busy_ != nullptr)
+    return write_slowly(bytes);
+  return gather.add_in_place(bytes) || write_behind(bytes);
+}
+
+// Sends pieces of `size` bytes together, which come before anything else, and queues what the
+// kernel does not take. False as of lose_rest().
+inline bool Connection::send_now(std::span<const Bytes> pieces, std::size_t size) {
+  if (throttle() != nullptr) return send_slowly(pieces);
+  set(kWrote);
+  const long sent = transport_->send(*this, pieces);
+  if (sent != static_cast<long>(size)) return on_sent_in_part(sent, pieces);
+  note_activity();
+  return true;
 }
 
 }  // namespace spate

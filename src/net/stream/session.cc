@@ -3,13 +3,15 @@
 #include <algorithm>
 
 #include "core/user_code.h"
+#include "spate/error.h"
 
 namespace spate {
 
 // A position in the list that stays valid when sessions are added or removed.
 class SessionList::Visit {
  public:
-  Visit(SessionList& list, Session* first)
+  // Out of line, as g++ 12 else warns of a pointer that outlives the visit.
+  [[gnu::noinline]] Visit(SessionList& list, Session* first)
       : list_(&list), next_(first), outer_(std::exchange(list.visits_, this)) {}
   ~Visit() {
     if (list_ != nullptr) list_->visits_ = outer_;
@@ -37,7 +39,8 @@ class SessionList::Visit {
   Visit* const outer_;
 };
 
-SessionList::SessionList(Loop& loop) : sweep_(loop, [this] { sweep(); }) {}
+SessionList::SessionList(Loop& loop, const void* type)
+    : type_(type), sweep_(loop, [this] { sweep(); }), strays_(loop, [this] { end_strays(); }) {}
 
 SessionList::~SessionList() {
   for (Visit* visit = visits_; visit != nullptr; visit = visit->outer()) visit->leave_list();
@@ -111,7 +114,9 @@ void SessionList::sweep() {
   while (Session* session = visit.take()) {
     if (!session->is_being_told_) delete session;
   }
-  if (!visit.has_list() || !empty() || !done_) return;
+  if (!visit.has_list() || !empty()) return;
+  strays_.stop();
+  if (!done_) return;
   std::move_only_function<void()> done = std::exchange(done_, {});
   call_user("Sessions", done);
 }
@@ -131,6 +136,7 @@ void SessionList::drain(Nanos grace, std::move_only_function<void()> done) {
   drained_by_ = deadline_after(loop().now(), grace);
   ++drains_;
   done_ = std::move(done);
+  if (stop_listening_) stop_listening_();
   const Visitor drain_one = [](Session& session, void*) { session.list_->drain(session); };
   if (visit_each(drain_one, nullptr) && empty()) sweep_soon();
 }
@@ -138,16 +144,33 @@ void SessionList::drain(Nanos grace, std::move_only_function<void()> done) {
 // Once for each drain(), whatever happens meanwhile.
 void SessionList::drain(Session& session) {
   if (std::exchange(session.drain_, drains_) == drains_) return;
-  session.stream_.set_deadline(std::max(drained_by_ - loop().now(), Nanos{1}));
+  const Nanos grace = std::max(drained_by_ - loop().now(), Nanos{1});
+  if (session.stream_.is_open()) {
+    session.stream_.set_deadline(grace);
+  } else if (!strays_.start(grace)) {
+    strays_.feed();
+  }
   session.on_drain();
 }
 
+void SessionList::end(Session& session, std::error_code error) {
+  session.stream_.abort();
+  session.on_closed(error);
+}
+
 void SessionList::end_all(std::error_code error) {
-  const Visitor end = [](Session& session, void* context) {
-    session.stream_.abort();
-    session.on_closed(*static_cast<std::error_code*>(context));
+  const Visitor end_one = [](Session& session, void* context) {
+    session.list_->end(session, *static_cast<std::error_code*>(context));
   };
-  visit_each(end, &error);
+  visit_each(end_one, &error);
+}
+
+// The grace is over, and nothing else would end them.
+void SessionList::end_strays() {
+  const Visitor end_one = [](Session& session, void*) {
+    if (!session.stream_.is_open()) session.list_->end(session, Error::deadline);
+  };
+  visit_each(end_one, nullptr);
 }
 
 }  // namespace spate

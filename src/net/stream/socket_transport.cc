@@ -41,7 +41,8 @@ bool ReadinessTransport::want(Connection& connection, Events events) {
   const auto wanted = static_cast<std::uint32_t>(events);
   if (node.head.active != 0 && node.events == wanted) return true;
   Loop& loop = hub().loop();
-  const Events queued = loop.clear_pending(node.head) & Events::custom;
+  const Events queued =
+      node.head.pending == 0 ? Events::none : loop.clear_pending(node.head) & Events::custom;
   if (node.head.active != 0) loop.stop(node);
   node.events = (node.events & kFdIsNew) | wanted;
   if (any(queued)) loop.feed(node.head, queued);

@@ -44,30 +44,40 @@ class WriteGather {
   }
 
   // False if they are too many: what is gathered has to be sent first, and these behind it.
-  bool add(Bytes bytes) {
-    if (copied_ == 0 && has_arrived(bytes) && continues(bytes)) {
-      in_place_ = Bytes(in_place_.empty() ? bytes.data() : in_place_.data(),
-                        in_place_.size() + bytes.size());
+  bool add(Bytes bytes) { return add_in_place(bytes) || add_behind(bytes); }
+  // Those that have arrived, if they are the first.
+  bool add_in_place(Bytes bytes) {
+    if (!empty() || !has_arrived(bytes)) return false;
+    first_ = bytes.data();
+    size_ = bytes.size();
+    return true;
+  }
+  // All others.
+  bool add_behind(Bytes bytes) {
+    if (empty()) first_ = copies_.get();
+    const bool is_in_place = first_ != copies_.get();
+    if (is_in_place && behind_ == 0 && has_arrived(bytes) && first_ + size_ == bytes.data()) {
+      size_ += bytes.size();
       return true;
     }
-    return copy(bytes);
+    std::size_t& copied = is_in_place ? behind_ : size_;
+    if (bytes.size() > kLargestCopied || bytes.size() > kCapacity - copied) return false;
+    std::memcpy(copies_.get() + copied, bytes.data(), bytes.size());
+    copied += bytes.size();
+    return true;
   }
 
   // Its owner's connection is over: the bytes must not reach another one.
-  void drop() {
-    in_place_ = {};
-    copied_ = 0;
-  }
-  bool empty() const { return in_place_.empty() && copied_ == 0; }
-  std::size_t size() const { return in_place_.size() + copied_; }
-  bool has_copies() const { return copied_ != 0; }
-  // All of it, if nothing was copied.
-  Bytes take_in_place() { return std::exchange(in_place_, Bytes()); }
-  // What has been gathered, in two pieces. They stay until the next add().
+  void drop() { size_ = behind_ = 0; }
+  bool empty() const { return size_ == 0; }
+  std::size_t size() const { return size_ + behind_; }
+  // What has been gathered, in one piece or two. They stay until the next add().
+  bool is_one_piece() const { return behind_ == 0; }
+  Bytes take_one() { return {first_, std::exchange(size_, 0)}; }
   std::size_t take(std::span<Bytes, 2> pieces) {
     std::size_t count = 0;
-    if (!in_place_.empty()) pieces[count++] = in_place_;
-    if (copied_ != 0) pieces[count++] = Bytes(copies_.get(), copied_);
+    if (size_ != 0) pieces[count++] = Bytes(first_, size_);
+    if (behind_ != 0) pieces[count++] = Bytes(copies_.get(), behind_);
     drop();
     return count;
   }
@@ -77,22 +87,14 @@ class WriteGather {
     return bytes.data() >= arrived_.data() &&
            bytes.data() + bytes.size() <= arrived_.data() + arrived_.size();
   }
-  bool continues(Bytes bytes) const {
-    return in_place_.empty() || in_place_.data() + in_place_.size() == bytes.data();
-  }
-
-  [[gnu::noinline]] bool copy(Bytes bytes) {
-    if (bytes.size() > kLargestCopied || bytes.size() > kCapacity - copied_) return false;
-    std::memcpy(copies_.get() + copied_, bytes.data(), bytes.size());
-    copied_ += bytes.size();
-    return true;
-  }
 
   Connection* owner_ = nullptr;
   Bytes arrived_;
-  Bytes in_place_;
+  // A piece that lies where it has arrived, or the copies.
+  const std::byte* first_ = nullptr;
+  std::size_t size_ = 0;
+  std::size_t behind_ = 0;  // Copies behind a piece in place.
   std::unique_ptr<std::byte[]> copies_;
-  std::size_t copied_ = 0;
 };
 
 }  // namespace spate

@@ -69,7 +69,7 @@ class Door final : public Acceptor {
 
 }  // namespace
 
-// One listen(): what all workers have to know of it. Counted on every thread.
+// One listen(), shared by all workers. Its connections are counted on any thread.
 class Workers::Service {
  public:
   Service(Team& team, MakeService make, std::size_t max)
@@ -78,7 +78,7 @@ class Workers::Service {
   std::unique_ptr<WorkerService> make(Loop& loop) const {
     return call_user("Workers", [&] { return make_(loop); });
   }
-  // One more is on its way to a worker. True if accepting is to rest now.
+  // A connection is on its way to a worker. True if accepting must pause now.
   bool enter() { return limit_.enter(); }
   void leave();
   // Whether there is still no room; if so, another leave() resumes.
@@ -104,16 +104,16 @@ class Workers::Worker {
   // Whether this is the calling thread.
   bool is_calling() const { return current_ == this; }
 
-  // Accepts, and says where each one goes. Takes `socket` over unless it fails.
+  // Accepts, and passes each connection to a worker. Takes over `socket`, unless it fails.
   std::error_code listen(Service& service, sys::Descriptor& socket, const ListenOptions& options,
                          Door::OnSocket accept);
   void pause(Service& service);
   void resume(Service& service);
-  // Has a new connection on its way to this worker.
+  // A new connection is on its way to this worker.
   void expect_one() { connections_.fetch_add(1, std::memory_order_relaxed); }
   void take(Service& service, sys::Descriptor socket, const Address& peer);
   void leave(Service& service);
-  // One that was expected does not come. Any thread.
+  // An expected connection does not arrive after all. Any thread.
   void lose_one(Service& service);
 
   // With `serves_backlog`, accepts what is in the backlog first.
@@ -123,7 +123,7 @@ class Workers::Worker {
   }
   void drain(Nanos grace, const OnLoop& on_drain);
   void join() { thread_.join(); }
-  // The thread has been joined: what is left is closed. The loop stays where it is.
+  // The thread has been joined: closes what is left. The loop is kept.
   void end();
   bool is_drained() const { return connections() == 0; }
   // Whether it was when the loop ended; what the thread's own objects closed after that is cut off.
@@ -163,7 +163,7 @@ class Workers::Worker {
     std::unique_ptr<Door, Abandon> door;
   };
 
-  // How long the thread rests when waiting fails, and may fail again at once.
+  // How long the thread sleeps when the wait fails, and may fail again at once.
   static constexpr Nanos kRest{10'000'000};
   static inline thread_local const Worker* current_ = nullptr;
 
@@ -196,7 +196,7 @@ class Workers::Team {
   ~Team() { workers.clear(); }  // Before the services, which they may still be leaving.
 
   bool has_stopped() const { return has_stopped_; }
-  // Whether a worker is calling, which would wait for itself.
+  // Whether the caller is a worker, which would wait for itself.
   bool is_calling() const {
     return std::ranges::any_of(workers, [](const auto& worker) { return worker->is_calling(); });
   }
@@ -204,7 +204,7 @@ class Workers::Team {
                                     const ListenOptions& options);
   Result<Address> listen_and_share(const Address& address, MakeService make, Balance balance,
                                    const ListenOptions& options);
-  // Takes `socket` over unless it fails. The first worker accepts.
+  // Takes over `socket`, unless it fails. The first worker accepts.
   std::error_code share(sys::Descriptor& socket, MakeService make, Balance balance,
                         const ListenOptions& options);
   bool stop(Nanos grace, const OnLoop& on_drain);
@@ -223,7 +223,7 @@ class Workers::Team {
                         const Address& peer);
 
   std::list<Service> services_;
-  std::size_t next_ = 0;  // Of the first worker's thread, which accepts for all.
+  std::size_t next_ = 0;  // Used by the first worker, which accepts for all.
   bool has_stopped_ = false;
   bool has_drained_ = true;
 };
@@ -266,9 +266,9 @@ long Workers::Worker::start(std::string_view name, std::optional<unsigned> proce
   return 0;
 }
 
-// The user's code may stop the loop, or take away the reference that keeps it running: it goes on.
-// So it does when waiting fails (no memory): what is posted is called, and the connections are not
-// left alone.
+// Runs until it is told to end: user code may stop the loop, or drop the reference that keeps it
+// running, and the wait may fail (no memory). Posts are called, and connections served, all the
+// same.
 void Workers::Worker::run() {
   current_ = this;
   while (!is_finished_) {
@@ -320,7 +320,7 @@ void Workers::Worker::resume(Service& service) {
   if (Door* door = door_of(service)) door->resume();
 }
 
-// nullptr if memory has run out.
+// nullptr if memory ran out.
 Workers::Worker::Clients* Workers::Worker::clients_of(Service& service) {
   for (Clients& clients : clients_) {
     if (clients.belong_to(service)) return &clients;
@@ -400,7 +400,7 @@ void Workers::Team::resume(Service& service) {
 }
 
 // Returns when all accepted connections have reached their workers: what the first worker posts
-// here comes after the connections that it has passed on.
+// here is called after the connections that it has passed on.
 void Workers::Team::stop_listening(bool serves_backlog) {
   on_each([&](Worker& worker) { worker.stop_listening(serves_backlog); }, true);
   std::latch arrived(static_cast<std::ptrdiff_t>(workers.size()));
@@ -427,7 +427,7 @@ bool Workers::Team::stop(Nanos grace, const OnLoop& on_drain) {
   return has_drained_;
 }
 
-// A listening socket for each worker; the kernel shares the connections out.
+// A listening socket per worker; the kernel distributes the connections.
 Result<Address> Workers::Team::listen_everywhere(const Address& address, MakeService make,
                                                  const ListenOptions& options) {
   auto sockets = open_listening_group(address, options, workers.size());
@@ -479,7 +479,7 @@ std::error_code Workers::Team::share(sys::Descriptor& socket, MakeService make, 
   return error;
 }
 
-// Counted from here on, so that the next choice knows of it.
+// Counted now, so that the next choice takes it into account.
 void Workers::Team::hand_over(Worker& worker, Service& service, sys::Descriptor socket,
                               const Address& peer) {
   worker.expect_one();

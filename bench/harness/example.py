@@ -1,0 +1,58 @@
+"""Results that nobody measured: every contestant that there is, for the tests of the page."""
+import random
+
+from harness import build, workloads
+
+FACTORS = {"floor": 0.9, "spate": 1.0, "libev": 1.15, "libuv": 1.1, "asio": 1.3, "libevent": 2.5}
+LOADED = {"pingpong": "echo", "threads": "echo", "churn": "echo", "idle": "echo", "latency": "echo"}
+MACHINE = {"processor": "Example 9000 at 3.0 GHz", "cores": "2", "kernel": "6.18",
+           "compiler": "c++ 12", "packages": "none", "commit": "0123456789ab",
+           "load before the run": "0.00 0.00 0.00", "begun": "2026-01-01 00:00"}
+
+
+def contestants(workload):
+    """All that have a file, with their variants and twins."""
+    directory = build.ROOT / "bench" / "workloads" / LOADED.get(workload, workload)
+    for path in sorted(directory.iterdir()):
+        if path.stem in ("README", "load") or path.suffix == ".h":
+            continue
+        for name in workloads.VARIANTS.get((workload, path.stem), [path.stem]):
+            if (workload, name) not in workloads.CANNOT:
+                yield name
+                if path.stem in workloads.TWINNED.get(workload, ()):
+                    yield workloads.twin_of(name)
+
+
+def row(workload, name, metric, value, **more):
+    return {"workload": workload, "contestant": name, "version": "1", "metric": metric,
+            "unit": metric.rsplit("_", 1)[-1], "value": value, "repeat": 0, **more}
+
+
+def sample_rows(chance, workload, case, name):
+    factor = FACTORS.get(name.split("_")[0], 1.2)
+    for metric in workload.metrics:
+        size = 1.0
+        for key, value in case.key:
+            if isinstance(value, int) and key != "timeouts":
+                size *= 1 + value
+        for repeat in range(5):
+            cost = factor * size**0.6 * 100 * chance.lognormvariate(0, 0.03)
+            value = 1e9 / cost if metric in workloads.RATES else cost
+            yield {**row(workload.name, name, metric, value, params={}, case=dict(case.key)),
+                   "repeat": repeat, "steal": 0.01, "load": 0.2}
+
+
+def rows():
+    """Of a run of everything with --quick; always the same."""
+    chance = random.Random(1)
+    yield {"run": MACHINE}
+    for title, make in workloads.ALL.items():
+        workload = make(True)
+        for name in contestants(title):
+            for case in workload.cases:
+                if case.params_of(name) is not None:
+                    yield from sample_rows(chance, workload, case, name)
+            for count in workload.counts:
+                for kind in count.kinds:
+                    value = chance.uniform(50, 3000) if kind == "instructions" else 2.01
+                    yield row(title, name, f"{kind}_per_op", value, params={"op": count.name})

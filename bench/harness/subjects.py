@@ -1,0 +1,180 @@
+"""What each workload asks, in words: for the page and for the terminal."""
+import dataclasses
+
+from harness import stats, workloads
+
+
+@dataclasses.dataclass(frozen=True)
+class Subject:
+    """A part of the page: a workload, or those of its cases whose parameters are `fixed`."""
+
+    workload: str
+    title: str
+    after: str  # whose benchmark it is
+    link: str  # where that was published, or ""
+    measured: str  # one sentence
+    axes: tuple = ()  # parameters over which there is a line, in the order of preference
+    fixed: tuple = ()
+
+    def cases(self, results):
+        return [key for key in results.cases(self.workload)
+                if all(dict(key).get(k) == v for k, v in self.fixed)]
+
+    def verdicts(self, results):
+        cases = set(self.cases(results))
+        return [v for v in results.verdicts(self.workload, workloads.METRICS[self.workload])
+                if v.key in cases]
+
+
+SUBJECTS = (
+    Subject("fd", "Many sockets, few of them active", "libevent's bench.c",
+            "https://libevent.org/",
+            "Socket pairs with a watcher each: all are registered anew, then a hundred or a "
+            "thousand bytes hop from pair to pair; less time is better.",
+            ("pairs",), (("timeouts", 0),)),
+    Subject("fd", "The same with idle timeouts", "libev's comparison with libevent",
+            "http://libev.schmorp.de/bench.html",
+            "As above, but every watcher has a timeout that each byte puts off, as in a server "
+            "that drops idle clients; less time is better.",
+            ("pairs",), (("timeouts", 1),)),
+    Subject("pingpong", "Bytes to and fro", "muduo's and evpp's ping-pong, and Asio's",
+            "https://github.com/Qihoo360/evpp/blob/master/docs/benchmark_throughput_vs_muduo_cn.md",
+            "A server of one thread sends back whatever its connections send; more MiB a second is "
+            "better.", ("connections", "block")),
+    Subject("threads", "Bytes to and fro, on several threads", "evpp's table of threads",
+            "https://github.com/Qihoo360/evpp/blob/master/docs/benchmark_throughput_vs_asio.md",
+            "The same ping-pong of 16 KiB blocks with a loop in each of several threads; more MiB "
+            "a second is better.", ("threads",)),
+    Subject("header_body", "Growing messages with a header",
+            "evpp's and asio_benchmark's header_body",
+            "https://github.com/Qihoo360/evpp/blob/master/docs/"
+            "benchmark_ping_pong_spend_time_vs_asio.md",
+            "Connections exchange messages that grow by a byte each time, as a protocol's would; "
+            "fewer seconds are better.", ("threads",)),
+    Subject("post", "Tasks from other threads", "evpp's post_task programs",
+            "https://github.com/Qihoo360/evpp/blob/master/docs/benchmark_lockfree_vs_mutex.md",
+            "Loops in threads of their own hand tasks to each other and wake each other; more "
+            "tasks a second are better.", ("producers",)),
+    Subject("watchers", "A watcher's life", "AnyEvent's table",
+            "https://metacpan.org/pod/AnyEvent#BENCHMARKS",
+            "The time to make, call and destroy one watcher among a hundred thousand; less is "
+            "better."),
+    Subject("timers", "A million timers", "libuv's million_timers",
+            "https://github.com/libuv/libuv/blob/v1.x/test/benchmark-million-timers.c",
+            "Timers are started, put off, stopped and started again at random, and expire; the "
+            "time for each, less is better.", ("pending",)),
+    Subject("churn", "Short connections", "libuv's tcp4_pound",
+            "https://github.com/libuv/libuv/blob/v1.x/test/benchmark-pound.c",
+            "Connections are accepted, answered once and closed, server and client on one core; "
+            "more a second is better.", ("connections",)),
+    Subject("latency", "One round trip", "libuv's ping_pongs and muduo's roundtrip",
+            "https://github.com/libuv/libuv/blob/v1.x/test/benchmark-ping-pongs.c",
+            "64 bytes to and fro on one connection, by a client that never sleeps: the middle and "
+            "the slowest hundredth of the round trips; less time is better."),
+    Subject("udp", "Packets to and fro", "libuv's udp_pummel",
+            "https://github.com/libuv/libuv/blob/v1.x/test/benchmark-udp-pummel.c",
+            "64 packets are on the way to a server that sends each back, one by one or in batches; "
+            "more packets a second are better."),
+    Subject("fanout", "One publisher, every message to all",
+            "muduo's and Asio's chat servers, and Redis's PUBLISH",
+            "https://github.com/chenshuo/muduo/tree/master/examples/asio/chat",
+            "Each message of one connection goes to a hundred or a thousand others; more messages "
+            "delivered a second are better.", ("subscribers",)),
+    Subject("idle", "Ten thousand idle connections", "", "",
+            "The memory that an idle connection takes, and the processor's time when each says a "
+            "byte twice a second and its timeout is put off; less is better."),
+    Subject("programs", "Servers as the distribution built them", "", "",
+            "memcached and nghttpd, the same binaries, on their own event library and on spate's "
+            "drop-in for it; more requests a second are better."),
+)
+
+METRIC_WORDS = {
+    "whole_us": "whole iteration", "processing_us": "events alone", "setup_us": "registration",
+    "create_ns": "make", "invoke_ns": "call", "destroy_ns": "destroy",
+    "bytes": "memory a watcher", "object_bytes": "size of the object",
+    "start_ns": "start", "restart_ns": "put off", "stop_start_ns": "stop and start",
+    "expire_ns": "expire", "posts_per_s": "tasks a second", "mib_per_s": "throughput",
+    "messages_per_s": "messages a second", "processor_us": "processor time a message",
+    "seconds": "time", "connections_per_s": "connections a second",
+    "bytes_per_connection": "memory a connection", "cpu_percent": "processor",
+    "resident_per_connection": "pages a connection", "user_bytes": "the contestant's own bytes",
+    "p50_us": "median", "p99_us": "99 % are faster", "p999_us": "99.9 % are faster",
+    "packets_per_s": "packets a second", "requests_per_s": "requests a second",
+}
+
+UNIT_WORDS = {"us": "µs", "1/s": "/s"}
+
+
+def unit(text):
+    return UNIT_WORDS.get(text, text)
+
+
+def metric_words(metric):
+    return METRIC_WORDS.get(metric, metric)
+
+
+def number(value):
+    if value is None:
+        return "–"
+    if abs(value) >= 1000:
+        return f"{value:,.0f}"
+    return f"{value:.3g}" if abs(value) < 100 else f"{value:.0f}"
+
+
+def count_words(results, workload, operation, name):
+    """Instructions; system calls."""
+    instructions = results.count(workload, operation, "instructions", name)
+    calls = results.count(workload, operation, "syscalls", name)
+    if instructions is None and calls is None:
+        return "–"
+    return f"{number(instructions)}; {'–' if calls is None else f'{calls:.2f}'}"
+
+
+def factor(value):
+    return "–" if value is None else f"{value:.2f}×" if value < 9.95 else f"{value:.1f}×"
+
+
+def telling(keys):
+    """The parameters in which these cases differ."""
+    names = [name for name, _ in keys[0]] if keys else []
+    return {name for name in names if len({dict(key).get(name) for key in keys}) > 1}
+
+
+def case_words(key, names):
+    """The case by those of its parameters that are named: "connections 100, block 64"."""
+    parts = []
+    for name, value in key:
+        if name in names:
+            shown = f"{value:,}" if isinstance(value, int) else str(value)
+            parts.append(f"{name.replace('_', ' ')} {shown}")
+    return ", ".join(parts)
+
+
+def where(verdict, names):
+    """The case of a verdict, and the metric if its workload has several: "start, pending 1,000"."""
+    case, metric = case_words(verdict.key, names), metric_words(verdict.metric)
+    if case and len(workloads.METRICS[verdict.workload]) == 1:
+        return case
+    return ", ".join(filter(None, [metric, case]))
+
+
+def in_one_sentence(verdicts, names):
+    """Who wins, by verdicts on cases that are told apart by the parameters `names`."""
+    told = [v for v in verdicts if v.word]
+    if not told:
+        return "Too few repetitions to tell who is ahead."
+    if len(told) == 1:
+        [only] = told
+        place = {stats.AHEAD: "ahead of", stats.LEVEL: "level with", stats.BEHIND: "behind"}
+        return (f"spate is {place[only.word]} the best peer, {only.other}: {factor(only.factor)} "
+                "as good.")
+    ahead, level, behind = stats.tally(told)
+    parts = [f"{word} in {count}" for count, word in
+             ((ahead, "ahead"), (level, "level"), (behind, "behind")) if count]
+    text = f"Of {len(told)} comparisons with the best peer, spate is {', '.join(parts)}"
+    least = stats.worst(told)
+    if least is None:
+        return text + "."
+    noise = ", which is within the noise" if least.word == stats.LEVEL else ""
+    return (f"{text}; typically it is {factor(stats.typical(told))} as good, at worst "
+            f"{factor(least.factor)} {least.other} ({where(least, names)}){noise}.")

@@ -1,0 +1,17 @@
+// ask() and tell(): calls to the object behind a handle. With an empty handle, tell() does nothing,
+// and ask() returns the default.
+#pragma once
+
+namespace spate {
+
+template <class Object, class Owner, class Answer>
+Answer ask(const Object* object, Answer (Owner::*question)() const, Answer otherwise = {}) {
+  return object == nullptr ? otherwise : (object->*question)();
+}
+
+template <class Object, class Owner>
+void tell(Object* object, void (Owner::*order)()) {
+  if (object != nullptr) (object->*order)();
+}
+
+}  // namespace spate
