@@ -2,6 +2,7 @@
 #pragma once
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <functional>
 #include <memory>
@@ -71,7 +72,7 @@ class DatagramTest : public ::testing::Test {
   }
   // A name in the abstract namespace that no other test has.
   static Address own_name(const std::string& name) {
-    return *Address::abstract("spate " + name +
+    return *Address::abstract("spate " + name + std::to_string(::getpid()) +
                               ::testing::UnitTest::GetInstance()->current_test_info()->name());
   }
 
