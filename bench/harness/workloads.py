@@ -87,6 +87,11 @@ def original_of(name):
     return name.removesuffix(TWIN)
 
 
+def waits_in_ring(name):
+    """callgrind knows no io_uring: under it such a program waits for ever."""
+    return name.endswith(("_ring", "_uring"))
+
+
 def is_floor(name):
     return name.split("_")[0] == "floor"
 
