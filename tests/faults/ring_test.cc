@@ -102,6 +102,7 @@ class RingTest : public ::testing::Test {
 // ---- where there is none
 
 TEST(NoRing, AnotherBackendIsTakenAndSaysWhy) {
+  if (!testing::has_backend("io_uring")) GTEST_SKIP() << ask_for_ring()->backend_info().reason;
   const auto before = testing::open_fds();
   for (const SystemCall call :
        {SystemCall::io_uring_setup, SystemCall::io_uring_enter, SystemCall::map}) {
@@ -165,6 +166,7 @@ TEST(NoRing, ASandboxForbidsAnyOfTheCalls) {
 }
 
 TEST(NoRing, ThereIsRoomForTheOthersDescriptorsOnly) {
+  if (!testing::has_backend("io_uring")) GTEST_SKIP() << ask_for_ring()->backend_info().reason;
   in_child([] {
     const auto open = testing::open_fds();
     rlimit limit{};
