@@ -6,6 +6,7 @@
 #include <event2/event.h>
 #include <event2/listener.h>
 
+#include "harness/libevent_base.h"
 #include "harness/server.h"
 
 namespace {
@@ -13,7 +14,7 @@ namespace {
 class Server {
  public:
   Server(int socket, const ServerOptions& options, Tally& tally)
-      : tally_(tally), direct_(options.number("direct") != 0), base_(make_base()) {
+      : tally_(tally), direct_(options.number("direct") != 0), base_(bench_event_base()) {
     const long idle = options.number("idle_ms");
     const timeval timeout = {idle / 1000, idle % 1000 * 1000};
     if (idle > 0) idle_ = event_base_init_common_timeout(base_, &timeout);
@@ -26,25 +27,10 @@ class Server {
   static void version() { bench_version(event_get_version(), "libevent"); }
 
  private:
-  // No locks: each thread has its own.
-  static event_base* make_base() {
-    event_config* config = event_config_new();
-    event_config_set_flag(config, EVENT_BASE_FLAG_NOLOCK);
-    event_base* base = event_base_new_with_config(config);
-    event_config_free(config);
-    return base;
-  }
-
   static void on_accept(evconnlistener*, int fd, sockaddr*, int, void* context) {
     auto& server = *static_cast<Server*>(context);
     ++server.tally_.accepted;
-    bench_no_delay(fd);
-    bufferevent* connection = bufferevent_socket_new(server.base_, fd, BEV_OPT_CLOSE_ON_FREE);
-    bufferevent_setcb(connection, on_read, nullptr, on_event, &server);
-    bufferevent_set_max_single_read(connection, kReadSize);
-    bufferevent_set_max_single_write(connection, 16 * kReadSize);
-    if (server.idle_ != nullptr) bufferevent_set_timeouts(connection, server.idle_, nullptr);
-    bufferevent_enable(connection, EV_READ | EV_WRITE);
+    bench_bufferevent(server.base_, fd, on_read, on_event, &server, server.idle_);
   }
 
   static void on_read(bufferevent* connection, void* context) {

@@ -5,6 +5,7 @@
 #include <event2/event.h>
 #include <event2/listener.h>
 
+#include "harness/libevent_base.h"
 #include "workloads/fanout/server.h"
 
 namespace {
@@ -12,7 +13,7 @@ namespace {
 class Server {
  public:
   Server(int socket, const ServerOptions& options, Tally& tally)
-      : size_(std::size_t(options.number("size", 64))), tally_(tally), base_(make_base()) {
+      : size_(std::size_t(options.number("size", 64))), tally_(tally), base_(bench_event_base()) {
     // The socket listens already; any backlog but 0 would shorten its own.
     if (evconnlistener_new(base_, on_accept, this, LEV_OPT_CLOSE_ON_EXEC, 0, socket) == nullptr)
       bench_die("evconnlistener_new");
@@ -22,25 +23,10 @@ class Server {
   static void version() { bench_version(event_get_version(), "libevent"); }
 
  private:
-  // No locks: there is one thread.
-  static event_base* make_base() {
-    event_config* config = event_config_new();
-    event_config_set_flag(config, EVENT_BASE_FLAG_NOLOCK);
-    event_base* base = event_base_new_with_config(config);
-    event_config_free(config);
-    return base;
-  }
-
   static void on_accept(evconnlistener*, int fd, sockaddr*, int, void* context) {
     auto& server = *static_cast<Server*>(context);
     ++server.tally_.accepted;
-    bench_no_delay(fd);
-    bufferevent* connection = bufferevent_socket_new(server.base_, fd, BEV_OPT_CLOSE_ON_FREE);
-    bufferevent_setcb(connection, on_read, nullptr, on_event, &server);
-    bufferevent_set_max_single_read(connection, kReadSize);
-    bufferevent_set_max_single_write(connection, 16 * kReadSize);
-    bufferevent_enable(connection, EV_READ | EV_WRITE);
-    server.connections_.push_back(connection);
+    server.connections_.push_back(bench_bufferevent(server.base_, fd, on_read, on_event, &server));
   }
 
   static void on_read(bufferevent* connection, void* context) {

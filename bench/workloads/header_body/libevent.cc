@@ -6,6 +6,7 @@
 #include <event2/event.h>
 #include <event2/listener.h>
 
+#include "harness/libevent_base.h"
 #include "workloads/header_body/server.h"
 
 namespace {
@@ -15,7 +16,7 @@ class Server {
   Server(int socket, const ServerOptions& options, Tally& tally)
       : tally_(tally),
         direct_(options.number("direct") != 0),
-        base_(make_base()),
+        base_(bench_event_base()),
         answers_(evbuffer_new()) {
     // The socket listens already; any backlog but 0 would shorten its own.
     if (evconnlistener_new(base_, on_accept, this, LEV_OPT_CLOSE_ON_EXEC, 0, socket) == nullptr)
@@ -26,24 +27,10 @@ class Server {
   static void version() { bench_version(event_get_version(), "libevent"); }
 
  private:
-  // No locks: each thread has its own.
-  static event_base* make_base() {
-    event_config* config = event_config_new();
-    event_config_set_flag(config, EVENT_BASE_FLAG_NOLOCK);
-    event_base* base = event_base_new_with_config(config);
-    event_config_free(config);
-    return base;
-  }
-
   static void on_accept(evconnlistener*, int fd, sockaddr*, int, void* context) {
     auto& server = *static_cast<Server*>(context);
     ++server.tally_.accepted;
-    bench_no_delay(fd);
-    bufferevent* connection = bufferevent_socket_new(server.base_, fd, BEV_OPT_CLOSE_ON_FREE);
-    bufferevent_setcb(connection, on_read, nullptr, on_event, &server);
-    bufferevent_set_max_single_read(connection, kReadSize);
-    bufferevent_set_max_single_write(connection, 16 * kReadSize);
-    bufferevent_enable(connection, EV_READ | EV_WRITE);
+    bench_bufferevent(server.base_, fd, on_read, on_event, &server);
   }
 
   static void on_read(bufferevent* connection, void* context) {
