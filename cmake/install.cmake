@@ -4,9 +4,11 @@ include(CMakePackageConfigHelpers)
 
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/spate DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
         FILES_MATCHING PATTERN "*.h")
-install(TARGETS spate_static spate_shared EXPORT spate_targets
-        ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
-        LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+foreach(library IN LISTS SPATE_LIBRARIES)
+  install(TARGETS ${library}_static ${library}_shared EXPORT spate_targets
+          ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
+          LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+endforeach()
 
 set(spate_package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/spate)
 install(EXPORT spate_targets NAMESPACE spate:: FILE spateTargets.cmake

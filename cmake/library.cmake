@@ -1,5 +1,5 @@
-# What the library is made of, and how it is compiled. Used for the library proper and for
-# spate_testing, the same sources with the fault seam of src/sys.
+# What the libraries are made of, and how they are compiled. Used for the libraries proper and for
+# spate_testing, all of their sources with the fault seam of src/sys.
 
 include(${CMAKE_CURRENT_LIST_DIR}/cares.cmake)
 if(NOT TARGET c-ares::cares)
@@ -8,15 +8,74 @@ if(NOT TARGET c-ares::cares)
                       "where: -DCMAKE_PREFIX_PATH=<prefix>.")
 endif()
 
-# The library's sources: all of src/ but its tests and what only tests use.
-function(spate_sources result)
-  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/*.cc)
+# The directories of src/ that are libraries of their own, and the packages that they need.
+set(SPATE_ROOMS http)
+find_package(ZLIB QUIET)
+set(SPATE_NEEDS_http ZLIB::ZLIB)
+
+# Whether what a room needs is installed.
+function(spate_has_room room result)
+  set(${result} ON PARENT_SCOPE)
+  foreach(package IN LISTS SPATE_NEEDS_${room})
+    if(NOT TARGET ${package})
+      message(STATUS "spate: no ${package}, so spate::${room} is not built")
+      set(${result} OFF PARENT_SCOPE)
+    endif()
+  endforeach()
+endfunction()
+
+# The sources of one library, "spate" or a room: without tests and what only tests use.
+function(spate_sources_of library result)
+  if(library STREQUAL "spate")
+    file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/*.cc)
+    list(JOIN SPATE_ROOMS "|" rooms)
+    list(FILTER sources EXCLUDE REGEX "^${PROJECT_SOURCE_DIR}/src/(${rooms})/")
+  else()
+    file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${library}/*.cc)
+  endif()
   list(FILTER sources EXCLUDE REGEX "_test\\.cc$")
   list(FILTER sources EXCLUDE REGEX "/src/(.*/)?testing/")
-  if(NOT sources)
-    message(FATAL_ERROR "No source file found in ${PROJECT_SOURCE_DIR}/src.")
-  endif()
   set(${result} ${sources} PARENT_SCOPE)
+endfunction()
+
+# spate_add_library(<name>): spate, or a room: each source compiled once, as position independent
+# code, and put into a static and a shared library. spate::<name> is one of the two.
+function(spate_add_library name)
+  set(library ${name})
+  if(NOT name STREQUAL "spate")
+    set(library spate_${name})
+    spate_has_room(${name} is_possible)
+    if(NOT is_possible)
+      return()
+    endif()
+  endif()
+  spate_sources_of(${name} sources)
+  add_library(${library}_objects OBJECT ${sources})
+  spate_configure(${library}_objects)
+  target_link_libraries(${library}_objects PRIVATE ${SPATE_NEEDS_${name}})
+  set_target_properties(${library}_objects PROPERTIES POSITION_INDEPENDENT_CODE ON)
+  if(SPATE_TESTS)  # For which each source is compiled by itself once more.
+    spate_compile_by_folder(${library}_objects)
+  endif()
+  add_library(${library}_static STATIC $<TARGET_OBJECTS:${library}_objects>)
+  add_library(${library}_shared SHARED $<TARGET_OBJECTS:${library}_objects>)
+  foreach(kind static shared)
+    set(target ${library}_${kind})
+    spate_interface(${target})
+    set_target_properties(${target} PROPERTIES OUTPUT_NAME ${library} LINKER_LANGUAGE CXX)
+    if(NOT name STREQUAL "spate")
+      target_link_libraries(${target} PUBLIC spate_${kind} PRIVATE ${SPATE_NEEDS_${name}})
+    endif()
+    add_library(spate::${target} ALIAS ${target})
+  endforeach()
+  set_target_properties(${library}_shared PROPERTIES
+    VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
+  if(BUILD_SHARED_LIBS)
+    add_library(spate::${name} ALIAS ${library}_shared)
+  else()
+    add_library(spate::${name} ALIAS ${library}_static)
+  endif()
+  set(SPATE_LIBRARIES ${SPATE_LIBRARIES} ${library} PARENT_SCOPE)
 endfunction()
 
 # What a user of the library needs to compile and link.
@@ -44,7 +103,7 @@ function(spate_own_code target)
     "SHELL:-iquote ${PROJECT_SOURCE_DIR}/src" "SHELL:-iquote ${PROJECT_SOURCE_DIR}")
 endfunction()
 
-# A target that compiles the library's sources.
+# A target that compiles a library's sources.
 function(spate_configure target)
   spate_interface(${target})
   spate_own_code(${target})

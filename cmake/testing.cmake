@@ -1,9 +1,18 @@
 option(SPATE_TESTS_GROUPED "Compile the tests several files at a time" ON)
 option(SPATE_TESTS_SHARED "Link the tests to a shared library (tools/mutants.py)" OFF)
 
-# spate_testing: the library once more, with the fault seam, which the library proper does not have.
+# spate_testing: the libraries once more, as one, with the fault seam, which those proper have not.
 function(spate_add_testing_library)
-  spate_sources(library_sources)
+  spate_sources_of(spate library_sources)
+  foreach(room IN LISTS SPATE_ROOMS)
+    if(NOT TARGET spate_${room}_objects)
+      message(FATAL_ERROR "The tests need all of spate: ${SPATE_NEEDS_${room}} was not found. Run "
+                          "`tools/setup test`, or build without the tests: -DSPATE_TESTS=OFF.")
+    endif()
+    spate_sources_of(${room} room_sources)
+    list(APPEND library_sources ${room_sources})
+    list(APPEND packages ${SPATE_NEEDS_${room}})
+  endforeach()
   file(GLOB_RECURSE testing_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/*.cc)
   list(FILTER testing_sources INCLUDE REGEX "/src/(.*/)?testing/")
   list(FILTER testing_sources EXCLUDE REGEX "_test\\.cc$")
@@ -13,6 +22,7 @@ function(spate_add_testing_library)
   endif()
   add_library(spate_testing ${kind} ${library_sources} ${testing_sources})
   spate_configure(spate_testing)
+  target_link_libraries(spate_testing PRIVATE ${packages})
   if(SPATE_TESTS_SHARED)  # What the library proper hides, the tests of its parts need.
     target_compile_options(spate_testing PRIVATE
       -fvisibility=default -fno-visibility-inlines-hidden)

@@ -16,6 +16,7 @@ from source_tree import blank, files, finish, is_test, read, root_from
 # with the public headers that go with it: include/spate/*.h are core's, but for BESIDE_CORE, and
 # include/spate/net/*.h those of the rooms of net.
 GROUND = {"base", "sys", "core", "net"}
+PUBLIC = "the public headers of the loop and the network"
 LAYERS = {
     "base": set(),
     "sys": {"base"},
@@ -30,7 +31,10 @@ LAYERS = {
     "net/connect": GROUND | {"net/stream", "net/names"},
     "net/datagram": GROUND,
     "net/process": GROUND | {"net/stream"},
-    "http": {"spate/net/stream.h"},
+    "http/codec": {"spate/net/bytes.h", "spate/net/buffer.h"},
+    "http/server": {PUBLIC, "sys", "http/codec"},
+    "http/client": {PUBLIC, "http/codec"},
+    "http/inspector": {PUBLIC, "http/codec", "http/server"},
     "coro": {"core", "net", "net/stream"},
     "sim": GROUND | {"backend", "net/stream"},
 }
@@ -45,6 +49,13 @@ ROOMS = {
     "server": "net/workers", "session_service": "net/workers",
     "resolver": "net/names", "connect": "net/connect", "client": "net/connect",
     "datagram": "net/datagram", "process": "net/process",
+}
+
+# The room of a public header of http; those that are not here are the codec's.
+HTTP_ROOMS = {
+    "exchange": "http/server", "server": "http/server", "router": "http/server",
+    "files": "http/server", "events": "http/server", "client": "http/client",
+    "inspector": "http/inspector",
 }
 
 # The same for the drop-in layers, whose files know the headers of their own room and of these.
@@ -101,13 +112,15 @@ def public_layer(path):
     parts = path.split("/")
     if parts[1] == "net":
         return ROOMS.get(parts[2].removesuffix(".h"), "net")
+    if parts[1] == "http":
+        return HTTP_ROOMS.get(parts[2].removesuffix(".h"), "http/codec")
     return parts[1] if len(parts) > 2 else BESIDE_CORE.get(parts[1].removesuffix(".h"), "core")
 
 
 def source_layer(parts):
     """The layer of a file of src/, whose path is given without that."""
-    if parts[0] == "net" and len(parts) > 2:
-        return "net/" + parts[1]
+    if parts[0] in ("net", "http") and len(parts) > 2:
+        return parts[0] + "/" + parts[1]
     return parts[0] if len(parts) > 1 else "core"
 
 
@@ -151,6 +164,8 @@ def may_include(layer, target):
     if target in VOCABULARY or target in LAYERS[layer]:
         return True
     other = public_layer(target) if target.startswith("spate/") else target
+    if other != target and not other.startswith("http/") and PUBLIC in LAYERS[layer]:
+        return True
     return other == layer or other in LAYERS[layer]
 
 
@@ -221,7 +236,7 @@ def check_table():
     known = set()
     for layer, others in LAYERS.items():
         for other in others:
-            if not other.startswith("spate/") and other not in known:
+            if not other.startswith("spate/") and other != PUBLIC and other not in known:
                 yield f"{layer} may include {other}, which does not stand above it"
         known.add(layer)
 

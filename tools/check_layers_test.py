@@ -33,7 +33,8 @@ class Layers(unittest.TestCase):
         self.good("src/core/loop.cc", '#include "backend/backend.h"\n#include "sys/clock.h"\n')
         self.good("src/core/loop.cc", '#include "spate/loop.h"\n#include <spate/io.h>\n')
         self.good("src/net/stream/a.cc", '#include "spate/net/stream.h"\n#include "core/loop.h"\n')
-        self.good("src/http/server.cc", '#include "spate/net/stream.h"\n#include "http/parser.h"\n')
+        self.good("src/http/server/server.cc",
+                  '#include "spate/net/listener.h"\n#include "http/codec/head.h"\n')
 
     def test_no_layer_includes_what_is_above_or_beside(self):
         self.bad("src/sys/clock.cc", '#include "core/loop.h"\n', "sys may not include core")
@@ -42,8 +43,10 @@ class Layers(unittest.TestCase):
         self.bad("src/core/loop.cc", '#include "net/stream.h"\n', "core may not include net")
         self.bad("src/core/loop.cc", '#include "spate/net/buffer.h"\n', "core may not include")
         self.bad("src/net/stream/a.cc", '#include "backend/backend.h"\n', "net/stream may not")
-        self.bad("src/http/server.cc", '#include "core/loop.h"\n', "http may not include core")
-        self.bad("src/http/server.cc", '#include "spate/net/listener.h"\n', "http may not")
+        self.bad("src/http/server/server.cc", '#include "core/loop.h"\n',
+                 "http/server may not include core")
+        self.bad("src/http/codec/head.cc", '#include "spate/net/stream.h"\n', "http/codec may not")
+        self.bad("src/http/server/server.cc", '#include <spate/http/client.h>\n', "http/server may")
         self.bad("include/spate/net/stream.h", '#include <spate/http/server.h>\n', "net/stream")
 
     def test_the_rooms_of_net_know_those_below(self):

@@ -1,0 +1,80 @@
+// Status: the code of a response (RFC 9110 §15). Any number from 100 to 999 may be one; those that
+// have a name here are those that are registered.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "spate/export.h"
+
+namespace spate::http {
+
+enum class Status : std::uint16_t {
+  continue_ = 100,
+  switching_protocols = 101,
+  early_hints = 103,
+
+  ok = 200,
+  created = 201,
+  accepted = 202,
+  non_authoritative_information = 203,
+  no_content = 204,
+  reset_content = 205,
+  partial_content = 206,
+
+  multiple_choices = 300,
+  moved_permanently = 301,
+  found = 302,
+  see_other = 303,
+  not_modified = 304,
+  temporary_redirect = 307,
+  permanent_redirect = 308,
+
+  bad_request = 400,
+  unauthorized = 401,
+  payment_required = 402,
+  forbidden = 403,
+  not_found = 404,
+  method_not_allowed = 405,
+  not_acceptable = 406,
+  proxy_authentication_required = 407,
+  request_timeout = 408,
+  conflict = 409,
+  gone = 410,
+  length_required = 411,
+  precondition_failed = 412,
+  content_too_large = 413,
+  uri_too_long = 414,
+  unsupported_media_type = 415,
+  range_not_satisfiable = 416,
+  expectation_failed = 417,
+  misdirected_request = 421,
+  unprocessable_content = 422,
+  too_early = 425,
+  upgrade_required = 426,
+  precondition_required = 428,
+  too_many_requests = 429,
+  request_header_fields_too_large = 431,
+  unavailable_for_legal_reasons = 451,
+
+  internal_server_error = 500,
+  not_implemented = 501,
+  bad_gateway = 502,
+  service_unavailable = 503,
+  gateway_timeout = 504,
+  http_version_not_supported = 505,
+  insufficient_storage = 507,
+  network_authentication_required = 511,
+};
+
+constexpr int code_of(Status status) { return static_cast<int>(status); }
+constexpr bool is_informational(Status status) { return code_of(status) < 200; }
+constexpr bool is_success(Status status) { return code_of(status) / 100 == 2; }
+constexpr bool is_redirect(Status status) { return code_of(status) / 100 == 3; }
+constexpr bool is_client_error(Status status) { return code_of(status) / 100 == 4; }
+constexpr bool is_server_error(Status status) { return code_of(status) / 100 == 5; }
+
+// "OK", "Not Found", ...; empty for a code without a name.
+SPATE_EXPORT std::string_view reason_of(Status status);
+
+}  // namespace spate::http
