@@ -1,0 +1,133 @@
+// Server: serves HTTP on a loop. serve(): the same in one line, on a loop or on Workers.
+//
+//   auto loop = spate::must(spate::Loop::create());
+//   auto server = spate::must(spate::http::serve(
+//       *loop, spate::Address::any_ipv6(8080),
+//       [](spate::http::Exchange exchange) { exchange.respond("hello\n"); }));
+//   loop->run();
+//
+// Ownership: destroying a Server stops listening and closes its connections, gracefully: what was
+// answered is still sent. Its Exchanges refuse from then on, and no callback follows. drain() lets
+// them finish. The loop may be destroyed first.
+// Threads: the loop's thread only.
+//
+// Requests of one connection are served one after the other; what a client pipelines stays unread
+// until the answer before it has ended, or while it does not read its answers.
+// Malformed and ambiguous requests are answered 400 (or 413, 414, 417, 431, 501, 505), and the
+// connection is closed; there are no switches for leniency. docs/guide/http-server.md has the
+// limits and the deadlines, all of which are on by default.
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string_view>
+#include <system_error>
+#include <type_traits>
+#include <utility>
+
+#include "spate/error.h"
+#include "spate/export.h"
+#include "spate/http/exchange.h"
+#include "spate/net/address.h"
+#include "spate/net/listener.h"
+#include "spate/net/server.h"
+#include "spate/net/stream.h"
+#include "spate/net/workers.h"
+#include "spate/time.h"
+
+namespace spate::http {
+
+class ServerCore;
+
+using OnRequest = std::move_only_function<void(Exchange exchange)>;
+
+// What is done with requests: the user's; it must outlive its Servers.
+class SPATE_EXPORT Service {
+ public:
+  // The head of a request is there. Keep the Exchange, or answer now.
+  virtual void on_request(Exchange exchange) = 0;
+
+ protected:
+  ~Service() = default;
+};
+
+// One line of an access log. Views are valid until the callback returns.
+struct AccessRecord {
+  const Request& request;
+  Status status;       // Of the answer; of one that was never begun 499.
+  std::uint64_t sent;  // Bytes of the body, as far as they were written.
+  std::uint64_t received;
+  Nanos duration;         // From the head's last byte to the end of the exchange.
+  std::error_code error;  // Why it was cut short, if it was.
+};
+
+struct ServerOptions {
+  // ---- limits; what exceeds them is answered with the status in brackets
+  std::size_t max_head = 16 * 1024;        // Bytes of a request's head [431]; at most 64 KiB.
+  std::size_t max_request_line = 8 * 1024;  // [414]
+  std::size_t max_fields = 100;            // [431]; at most 100.
+  std::uint64_t max_body = UINT64_MAX;     // Bytes, whoever reads them [413].
+  std::uint64_t max_requests = UINT64_MAX;  // Of one connection; the last answer closes it.
+
+  // ---- deadlines; zero is none. They are looked at once a second.
+  Nanos head_timeout{10'000'000'000};  // From the first byte of a head to its end [408].
+  Nanos idle_timeout{60'000'000'000};  // Between requests, and while the client takes nothing.
+  Nanos body_timeout{30'000'000'000};  // Without a byte of a body that is being read [408].
+  // Bytes a second of such a body, on average after the first ten seconds [408].
+  std::uint64_t min_body_rate = 1024;
+
+  // The field Server of every answer; empty: none.
+  std::string server_name{};
+  // Called at the end of each exchange.
+  std::move_only_function<void(const AccessRecord& record)> log{};
+};
+
+struct ServerMetrics {
+  std::size_t connections = 0;  // Open now.
+  std::size_t exchanges = 0;    // In progress now.
+  std::uint64_t accepted = 0;   // So far, as those that follow.
+  std::uint64_t requests = 0;
+  std::uint64_t refused = 0;  // Malformed, too long, or too slow.
+  std::uint64_t received = 0;  // Bytes of bodies.
+  std::uint64_t sent = 0;
+};
+
+class SPATE_EXPORT [[nodiscard("destroying the Server closes its connections")]] Server {
+ public:
+  // Empty: may only be assigned to and destroyed.
+  Server();
+  Server(Server&& other) noexcept;
+  Server& operator=(Server&& other) noexcept;
+  ~Server();
+
+  // Errors: EINVAL for a limit that is zero or too high; ENOMEM.
+  static Result<Server> create(Loop& loop, Service& service, ServerOptions options = {});
+  static Result<Server> create(Loop& loop, OnRequest on_request, ServerOptions options = {});
+
+  // May be called several times. Errors: those of Listener::create().
+  Result<Address> listen(const Address& address, const ListenOptions& options = {});
+  // Serves a connection that was accepted elsewhere; of the same loop (asserted).
+  void add(Stream stream);
+
+  // Stops listening. Answers say `Connection: close`; connections without a request have a second,
+  // but not more than `grace`, in which one may still come; what is left after `grace` is reset.
+  // `done` is called once, from the loop, when no connection is left.
+  void drain(Nanos grace, std::move_only_function<void()> done = {});
+
+  ServerMetrics metrics() const;
+
+ private:
+  explicit Server(std::unique_ptr<ServerCore> core);
+  std::unique_ptr<ServerCore> core_;
+};
+
+// A Server that listens. Errors: those of Server::create() and Listener::create().
+SPATE_EXPORT Result<Server> serve(Loop& loop, const Address& address, Service& service,
+                                  ServerOptions options = {}, const ListenOptions& listen = {});
+SPATE_EXPORT Result<Server> serve(Loop& loop, const Address& address, OnRequest on_request,
+                                  ServerOptions options = {}, const ListenOptions& listen = {});
+
+}  // namespace spate::http

@@ -1,0 +1,34 @@
+// ExchangePool: the ExchangeStates of one server. Those that are not in use are kept for the next
+// requests. It lives as long as its server or one of them.
+#pragma once
+
+#include <cstddef>
+
+#include "http/server/exchange_state.h"
+
+namespace spate::http {
+
+class ExchangePool {
+ public:
+  explicit ExchangePool(Loop& loop) : loop_(loop) {}
+
+  Loop& loop() const { return loop_; }
+  // nullptr when memory runs out.
+  ExchangeState* take();
+  void give_back(ExchangeState* state);
+  // The server is going.
+  void abandon();
+
+ private:
+  static constexpr std::size_t kMostKept = 64;
+
+  ~ExchangePool();
+
+  Loop& loop_;
+  ExchangeList free_;
+  std::size_t kept_ = 0;
+  std::size_t in_use_ = 0;
+  bool is_abandoned_ = false;
+};
+
+}  // namespace spate::http

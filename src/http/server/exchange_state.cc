@@ -1,0 +1,287 @@
+#include "http/server/exchange_state.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <span>
+#include <utility>
+
+#include "http/server/body_reader.h"
+#include "http/server/exchange_pool.h"
+#include "spate/http/url.h"
+#include "spate/net/stream.h"
+
+namespace spate::http {
+
+namespace {
+
+// What only the server sets.
+constexpr std::uint64_t kOwnFields =
+    bit_of(FieldId::connection) | bit_of(FieldId::content_length) | bit_of(FieldId::date) |
+    bit_of(FieldId::keep_alive) | bit_of(FieldId::te) | bit_of(FieldId::transfer_encoding) |
+    bit_of(FieldId::upgrade);
+
+std::error_code closed() { return {EPIPE, std::system_category()}; }
+
+}  // namespace
+
+ExchangeState::~ExchangeState() = default;
+
+Loop& ExchangeState::loop() const { return pool_.loop(); }
+
+// ---- the answer
+
+bool ExchangeState::is_bodiless(Status status) const {
+  return view().method == Method::head || is_informational(status) ||
+         status == Status::no_content || status == Status::not_modified;
+}
+
+bool ExchangeState::may_begin(const AnswerHead& answer) const {
+  return wire_ != nullptr && answer_ == Answer::none && !is_informational(answer.status) &&
+         (answer.fields == nullptr || !answer.fields->view().contains_any(kOwnFields));
+}
+
+void ExchangeState::on_begun(const AnswerHead& answer) {
+  status_ = answer.status;
+  answer_ = Answer::begun;
+  drops_body_ = is_bodiless(status_);
+  left_ = answer.size.value_or(0);
+  last_progress = loop().now();
+}
+
+bool ExchangeState::respond(AnswerHead answer, Bytes body) {
+  if (!may_begin(answer)) return false;
+  answer.size = body.size();
+  const Bytes sent = is_bodiless(answer.status) ? Bytes() : body;
+  if (!wire_->send_head(*this, answer, sent)) return false;
+  on_begun(answer);
+  sent_ = sent.size();
+  end_answer();
+  return true;
+}
+
+// The reason is a word for who reads the answer.
+void ExchangeState::respond_refusal(const Refusal& refusal) {
+  respond({.status = refusal.status, .content_type = Exchange::kText},
+          bytes_of(std::string_view(refusal.reason)));
+}
+
+bool ExchangeState::respond(AnswerHead answer, Buffer&& body) {
+  if (!may_begin(answer)) return false;
+  answer.size = body.size();
+  if (!wire_->send_head(*this, answer, {})) return false;
+  on_begun(answer);
+  if (!write(std::move(body))) {
+    abort();
+    return false;
+  }
+  return end({});
+}
+
+bool ExchangeState::begin(AnswerHead answer) {
+  if (!may_begin(answer)) return false;
+  if (!wire_->send_head(*this, answer, {})) return false;
+  on_begun(answer);
+  return true;
+}
+
+bool ExchangeState::takes(std::uint64_t size) const {
+  return wire_ != nullptr && answer_ == Answer::begun && (coding != Coding::sized || size <= left_);
+}
+
+void ExchangeState::took(std::uint64_t size) {
+  sent_ += size;
+  if (coding == Coding::sized) left_ -= size;
+}
+
+bool ExchangeState::write(Bytes bytes) {
+  if (!takes(bytes.size())) return false;
+  if (!drops_body_ && !bytes.empty() && !wire_->send(*this, bytes)) return false;
+  took(bytes.size());
+  return true;
+}
+
+bool ExchangeState::write(Buffer&& buffer) {
+  const std::size_t size = buffer.size();
+  if (!takes(size)) return false;
+  if (drops_body_) {
+    buffer.clear();
+  } else if (size != 0 && !wire_->send(*this, std::move(buffer))) {
+    return false;
+  }
+  took(size);
+  return true;
+}
+
+std::error_code ExchangeState::send_file(int file, std::uint64_t offset, std::uint64_t size) {
+  if (!takes(size)) return closed();
+  if (drops_body_) {
+    close_descriptors({&file, 1});
+  } else if (const std::error_code error = wire_->send_file(*this, file, offset, size)) {
+    return error;
+  }
+  took(size);
+  return {};
+}
+
+bool ExchangeState::end(const Fields& trailers) {
+  if (!takes(0)) return false;
+  const bool is_short = coding == Coding::sized && left_ != 0 && !drops_body_;
+  if (is_short || (!drops_body_ && !wire_->send_end(*this, trailers))) {
+    abort();
+    return false;
+  }
+  end_answer();
+  return true;
+}
+
+void ExchangeState::end_answer() {
+  answer_ = Answer::ended;
+  if (uses_ == 0) wire_->settle_later(*this);
+}
+
+bool ExchangeState::inform(const AnswerHead& answer) {
+  if (wire_ == nullptr || answer_ != Answer::none || !is_informational(answer.status)) return false;
+  return wire_->inform(*this, answer);
+}
+
+Result<Stream> ExchangeState::upgrade(std::string_view protocol, const Fields& fields) {
+  if (wire_ == nullptr || answer_ != Answer::none) return std::unexpected(closed());
+  return wire_->upgrade(*this, protocol, fields);
+}
+
+// ---- the request's body
+
+bool ExchangeState::start(ExchangeHandler& handler) {
+  if (wire_ == nullptr) return false;
+  handler_ = &handler;
+  if (body == Body::waiting) {
+    body = Body::reading;
+    begin_reading();
+  }
+  wire_->read_body(*this);
+  return true;
+}
+
+void ExchangeState::begin_reading() {
+  reading_since = last_arrival = loop().now();
+  received_before = received;
+}
+
+// Without a body it is told so, too.
+bool ExchangeState::start(std::unique_ptr<BodyReader> reader) {
+  if (wire_ == nullptr) return false;
+  if (body == Body::none) body = Body::waiting;
+  reader_ = std::move(reader);
+  return start(*reader_);
+}
+
+std::unique_ptr<BodyReader> ExchangeState::take_reader() {
+  handler_ = nullptr;
+  return std::move(reader_);
+}
+
+void ExchangeState::pause() {
+  if (wire_ == nullptr || std::exchange(is_paused_, true)) return;
+  wire_->pause(*this);
+}
+
+void ExchangeState::resume() {
+  if (!std::exchange(is_paused_, false) || wire_ == nullptr) return;
+  begin_reading();
+  wire_->read_body(*this);
+}
+
+std::string ExchangeState::param(std::string_view name) const {
+  for (const Param& param : std::span(params).first(param_count)) {
+    if (param.name != name) continue;
+    const std::string_view value = view().path.substr(param.at, param.size);
+    return percent_decode(value).value_or(std::string(value));
+  }
+  return {};
+}
+
+// ---- how it begins and ends
+
+void ExchangeState::attach(Wire& wire, Nanos now) {
+  wire_ = &wire;
+  began = now;
+}
+
+void ExchangeState::open(const Framing& what, Nanos now) {
+  framing = what;
+  began = last_arrival = now;
+  body = framing.body == BodyKind::none ? Body::none : Body::waiting;
+  body_left = framing.size;
+  if (framing.body == BodyKind::chunked) {
+    chunks = {};
+    trailers.clear();
+  }
+}
+
+bool ExchangeState::keep_head() {
+  if (!kept_.empty()) return true;
+  const char* text = head.method_name.data();
+  if (!kept_.copy(text, head)) return false;
+  view_ = &kept_.view();
+  return true;
+}
+
+bool ExchangeState::set_deadline(Nanos timeout) {
+  if (wire_ == nullptr || !wire_->set_deadline(timeout)) return false;
+  has_deadline = timeout != Nanos{0};
+  return true;
+}
+
+void ExchangeState::abort() {
+  handler_ = nullptr;
+  if (wire_ != nullptr) wire_->abort(*this);
+}
+
+// Nobody answers any more.
+void ExchangeState::leave() {
+  const Use use(*this);
+  has_handle_ = false;
+  handler_ = nullptr;
+  if (wire_ == nullptr) return;
+  if (answer_ == Answer::begun) return abort();
+  if (answer_ == Answer::ended) return;
+  if (!respond({.status = Status::internal_server_error}, {})) return abort();
+  wire_->settle_later(*this);
+}
+
+void ExchangeState::detach(std::error_code error) {
+  const Use use(*this);
+  wire_ = nullptr;
+  ExchangeList::remove(*this);
+  const std::unique_ptr<BodyReader> reader = std::move(reader_);
+  ExchangeHandler* handler = std::exchange(handler_, nullptr);
+  if (handler != nullptr && reader == nullptr) handler->on_closed(error);
+}
+
+void ExchangeState::detach_unheard() {
+  handler_ = nullptr;
+  detach({});
+}
+
+void ExchangeState::give_back_unless_used() {
+  if (uses_ == 0 && wire_ == nullptr && !has_handle_) pool_.give_back(this);
+}
+
+// For the next one.
+void ExchangeState::reset() {
+  static_cast<RequestView&>(head) = {};
+  looked_at = 0;
+  body = Body::none;
+  received = 0;
+  max_body = UINT64_MAX;
+  coding = Coding::nothing;
+  taken = 0;
+  param_count = 0;
+  view_ = &head;
+  kept_.clear();
+  left_ = sent_ = 0;
+  answer_ = Answer::none;
+  drops_body_ = is_paused_ = has_deadline = false;
+}
+
+}  // namespace spate::http

@@ -1,0 +1,27 @@
+#include "spate/http/request.h"
+
+#include "http/server/exchange_state.h"
+
+namespace spate::http {
+
+Method Request::method() const { return state_.view().method; }
+std::string_view Request::method_name() const { return state_.view().method_name; }
+Version Request::version() const { return state_.view().version; }
+std::string_view Request::target() const { return state_.view().target; }
+std::string_view Request::path() const { return state_.view().path; }
+std::string_view Request::query() const { return state_.view().query; }
+std::string_view Request::host() const { return state_.view().host; }
+const FieldsView& Request::fields() const { return state_.view().fields; }
+
+bool Request::has_body() const { return state_.framing.body != BodyKind::none; }
+
+std::optional<std::uint64_t> Request::content_length() const {
+  if (state_.framing.body == BodyKind::chunked) return {};
+  return state_.framing.size;
+}
+
+std::string Request::param(std::string_view name) const { return state_.param(name); }
+
+Address Request::peer() const { return state_.peer(); }
+
+}  // namespace spate::http

@@ -1,0 +1,216 @@
+#include "spate/http/router.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "http/server/exchange_state.h"
+#include "spate/assert.h"
+#include "spate/http/url.h"
+
+namespace spate::http {
+
+namespace {
+
+constexpr std::size_t kMethods = static_cast<std::size_t>(Method::other) + 1;
+constexpr std::size_t index_of(Method method) { return static_cast<std::size_t>(method); }
+
+// What is left of a path or a pattern: none behind its last segment.
+using Rest = std::optional<std::string_view>;
+
+// Cuts off and returns the first segment.
+std::string_view take_segment(Rest& rest) {
+  const std::size_t end = rest->find('/');
+  const std::string_view segment = rest->substr(0, end);
+  rest = end == std::string_view::npos ? Rest() : rest->substr(end + 1);
+  return segment;
+}
+
+bool is_parameter(std::string_view segment) { return segment.starts_with(':'); }
+bool is_rest(std::string_view segment) { return segment.starts_with('*'); }
+
+}  // namespace
+
+// Of the tree of patterns: the segments so far.
+struct Router::Node {
+  struct Route {
+    OnRequest handler;
+    RouteOptions options;
+  };
+
+  Route* route(Method method) {
+    if (Route& route = routes[index_of(method)]; route.handler) return &route;
+    if (method == Method::head && routes[index_of(Method::get)].handler)
+      return &routes[index_of(Method::get)];
+    return any.handler ? &any : nullptr;
+  }
+  bool has_route() const {
+    return any.handler || std::ranges::any_of(routes, [](const Route& route) {
+             return static_cast<bool>(route.handler);
+           });
+  }
+  std::string allowed();
+
+  Node* literal(std::string_view segment) const;
+  Node& make_next(std::string_view segment);
+  static Node& make(std::unique_ptr<Node>& node, std::string_view name);
+
+  std::string name;  // A literal segment, or what a parameter is called.
+  std::vector<std::unique_ptr<Node>> literals;
+  std::unique_ptr<Node> parameter;
+  std::unique_ptr<Node> rest;
+  std::array<Route, kMethods> routes;
+  Route any;
+};
+
+// Finds the node of a path, and the parameters on the way there.
+struct Router::Match {
+  Match(ExchangeState& state, std::string_view path) : state(state), path(path) {}
+
+  Node* find(Node& node, Rest rest);
+  Node* find_as(Node* node, std::string_view value, Rest rest);
+  std::size_t offset(std::string_view part) const {
+    return static_cast<std::size_t>(part.data() - path.data());
+  }
+
+  ExchangeState& state;
+  std::string_view path;
+};
+
+// ---- registering
+
+Router::Router() : root_(std::make_unique<Node>()) {}
+Router::Router(Router&& other) noexcept = default;
+Router& Router::operator=(Router&& other) noexcept = default;
+Router::~Router() = default;
+
+Router::Node* Router::Node::literal(std::string_view segment) const {
+  const auto found = std::ranges::find(literals, segment, [](const auto& each) {
+    return std::string_view(each->name);
+  });
+  return found == literals.end() ? nullptr : found->get();
+}
+
+Router::Node& Router::Node::make(std::unique_ptr<Node>& node, std::string_view name) {
+  if (node == nullptr) {
+    node = std::make_unique<Node>();
+    node->name = name;
+  }
+  SPATE_ASSERT(node->name == name, "two patterns call the same segment by two names");
+  return *node;
+}
+
+Router::Node& Router::Node::make_next(std::string_view segment) {
+  if (is_parameter(segment)) return make(parameter, segment.substr(1));
+  if (is_rest(segment)) return make(rest, segment.substr(1));
+  if (Node* there = literal(segment)) return *there;
+  literals.emplace_back();
+  return make(literals.back(), segment);
+}
+
+Router::Node& Router::node_of(std::string_view pattern) {
+  SPATE_ASSERT(pattern.starts_with('/'), "a pattern begins with '/'");
+  Node* node = root_.get();
+  std::size_t names = 0;
+  for (Rest rest = pattern.substr(1); rest;) {
+    const std::string_view segment = take_segment(rest);
+    SPATE_ASSERT(!is_rest(segment) || !rest, "\"*name\" is the last segment of a pattern");
+    names += is_parameter(segment) || is_rest(segment);
+    node = &node->make_next(segment);
+  }
+  SPATE_ASSERT(names <= ExchangeState::kMostParams, "a pattern has at most 8 names");
+  return *node;
+}
+
+void Router::on(Method method, std::string_view pattern, OnRequest handler,
+                const RouteOptions& options) {
+  SPATE_ASSERT(method != Method::other, "any() takes methods without a name");
+  Node::Route& route = node_of(pattern).routes[index_of(method)];
+  SPATE_ASSERT(!route.handler, "a second handler for a pattern and method");
+  route = {std::move(handler), options};
+}
+
+void Router::any(std::string_view pattern, OnRequest handler, const RouteOptions& options) {
+  Node::Route& route = node_of(pattern).any;
+  SPATE_ASSERT(!route.handler, "a second handler for a pattern");
+  route = {std::move(handler), options};
+}
+
+void Router::otherwise(OnRequest handler) { otherwise_ = std::move(handler); }
+
+// ---- finding
+
+// By literal, by parameter, by rest: the first that leads to a route.
+Router::Node* Router::Match::find(Node& node, Rest rest) {
+  if (!rest) return node.has_route() ? &node : nullptr;
+  const std::string_view whole = *rest;
+  const std::string_view segment = take_segment(rest);
+  const bool is_encoded = segment.contains('%');
+  const auto decoded = is_encoded ? percent_decode(segment) : std::nullopt;
+  const std::string_view plain = decoded ? std::string_view(*decoded) : segment;
+  if (Node* next = node.literal(plain))
+    if (Node* found = find(*next, rest)) return found;
+  if (!segment.empty())
+    if (Node* found = find_as(node.parameter.get(), segment, rest)) return found;
+  return find_as(node.rest.get(), whole, {});
+}
+
+Router::Node* Router::Match::find_as(Node* node, std::string_view value, Rest rest) {
+  if (node == nullptr) return nullptr;
+  const std::size_t count = state.param_count;
+  state.params[state.param_count++] = {node->name, offset(value), value.size()};
+  Node* found = find(*node, rest);
+  if (found == nullptr) state.param_count = count;
+  return found;
+}
+
+std::string Router::Node::allowed() {
+  std::string names;
+  for (std::size_t i = 0; i < routes.size(); ++i) {
+    const auto method = static_cast<Method>(i);
+    if (!routes[i].handler && (method != Method::head || route(method) == nullptr)) continue;
+    names += names.empty() ? "" : ", ";
+    names += name_of(method);
+  }
+  if (routes[index_of(Method::options)].handler) return names;
+  return names.empty() ? "OPTIONS" : names + ", OPTIONS";
+}
+
+// ---- serving
+
+void Router::on_request(Exchange exchange) {
+  const Request& request = exchange.request();
+  const std::string_view path = request.path();
+  Match match(*ExchangeState::of(exchange), path);
+  Node* node = path.starts_with('/') ? match.find(*root_, path.substr(1)) : nullptr;
+  if (node == nullptr) return refuse(std::move(exchange));
+  if (Node::Route* route = node->route(request.method()))
+    return call(std::move(exchange), route->handler, route->options);
+  const bool asks = request.method() == Method::options;
+  Fields fields;
+  fields.set(FieldId::allow, node->allowed());
+  exchange.respond(asks ? Status::no_content : Status::method_not_allowed, fields);
+}
+
+void Router::call(Exchange exchange, OnRequest& handler, const RouteOptions& options) {
+  ExchangeState& state = *ExchangeState::of(exchange);
+  if (state.framing.size > options.max_body) {
+    exchange.respond(Status::content_too_large, "the body is too long\n");
+    return;
+  }
+  state.max_body = std::min(state.max_body, options.max_body);
+  if (options.deadline > Nanos{0} && !exchange.set_deadline(options.deadline)) return;
+  handler(std::move(exchange));
+}
+
+void Router::refuse(Exchange exchange) {
+  if (otherwise_) return otherwise_(std::move(exchange));
+  const Request& request = exchange.request();
+  const bool asks_server = request.method() == Method::options && request.target() == "*";
+  asks_server ? exchange.respond(Status::no_content)
+              : exchange.respond(Status::not_found, "there is nothing here\n");
+}
+
+}  // namespace spate::http

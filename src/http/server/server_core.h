@@ -1,0 +1,99 @@
+// ServerCore: what a Server is the handle of: its listeners, its connections, the exchanges in
+// progress, and the timer that looks at them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string_view>
+#include <system_error>
+#include <vector>
+
+#include "http/codec/head.h"
+#include "http/server/exchange_list.h"
+#include "http/server/exchange_pool.h"
+#include "http/server/lifetime.h"
+#include "spate/http/server.h"
+#include "spate/loop.h"
+#include "spate/net/listener.h"
+#include "spate/timer.h"
+
+namespace spate::http {
+
+class Http1Connection;
+
+class ServerCore {
+ public:
+  // `service`, or `on_request`.
+  static Result<std::unique_ptr<ServerCore>> create(Loop& loop, Service* service,
+                                                    OnRequest on_request, ServerOptions options);
+  ServerCore(const ServerCore&) = delete;
+  ServerCore& operator=(const ServerCore&) = delete;
+  ~ServerCore();
+
+  // ---- what Server's functions of the same name do
+
+  Result<Address> listen(const Address& address, const ListenOptions& options);
+  void add(Stream stream);
+  void drain(Nanos grace, std::move_only_function<void()> done);
+  ServerMetrics metrics() const;
+
+  // ---- what connections use
+
+  Loop& loop() const { return loop_; }
+  const ServerOptions& options() const { return options_; }
+  const HeadLimits& head_limits() const { return head_limits_; }
+  ExchangePool& pool() { return *pool_; }
+  bool is_draining() const { return is_draining_; }
+  void serve(Exchange exchange);
+  // "Sun, 06 Nov 1994 08:49:37 GMT": of this second or the one before.
+  std::string_view date();
+
+  // It goes on beyond the callback that it came in: it is looked at once a second. False if it is
+  // listed already.
+  bool list(ExchangeState& state);
+  // False if it is not listed.
+  bool unlist(ExchangeState& state);
+  // Has its wire's settle() called by the loop.
+  void settle_later(ExchangeState& state);
+  // The exchange has ended, and why if before its time.
+  void note_end(const ExchangeState& state, std::error_code error);
+  void count_refused() { ++metrics_.refused; }
+  // The connection is going.
+  void forget(Http1Connection& connection);
+
+ private:
+  ServerCore(Loop& loop, Service* service, OnRequest on_request, ServerOptions options);
+  template <class Visit>
+  void visit_connections(Visit visit);
+  void link(Http1Connection& connection);
+  void tick();
+  void settle();
+  void end_grace();
+
+  Loop& loop_;
+  Service* service_;
+  OnRequest on_request_;
+  ServerOptions options_;
+  HeadLimits head_limits_;
+  ExchangePool* pool_ = nullptr;
+  std::vector<Listener> listeners_;
+  Http1Connection* connections_ = nullptr;
+  Http1Connection* next_visited_ = nullptr;
+  ExchangeList in_progress_;
+  ExchangeList unsettled_;
+  ServerMetrics metrics_;
+  char date_[32];
+  std::int64_t date_second_ = -1;
+
+  Timer tick_;
+  Timer settle_;
+  Timer grace_;  // Of drain(): of idle connections, then of all.
+  Nanos drained_by_{0};
+  bool is_draining_ = false;
+  std::move_only_function<void()> on_drained_;
+  Lifetime lifetime_;
+};
+
+}  // namespace spate::http
