@@ -10,7 +10,7 @@ namespace {
 
 // 0 ... 255 without leading zeros.
 bool is_octet(std::string_view text) {
-  if (text.empty() || text.size() > 3 || !is_all_of(text, kDigit)) return false;
+  if (text.empty() || text.size() > 3 || !is_all_of(text, kUriDigit)) return false;
   if (text.size() > 1 && text.front() == '0') return false;
   int value = 0;
   for (const char c : text) value = value * 10 + (c - '0');
@@ -27,7 +27,7 @@ int count_groups(std::string_view half, AtEnd at_end) {
     const std::string_view group = half.substr(0, colon);
     const bool is_last = colon == std::string_view::npos;
     if (is_last && at_end == AtEnd::yes && is_ipv4(group)) return groups + 2;
-    if (group.empty() || group.size() > 4 || !is_all_of(group, kHex)) return -1;
+    if (group.empty() || group.size() > 4 || !is_all_of(group, kUriHex)) return -1;
     ++groups;
     if (is_last) break;
     half.remove_prefix(colon + 1);
@@ -78,7 +78,7 @@ std::optional<std::uint16_t> parse_port_number(std::string_view text) {
   if (text.empty()) return {};
   std::uint32_t value = 0;
   for (const char c : text) {
-    if (!is_of(c, kDigit)) return {};
+    if (!is_of(c, kUriDigit)) return {};
     value = value * 10 + static_cast<std::uint32_t>(c - '0');
     if (value > UINT16_MAX) return {};
   }

@@ -38,7 +38,7 @@ bool take_authority(std::string_view text, RequestTarget& target) {
 std::optional<RequestTarget> parse_absolute(std::string_view text) {
   RequestTarget target{.form = Form::absolute};
   const std::size_t colon = span_of(text, kSchemeByte);
-  if (!is_of(text.front(), kAlpha) || !text.substr(colon).starts_with("://")) return {};
+  if (!is_of(text.front(), kUriAlpha) || !text.substr(colon).starts_with("://")) return {};
   target.scheme = text.substr(0, colon);
   text.remove_prefix(colon + 3);
   const std::size_t size = std::min(text.find_first_of("/?"), text.size());

@@ -11,9 +11,9 @@ namespace spate::http {
 enum UriClass : std::uint8_t {
   kUnreserved = 1,    // Letters, digits, - . _ ~
   kSubDelims = 2,     // ! $ & ' ( ) * + , ; =
-  kHex = 4,           // 0-9 a-f A-F
-  kDigit = 8,         // 0-9
-  kAlpha = 16,        // a-z A-Z
+  kUriHex = 4,        // 0-9 a-f A-F
+  kUriDigit = 8,      // 0-9
+  kUriAlpha = 16,     // a-z A-Z
   kPathByte = 32,     // Of a path as it is sent: pchar, /, and what browsers leave as it is: []|^
   kQueryByte = 64,    // Of a query as it is sent: the above, ?, and \ ` { }
   kSchemeByte = 128,  // Letters, digits, + - .
@@ -26,10 +26,10 @@ consteval std::array<std::uint8_t, 256> make_uri_classes() {
       classes[static_cast<unsigned char>(c)] |= static_cast<std::uint8_t>(bits);
   };
   constexpr int kSent = kPathByte | kQueryByte;
-  add("0123456789", kUnreserved | kHex | kDigit | kSchemeByte | kSent);
-  add("abcdefABCDEF", kHex);
+  add("0123456789", kUnreserved | kUriHex | kUriDigit | kSchemeByte | kSent);
+  add("abcdefABCDEF", kUriHex);
   add("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ",
-      kUnreserved | kAlpha | kSchemeByte | kSent);
+      kUnreserved | kUriAlpha | kSchemeByte | kSent);
   add("-._~", kUnreserved | kSent);
   add("!$&'()*+,;=", kSubDelims | kSent);
   add("+-.", kSchemeByte);
@@ -53,22 +53,19 @@ constexpr bool is_all_of(std::string_view text, int classes) {
   return span_of(text, classes) == text.size();
 }
 
-// Whether each % begins an escape: two digits follow.
-constexpr bool has_good_escapes(std::string_view text) {
-  for (std::size_t at = text.find('%'); at != std::string_view::npos; at = text.find('%', at + 3)) {
-    if (text.size() - at < 3 || !is_of(text[at + 1], kHex) || !is_of(text[at + 2], kHex))
-      return false;
-  }
-  return true;
+// Whether the % at `at` begins an escape, and the byte that it stands for.
+constexpr bool is_escape(std::string_view text, std::size_t at) {
+  return text.size() - at >= 3 && is_of(text[at + 1], kUriHex) && is_of(text[at + 2], kUriHex);
+}
+constexpr int value_of_hex(char c) { return is_of(c, kUriDigit) ? c - '0' : (c | 0x20) - 'a' + 10; }
+constexpr char escaped_byte(std::string_view text, std::size_t at) {
+  return static_cast<char>(value_of_hex(text[at + 1]) << 4 | value_of_hex(text[at + 2]));
 }
 
-constexpr char to_lower_ascii(char c) {
-  return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-}
-constexpr bool is_same_ignoring_case(std::string_view a, std::string_view b) {
-  if (a.size() != b.size()) return false;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    if (to_lower_ascii(a[i]) != to_lower_ascii(b[i])) return false;
+// Whether each % begins an escape.
+constexpr bool has_good_escapes(std::string_view text) {
+  for (std::size_t at = text.find('%'); at != std::string_view::npos; at = text.find('%', at + 3)) {
+    if (!is_escape(text, at)) return false;
   }
   return true;
 }
