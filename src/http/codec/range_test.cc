@@ -1,0 +1,161 @@
+#include "spate/http/range.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "tests/support/random.h"
+
+namespace spate::http {
+namespace {
+
+using State = Ranges::State;
+using List = std::vector<ByteRange>;
+
+List ranges_of(std::string_view value, std::uint64_t size = 1000) {
+  const Ranges ranges = Ranges::parse(value, size);
+  EXPECT_EQ(ranges.state() == State::some, !ranges.ranges().empty()) << value;
+  return {ranges.ranges().begin(), ranges.ranges().end()};
+}
+State state_of(std::string_view value, std::uint64_t size = 1000) {
+  return Ranges::parse(value, size).state();
+}
+
+TEST(RangesTest, TakesOne) {
+  EXPECT_EQ(ranges_of("bytes=0-499"), (List{{0, 499}}));
+  EXPECT_EQ(ranges_of("bytes=500-"), (List{{500, 999}}));
+  EXPECT_EQ(ranges_of("bytes=-1"), (List{{999, 999}}));
+  EXPECT_EQ(ranges_of("bytes=0-0"), (List{{0, 0}}));
+  EXPECT_EQ(ranges_of("Bytes=0-"), (List{{0, 999}}));
+}
+
+TEST(RangesTest, EndsWithTheRepresentation) {
+  EXPECT_EQ(ranges_of("bytes=999-2000"), (List{{999, 999}}));
+  EXPECT_EQ(ranges_of("bytes=-5000"), (List{{0, 999}}));
+  EXPECT_EQ(ranges_of("bytes=1-99999999999999999999999"), (List{{1, 999}}));
+  EXPECT_EQ(ranges_of("bytes=-99999999999999999999999"), (List{{0, 999}}));
+  EXPECT_EQ(ranges_of("bytes=0-", UINT64_MAX), (List{{0, UINT64_MAX - 1}}));
+}
+
+TEST(RangesTest, TakesSeveralInTheirOrder) {
+  EXPECT_EQ(ranges_of("bytes=500-509, 0-9,-10"), (List{{500, 509}, {0, 9}, {990, 999}}));
+  EXPECT_EQ(ranges_of("bytes= ,, 0-9 ,\t20-29,"), (List{{0, 9}, {20, 29}}));
+}
+
+TEST(RangesTest, MergesThoseThatOverlapOrTouch) {
+  EXPECT_EQ(ranges_of("bytes=50-59,0-9,5-20"), (List{{0, 20}, {50, 59}}));
+  EXPECT_EQ(ranges_of("bytes=10-19,0-9"), (List{{0, 19}}));
+  EXPECT_EQ(ranges_of("bytes=0-99,10-19"), (List{{0, 99}}));
+  EXPECT_EQ(ranges_of("bytes=0-9,11-19"), (List{{0, 9}, {11, 19}}));
+}
+
+TEST(RangesTest, LeavesOutWhatIsBeyondTheEnd) {
+  EXPECT_EQ(ranges_of("bytes=1000-,0-9"), (List{{0, 9}}));
+  for (const char* value :
+       {"bytes=1000-", "bytes=1000-1001,2000-", "bytes=-0", "bytes=18446744073709551616-"})
+    EXPECT_EQ(state_of(value), State::unsatisfiable) << value;
+}
+
+TEST(RangesTest, IsNoneIfItDoesNotFollowTheGrammar) {
+  for (const char* value : {"",
+                            "bytes",
+                            "bytes=",
+                            "bytes=,",
+                            "bytes=-",
+                            "bytes=a-b",
+                            "bytes=1",
+                            "bytes=2-1",
+                            "bytes=0-9,2-1",
+                            "bytes=0-9;1-2",
+                            "bytes =0-9",
+                            "bytes0-9",
+                            "items=0-9",
+                            "byte=0-9",
+                            "bytes=0-9x",
+                            "bytes=+0-9",
+                            "bytes=0--9",
+                            "bytes=--9",
+                            "bytes=0 - 9",
+                            "bytes=0-9 20-29",
+                            "bytes=0x0-9",
+                            "bytes=0-9-"})
+    EXPECT_EQ(state_of(value), State::none) << value;
+}
+
+TEST(RangesTest, OfAnEmptyRepresentationAreNone) {
+  for (const char* value : {"bytes=0-", "bytes=-1", "bytes=0-0"})
+    EXPECT_EQ(state_of(value, 0), State::none);
+}
+
+TEST(RangesTest, AreNoneIfTheyAreTooMany) {
+  std::string value = "bytes=0-0";
+  for (std::size_t i = 1; i < Ranges::kMost; ++i)
+    value += "," + std::to_string(i * 2) + "-" + std::to_string(i * 2);
+  EXPECT_EQ(ranges_of(value).size(), Ranges::kMost);
+  EXPECT_EQ(state_of(value + ",500-500"), State::none);
+  EXPECT_EQ(state_of(value + ",5000-"), State::none);
+}
+
+TEST(RangesTest, AreNoneIfTheyAskForAsMuchAsTheWhole) {
+  EXPECT_EQ(state_of("bytes=0-,0-"), State::none);
+  EXPECT_EQ(state_of("bytes=0-599,400-999"), State::none);
+  EXPECT_EQ(state_of("bytes=0-499,500-999"), State::none);
+  EXPECT_EQ(ranges_of("bytes=0-499,501-999").size(), 2u);
+  EXPECT_EQ(state_of("bytes=0-,0-", UINT64_MAX), State::none);
+}
+
+TEST(RangesTest, CoverWhatWasAskedForAndNothingTwice) {
+  testing::Random random(5);
+  for (int i = 0; i < 5000; ++i) {
+    std::vector<bool> asked(64);
+    std::string value = "bytes=";
+    for (std::size_t count = 1 + random.below(6); count > 0; --count) {
+      const std::size_t first = random.below(64);
+      const std::size_t last = first + random.below(8);
+      value += std::to_string(first) + "-" + std::to_string(last) + ",";
+      for (std::size_t at = first; at <= last && at < 64; ++at) asked[at] = true;
+    }
+    const Ranges ranges = Ranges::parse(value, 64);
+    if (ranges.state() != State::some) continue;
+    std::vector<bool> given(64);
+    for (const ByteRange& range : ranges.ranges()) {
+      ASSERT_LE(range.last, 63u);
+      for (std::uint64_t at = range.first; at <= range.last; ++at) {
+        ASSERT_FALSE(given[at]) << value;
+        given[at] = true;
+      }
+    }
+    ASSERT_EQ(given, asked) << value;
+  }
+}
+
+std::string content_range(ByteRange range, std::uint64_t size) {
+  char text[kMostContentRange];
+  return std::string(format_content_range(range, size, text));
+}
+
+TEST(ContentRangeTest, IsWrittenAndRead) {
+  EXPECT_EQ(content_range({0, 99}, 1234), "bytes 0-99/1234");
+  constexpr std::uint64_t kMax = UINT64_MAX;
+  EXPECT_LE(content_range({kMax - 1, kMax - 1}, kMax).size(), kMostContentRange);
+  EXPECT_EQ(parse_content_range(content_range({kMax - 2, kMax - 1}, kMax)),
+            (ContentRange{ByteRange{kMax - 2, kMax - 1}, kMax}));
+  char text[kMostContentRange];
+  EXPECT_EQ(format_unsatisfied_range(kMax, text), "bytes */18446744073709551615");
+  EXPECT_EQ(parse_content_range("bytes */10"), (ContentRange{{}, 10}));
+  EXPECT_EQ(parse_content_range("bytes 0-9/*"), (ContentRange{ByteRange{0, 9}, {}}));
+}
+
+TEST(ContentRangeTest, IsRefusedIfItIsNone) {
+  for (const char* value :
+       {"", "bytes", "bytes ", "bytes 0-9", "bytes */*", "bytes 0-9/9", "bytes 9-0/10",
+        "bytes 0-/10", "bytes -9/10", "bytes=0-9/10", "items 0-9/10", "bytes 0-9/", "bytes 0-9/x",
+        "bytes  0-9/10", "bytes 0-9/10 ", "bytes 0-18446744073709551615/*",
+        "bytes 0-9/18446744073709551616", "bytes a-b/10", "bytes /10"})
+    EXPECT_EQ(parse_content_range(value), std::nullopt) << value;
+}
+
+}  // namespace
+}  // namespace spate::http
