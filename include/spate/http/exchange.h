@@ -73,7 +73,7 @@ class SPATE_EXPORT ExchangeHandler {
   ~ExchangeHandler() = default;
 };
 
-class SPATE_EXPORT [[nodiscard("an Exchange that nobody keeps is answered with 500")]] Exchange {
+class SPATE_EXPORT Exchange {
  public:
   static constexpr std::string_view kText = "text/plain; charset=utf-8";
 

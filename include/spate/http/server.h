@@ -95,7 +95,7 @@ struct ServerMetrics {
   std::uint64_t sent = 0;
 };
 
-class SPATE_EXPORT [[nodiscard("destroying the Server closes its connections")]] Server {
+class SPATE_EXPORT Server {
  public:
   // Empty: may only be assigned to and destroyed.
   Server();
@@ -104,7 +104,9 @@ class SPATE_EXPORT [[nodiscard("destroying the Server closes its connections")]]
   ~Server();
 
   // Errors: EINVAL for a limit that is zero or too high; ENOMEM.
+  [[nodiscard("destroying the Server closes its connections")]]
   static Result<Server> create(Loop& loop, Service& service, ServerOptions options = {});
+  [[nodiscard("destroying the Server closes its connections")]]
   static Result<Server> create(Loop& loop, OnRequest on_request, ServerOptions options = {});
 
   // May be called several times. Errors: those of Listener::create().
@@ -125,8 +127,10 @@ class SPATE_EXPORT [[nodiscard("destroying the Server closes its connections")]]
 };
 
 // A Server that listens. Errors: those of Server::create() and Listener::create().
+[[nodiscard("destroying the Server closes its connections")]]
 SPATE_EXPORT Result<Server> serve(Loop& loop, const Address& address, Service& service,
                                   ServerOptions options = {}, const ListenOptions& listen = {});
+[[nodiscard("destroying the Server closes its connections")]]
 SPATE_EXPORT Result<Server> serve(Loop& loop, const Address& address, OnRequest on_request,
                                   ServerOptions options = {}, const ListenOptions& listen = {});
 

@@ -8,6 +8,7 @@
 #include "http/server/body_reader.h"
 #include "http/server/exchange_pool.h"
 #include "spate/http/url.h"
+#include "spate/loop.h"
 #include "spate/net/stream.h"
 
 namespace spate::http {
@@ -24,6 +25,7 @@ std::error_code closed() { return {EPIPE, std::system_category()}; }
 
 }  // namespace
 
+ExchangeState::ExchangeState(ExchangePool& pool) : pool_(pool) {}
 ExchangeState::~ExchangeState() = default;
 
 Loop& ExchangeState::loop() const { return pool_.loop(); }
@@ -245,7 +247,7 @@ void ExchangeState::leave() {
   if (wire_ == nullptr) return;
   if (answer_ == Answer::begun) return abort();
   if (answer_ == Answer::ended) return;
-  if (!respond({.status = Status::internal_server_error}, {})) return abort();
+  if (!respond({.status = Status::internal_server_error}, Bytes())) return abort();
   wire_->settle_later(*this);
 }
 

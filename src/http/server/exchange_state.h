@@ -163,9 +163,10 @@ class ExchangeState {
   friend class ExchangePool;
   friend class Request;
 
-  explicit ExchangeState(ExchangePool& pool) : pool_(pool) {}
+  explicit ExchangeState(ExchangePool& pool);
   ~ExchangeState();
 
+  void begin_reading();
   bool may_begin(const AnswerHead& head) const;
   void on_begun(const AnswerHead& head);
   void end_answer();

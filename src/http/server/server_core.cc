@@ -8,7 +8,6 @@
 #include "http/server/http1_connection.h"
 #include "spate/assert.h"
 #include "spate/error.h"
-#include "spate/http/date.h"
 
 namespace spate::http {
 
@@ -178,7 +177,7 @@ std::string_view ServerCore::date() {
   const std::int64_t second = loop_.now() / kSecond;
   if (second != date_second_) {
     date_second_ = second;
-    format_date(loop_.wall_now(), date_);
+    format_date(std::chrono::floor<std::chrono::seconds>(loop_.wall_now()), date_);
   }
   return {date_, kDateSize};
 }

@@ -14,6 +14,7 @@
 #include "http/server/exchange_list.h"
 #include "http/server/exchange_pool.h"
 #include "http/server/lifetime.h"
+#include "spate/http/date.h"
 #include "spate/http/server.h"
 #include "spate/loop.h"
 #include "spate/net/listener.h"
@@ -84,7 +85,7 @@ class ServerCore {
   ExchangeList in_progress_;
   ExchangeList unsettled_;
   ServerMetrics metrics_;
-  char date_[32];
+  char date_[kDateSize];
   std::int64_t date_second_ = -1;
 
   Timer tick_;
