@@ -53,9 +53,9 @@ ROOMS = {
 
 # The room of a public header of http; those that are not here are the codec's.
 HTTP_ROOMS = {
-    "exchange": "http/server", "server": "http/server", "router": "http/server",
-    "files": "http/server", "events": "http/server", "client": "http/client",
-    "inspector": "http/inspector",
+    "request": "http/server", "exchange": "http/server", "server": "http/server",
+    "router": "http/server", "files": "http/server", "events": "http/server",
+    "hosts": "http/server", "client": "http/client", "inspector": "http/inspector",
 }
 
 # The same for the drop-in layers, whose files know the headers of their own room and of these.

@@ -15,8 +15,6 @@ using ::testing::StartsWith;
 
 class Answers : public HttpServerTest {};
 
-constexpr std::string_view kGet = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
-
 std::string whole(std::string_view fields, std::string_view body) {
   return "HTTP/1.1 200 OK\r\n" + std::string(kDateLine) + std::string(fields) + "\r\n" +
          std::string(body);
@@ -102,8 +100,9 @@ TEST_F(Answers, InPiecesOfNoSizeAreChunked) {
     trailers.add("X-Sum", "7");
     EXPECT_TRUE(exchange.end(trailers));
   };
-  EXPECT_EQ(talk(kGet), whole("Transfer-Encoding: chunked\r\n",
-                              "3\r\none\r\n18\r\na longer piece than that\r\n0\r\nX-Sum: 7\r\n\r\n"));
+  EXPECT_EQ(talk(kGet),
+            whole("Transfer-Encoding: chunked\r\n",
+                  "3\r\none\r\n18\r\na longer piece than that\r\n0\r\nX-Sum: 7\r\n\r\n"));
 }
 
 TEST_F(Answers, InPiecesOfNoSizeEndWithTheConnectionInHttp10) {
@@ -186,8 +185,9 @@ TEST_F(Answers, ToWhatIsPipelinedComeInOrderAndOneAfterTheOther) {
   std::vector<Exchange> kept;
   on_request = [&](Exchange exchange) { kept.push_back(std::move(exchange)); };
   const auto client = connect();
-  client->send("GET /1 HTTP/1.1\r\nHost: a\r\n\r\nGET /2 HTTP/1.1\r\nHost: a\r\n\r\n"
-               "GET /3 HTTP/1.1\r\nHost: a\r\n\r\n");
+  client->send(
+      "GET /1 HTTP/1.1\r\nHost: a\r\n\r\nGET /2 HTTP/1.1\r\nHost: a\r\n\r\n"
+      "GET /3 HTTP/1.1\r\nHost: a\r\n\r\n");
   for (std::size_t i = 0; i < 3; ++i) {
     turns();
     ASSERT_EQ(kept.size(), i + 1);

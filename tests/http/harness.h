@@ -21,6 +21,8 @@ namespace spate::testing {
 // That of the clock.
 inline constexpr std::string_view kDateLine = "Date: Tue, 14 Nov 2023 22:13:20 GMT\r\n";
 
+inline constexpr std::string_view kGet = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+
 // The other end of a connection to the server.
 class RawClient final : public StreamHandler {
  public:
@@ -53,15 +55,16 @@ class RawClient final : public StreamHandler {
 
 class HttpServerTest : public ::testing::Test {
  protected:
-  HttpServerTest() { serve([this](http::Exchange exchange) { on_request(std::move(exchange)); }); }
+  HttpServerTest() {
+    serve([this](http::Exchange exchange) { on_request(std::move(exchange)); });
+  }
 
   // In place of the server before.
   void serve(http::OnRequest on_request, http::ServerOptions options = {}) {
     server_ = must(http::Server::create(loop_, std::move(on_request), std::move(options)));
   }
-  void serve(http::ServerOptions options) {
-    serve([this](http::Exchange exchange) { on_request(std::move(exchange)); },
-          std::move(options));
+  void serve_with(http::ServerOptions options = {}) {
+    serve([this](http::Exchange exchange) { on_request(std::move(exchange)); }, std::move(options));
   }
 
   std::unique_ptr<RawClient> connect() {

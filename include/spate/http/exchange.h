@@ -94,8 +94,8 @@ class SPATE_EXPORT Exchange {
   // The connection is there, and the answer has not ended.
   bool is_open() const;
 
-  // ---- the answer, whole. False, and nothing is sent: answered or closed already; `fields` has one
-  // of the server's own; memory runs out. A body is dropped where none may be: HEAD, 204, 304.
+  // ---- the answer, whole. False, and nothing is sent: answered or closed already; `fields` has
+  // one of the server's own; memory runs out. A body is dropped where none may be: HEAD, 204, 304.
 
   bool respond(std::string_view text) { return respond(Status::ok, text); }
   bool respond(Status status);
@@ -109,7 +109,8 @@ class SPATE_EXPORT Exchange {
   // Its head. With `size`, exactly that many bytes follow; without, as many as are written before
   // end(): chunked, or, of HTTP/1.0, until the connection's end. False as above.
   bool begin(Status status, const Fields& fields = {}, std::optional<std::uint64_t> size = {});
-  // False: not begun, ended, closed, or more than `size`; or the queue is full as by Stream::write().
+  // False: not begun, ended, closed, or more than `size`; or the queue is full as by
+  // Stream::write().
   bool write(Bytes bytes);
   bool write(std::string_view text) { return write(bytes_of(text)); }
   // If it returns false, the bytes are still in `buffer`.
@@ -141,10 +142,10 @@ class SPATE_EXPORT Exchange {
   // Resets the connection (of HTTP/2: the stream). No callback follows.
   void abort();
 
-  // Takes the connection out of HTTP: answers 101 with `Upgrade: protocol`, or 200 to a CONNECT, for
-  // which `protocol` is empty. What the client has sent behind its head is read from the Stream, once
-  // it is started. Errors, with which the exchange goes on: EPIPE if it was answered, EPROTO if the
-  // client has not asked for it, or has sent a body.
+  // Takes the connection out of HTTP: answers 101 with `Upgrade: protocol`, or 200 to a CONNECT,
+  // for which `protocol` is empty. What the client has sent behind its head is read from the
+  // Stream, once it is started. Errors, with which the exchange goes on: EPIPE if it was answered,
+  // EPROTO if the client has not asked for it, or has sent a body.
   Result<Stream> upgrade(std::string_view protocol, const Fields& fields = {});
 
  private:

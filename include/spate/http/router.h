@@ -7,13 +7,13 @@
 //   router.post("/users", [](Exchange exchange) { ... }, {.max_body = 64 * 1024});
 //   router.get("/static/*path", [&](Exchange exchange) { ... });
 //
-// A pattern begins with '/'. Its segments are literal, or ":name", which matches one segment that is
-// not empty, or, as the last one, "*name", which matches all that is left, '/' and nothing included.
-// Of several patterns that match, the one with the earlier literal wins, then ":", then "*", segment
-// by segment; the order of registering does not matter. Percent-encoded characters match as what
-// they stand for; an encoded '/' does not end a segment.
-// A path without a route is answered 404, one without this method 405 with Allow; HEAD is answered
-// by GET's handler, and OPTIONS with 204 and Allow, unless they have one of their own.
+// A pattern begins with '/'. Its segments are literal, or ":name", which matches one segment that
+// is not empty, or, as the last one, "*name", which matches all that is left, '/' and nothing
+// included. Of several patterns that match, the one with the earlier literal wins, then ":", then
+// "*", segment by segment; the order of registering does not matter. Percent-encoded characters
+// match as what they stand for; an encoded '/' does not end a segment. A path without a route is
+// answered 404, one without this method 405 with Allow; HEAD is answered by GET's handler, and
+// OPTIONS with 204 and Allow, unless they have one of their own.
 //
 // Ownership: the Router owns its handlers, and must outlive its Servers and Exchanges.
 // Threads: set up before it is used; then one at a time, as a handler may have state. Each worker

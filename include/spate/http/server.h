@@ -66,10 +66,10 @@ struct AccessRecord {
 
 struct ServerOptions {
   // ---- limits; what exceeds them is answered with the status in brackets
-  std::size_t max_head = 16 * 1024;        // Bytes of a request's head [431]; at most 64 KiB.
+  std::size_t max_head = 16 * 1024;         // Bytes of a request's head [431]; at most 64 KiB.
   std::size_t max_request_line = 8 * 1024;  // [414]
-  std::size_t max_fields = 100;            // [431]; at most 100.
-  std::uint64_t max_body = UINT64_MAX;     // Bytes, whoever reads them [413].
+  std::size_t max_fields = 100;             // [431]; at most 100.
+  std::uint64_t max_body = UINT64_MAX;      // Bytes, whoever reads them [413].
   std::uint64_t max_requests = UINT64_MAX;  // Of one connection; the last answer closes it.
 
   // ---- deadlines; zero is none. They are looked at once a second.
@@ -90,7 +90,7 @@ struct ServerMetrics {
   std::size_t exchanges = 0;    // In progress now.
   std::uint64_t accepted = 0;   // So far, as those that follow.
   std::uint64_t requests = 0;
-  std::uint64_t refused = 0;  // Malformed, too long, or too slow.
+  std::uint64_t refused = 0;   // Malformed, too long, or too slow.
   std::uint64_t received = 0;  // Bytes of bodies.
   std::uint64_t sent = 0;
 };

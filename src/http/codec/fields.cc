@@ -31,7 +31,7 @@ std::size_t line_size(std::string_view name, std::string_view value) {
   return name.size() + kColon.size() + value.size() + kLineEnd.size();
 }
 
-char* put(char* at, std::string_view text) {
+char* copy_to(char* at, std::string_view text) {
   if (!text.empty()) std::memcpy(at, text.data(), text.size());
   return at + text.size();
 }
@@ -172,8 +172,8 @@ void Fields::append(std::string_view name, std::string_view value, FieldId id) {
   entries()[count_++] = {
       static_cast<std::uint16_t>(text_size_), static_cast<std::uint16_t>(name.size()),
       static_cast<std::uint16_t>(value_at), static_cast<std::uint16_t>(value.size()), id};
-  char* at = put(text() + text_size_, name);
-  at = put(put(put(at, kColon), value), kLineEnd);
+  char* at = copy_to(text() + text_size_, name);
+  at = copy_to(copy_to(copy_to(at, kColon), value), kLineEnd);
   text_size_ = static_cast<std::size_t>(at - text());
   if (id != FieldId::other) known_ |= bit_of(id);
 }

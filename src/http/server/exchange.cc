@@ -90,7 +90,7 @@ bool Exchange::set_deadline(Nanos timeout) {
 }
 
 void Exchange::abort() {
-  if (state_ != nullptr) state_->abort();
+  if (state_ != nullptr) state_->give_up();
 }
 
 Result<Stream> Exchange::upgrade(std::string_view protocol, const Fields& fields) {
@@ -102,8 +102,8 @@ Result<Stream> Exchange::upgrade(std::string_view protocol, const Fields& fields
 void read_body(Exchange exchange, std::size_t most, OnBody on_body) {
   ExchangeState* state = ExchangeState::of(exchange);
   if (state == nullptr) return;
-  std::unique_ptr<BodyReader> reader(
-      new (std::nothrow) BodyReader(std::move(exchange), most, std::move(on_body)));
+  std::unique_ptr<BodyReader> reader(new (std::nothrow)
+                                         BodyReader(std::move(exchange), most, std::move(on_body)));
   if (reader != nullptr) state->start(std::move(reader));
 }
 

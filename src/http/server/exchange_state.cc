@@ -5,6 +5,7 @@
 #include <span>
 #include <utility>
 
+#include "http/codec/request_check.h"
 #include "http/server/body_reader.h"
 #include "http/server/exchange_pool.h"
 #include "spate/http/url.h"
@@ -16,10 +17,10 @@ namespace spate::http {
 namespace {
 
 // What only the server sets.
-constexpr std::uint64_t kOwnFields =
-    bit_of(FieldId::connection) | bit_of(FieldId::content_length) | bit_of(FieldId::date) |
-    bit_of(FieldId::keep_alive) | bit_of(FieldId::te) | bit_of(FieldId::transfer_encoding) |
-    bit_of(FieldId::upgrade);
+constexpr std::uint64_t kOwnFields = bit_of(FieldId::connection) | bit_of(FieldId::content_length) |
+                                     bit_of(FieldId::date) | bit_of(FieldId::keep_alive) |
+                                     bit_of(FieldId::te) | bit_of(FieldId::transfer_encoding) |
+                                     bit_of(FieldId::upgrade);
 
 std::error_code closed() { return {EPIPE, std::system_category()}; }
 
@@ -50,10 +51,10 @@ void ExchangeState::on_begun(const AnswerHead& answer) {
   last_progress = loop().now();
 }
 
-bool ExchangeState::respond(AnswerHead answer, Bytes body) {
+bool ExchangeState::respond(AnswerHead answer, Bytes content) {
   if (!may_begin(answer)) return false;
-  answer.size = body.size();
-  const Bytes sent = is_bodiless(answer.status) ? Bytes() : body;
+  answer.size = content.size();
+  const Bytes sent = is_bodiless(answer.status) ? Bytes() : content;
   if (!wire_->send_head(*this, answer, sent)) return false;
   on_begun(answer);
   sent_ = sent.size();
@@ -67,13 +68,13 @@ void ExchangeState::respond_refusal(const Refusal& refusal) {
           bytes_of(std::string_view(refusal.reason)));
 }
 
-bool ExchangeState::respond(AnswerHead answer, Buffer&& body) {
+bool ExchangeState::respond(AnswerHead answer, Buffer&& content) {
   if (!may_begin(answer)) return false;
-  answer.size = body.size();
+  answer.size = content.size();
   if (!wire_->send_head(*this, answer, {})) return false;
   on_begun(answer);
-  if (!write(std::move(body))) {
-    abort();
+  if (!write(std::move(content))) {
+    give_up();
     return false;
   }
   return end({});
@@ -125,11 +126,11 @@ std::error_code ExchangeState::send_file(int file, std::uint64_t offset, std::ui
   return {};
 }
 
-bool ExchangeState::end(const Fields& trailers) {
+bool ExchangeState::end(const Fields& behind) {
   if (!takes(0)) return false;
   const bool is_short = coding == Coding::sized && left_ != 0 && !drops_body_;
-  if (is_short || (!drops_body_ && !wire_->send_end(*this, trailers))) {
-    abort();
+  if (is_short || (!drops_body_ && !wire_->send_end(*this, behind))) {
+    give_up();
     return false;
   }
   end_answer();
@@ -196,7 +197,7 @@ void ExchangeState::resume() {
 std::string ExchangeState::param(std::string_view name) const {
   for (const Param& param : std::span(params).first(param_count)) {
     if (param.name != name) continue;
-    const std::string_view value = view().path.substr(param.at, param.size);
+    const std::string_view value = target.path.substr(param.at, param.size);
     return percent_decode(value).value_or(std::string(value));
   }
   return {};
@@ -222,9 +223,9 @@ void ExchangeState::open(const Framing& what, Nanos now) {
 
 bool ExchangeState::keep_head() {
   if (!kept_.empty()) return true;
-  const char* text = head.method_name.data();
-  if (!kept_.copy(text, head)) return false;
+  if (!kept_.copy(head_text, head)) return false;
   view_ = &kept_.view();
+  check_request(*view_, target);  // Which refers to the copy now.
   return true;
 }
 
@@ -234,7 +235,7 @@ bool ExchangeState::set_deadline(Nanos timeout) {
   return true;
 }
 
-void ExchangeState::abort() {
+void ExchangeState::give_up() {
   handler_ = nullptr;
   if (wire_ != nullptr) wire_->abort(*this);
 }
@@ -245,9 +246,9 @@ void ExchangeState::leave() {
   has_handle_ = false;
   handler_ = nullptr;
   if (wire_ == nullptr) return;
-  if (answer_ == Answer::begun) return abort();
+  if (answer_ == Answer::begun) return give_up();
   if (answer_ == Answer::ended) return;
-  if (!respond({.status = Status::internal_server_error}, Bytes())) return abort();
+  if (!respond({.status = Status::internal_server_error}, Bytes())) return give_up();
   wire_->settle_later(*this);
 }
 
@@ -272,6 +273,7 @@ void ExchangeState::give_back_unless_used() {
 // For the next one.
 void ExchangeState::reset() {
   static_cast<RequestView&>(head) = {};
+  target = {};
   looked_at = 0;
   body = Body::none;
   received = 0;

@@ -14,6 +14,7 @@
 #include "http/codec/chunked.h"
 #include "http/codec/framing.h"
 #include "http/codec/head.h"
+#include "http/codec/target.h"
 #include "http/server/exchange_list.h"
 #include "http/server/wire.h"
 #include "spate/http/exchange.h"
@@ -38,15 +39,15 @@ class ExchangeState {
   // ---- what Exchange's functions of the same name do
 
   bool is_open() const { return wire_ != nullptr && answer_ != Answer::ended; }
-  bool respond(AnswerHead head, Bytes body);
+  bool respond(AnswerHead answer, Bytes content);
   void respond_refusal(const Refusal& refusal);
-  bool respond(AnswerHead head, Buffer&& body);
-  bool begin(AnswerHead head);
+  bool respond(AnswerHead answer, Buffer&& content);
+  bool begin(AnswerHead answer);
   bool write(Bytes bytes);
   bool write(Buffer&& buffer);
   std::error_code send_file(int file, std::uint64_t offset, std::uint64_t size);
-  bool end(const Fields& trailers);
-  bool inform(const AnswerHead& head);
+  bool end(const Fields& behind);
+  bool inform(const AnswerHead& answer);
   std::size_t queued() const { return wire_ == nullptr ? 0 : wire_->queued(); }
   bool is_full() const { return wire_ != nullptr && wire_->is_full(); }
   bool start(ExchangeHandler& handler);
@@ -54,7 +55,7 @@ class ExchangeState {
   void pause();
   void resume();
   bool set_deadline(Nanos timeout);
-  void abort();
+  void give_up();
   Result<Stream> upgrade(std::string_view protocol, const Fields& fields);
   void leave();  // The handle is being destroyed.
 
@@ -102,6 +103,8 @@ class ExchangeState {
   Wire* wire() const { return wire_; }
 
   RequestHead head;
+  const char* head_text = nullptr;  // Where it lies.
+  RequestTarget target;
   std::size_t looked_at = 0;  // Of an unfinished head.
 
   // The request's body.
@@ -139,10 +142,10 @@ class ExchangeState {
   bool is_bodiless(Status status) const;
 
   // In loop time.
-  Nanos began{0};           // Its first byte, then: its head.
-  Nanos reading_since{0};   // Without a pause.
+  Nanos began{0};          // Its first byte, then: its head.
+  Nanos reading_since{0};  // Without a pause.
   Nanos last_arrival{0};
-  Nanos last_progress{0};  // Of what we send.
+  Nanos last_progress{0};             // Of what we send.
   std::uint64_t received_before = 0;  // At reading_since.
   std::uint64_t taken = 0;            // Of what we send, at last_progress.
 
@@ -167,8 +170,8 @@ class ExchangeState {
   ~ExchangeState();
 
   void begin_reading();
-  bool may_begin(const AnswerHead& head) const;
-  void on_begun(const AnswerHead& head);
+  bool may_begin(const AnswerHead& answer) const;
+  void on_begun(const AnswerHead& answer);
   void end_answer();
   bool takes(std::uint64_t size) const;
   void took(std::uint64_t size);

@@ -150,13 +150,15 @@ Result<Stream> Http1Connection::upgrade(ExchangeState& state, std::string_view p
   if (is_tunnel) {
     write_status(text, Status::ok);
   } else {
-    if (protocol.size() > 64) return std::unexpected(std::error_code(EPROTO, std::system_category()));
+    if (protocol.size() > 64)
+      return std::unexpected(std::error_code(EPROTO, std::system_category()));
     write_status(text, Status::switching_protocols);
     text << "Upgrade: " << protocol << "\r\nConnection: Upgrade\r\n";
   }
   const Bytes pieces[] = {text.bytes(), bytes_of(fields.lines()),
                           bytes_of(std::string_view("\r\n"))};
-  if (!stream_.write(pieces)) return std::unexpected(std::error_code(EPIPE, std::system_category()));
+  if (!stream_.write(pieces))
+    return std::unexpected(std::error_code(EPIPE, std::system_category()));
   return hand_over(state);
 }
 

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "http/codec/request_check.h"
 #include "http/server/server_core.h"
 #include "spate/error.h"
 
@@ -89,9 +90,11 @@ std::size_t Http1Connection::take_head(Bytes bytes) {
   }
   ExchangeState& state = *state_;
   const ExchangeState::Use use(state);
-  const Parsed parsed =
-      parse_request(bytes, state.looked_at, server_.head_limits(), state.head);
-  if (parsed.state == Parsed::State::whole) return take_request(state);
+  const Parsed parsed = parse_request(bytes, state.looked_at, server_.head_limits(), state.head);
+  if (parsed.state == Parsed::State::whole) {
+    state.head_text = reinterpret_cast<const char*>(bytes.data());
+    return take_request(state);
+  }
   if (parsed.state == Parsed::State::broken) {
     refuse(state, parsed.refusal);
     return bytes.size();
@@ -104,7 +107,8 @@ std::size_t Http1Connection::take_head(Bytes bytes) {
 std::size_t Http1Connection::take_request(ExchangeState& state) {
   const std::size_t size = state.head.size;
   Framing framing;
-  Refusal refusal = frame_request(state.head, framing);
+  Refusal refusal = check_request(state.head, state.target);
+  if (!refusal) refusal = frame_request(state.head, framing);
   if (!refusal && framing.size > server_.options().max_body)
     refusal = {Status::content_too_large, "the body is too long"};
   if (refusal) {
@@ -142,9 +146,14 @@ std::size_t Http1Connection::take_chunked(ExchangeState& state, Bytes bytes) {
       state.chunks.take(step.data.size());
       show_body(state, step.data);
       break;
-    case ChunkedDecoder::State::end: end_body(state, state.trailers); break;
-    case ChunkedDecoder::State::broken: refuse(state, step.refusal); break;
-    case ChunkedDecoder::State::unfinished: break;
+    case ChunkedDecoder::State::end:
+      end_body(state, state.trailers);
+      break;
+    case ChunkedDecoder::State::broken:
+      refuse(state, step.refusal);
+      break;
+    case ChunkedDecoder::State::unfinished:
+      break;
   }
   return step.used + step.data.size();
 }
@@ -325,8 +334,7 @@ void Http1Connection::settle(ExchangeState& state) {
 void Http1Connection::on_tick(ExchangeState& state, Nanos now) {
   const ExchangeState::Use use(state);
   const Nanos head_timeout = server_.options().head_timeout;
-  const bool is_late =
-      has(kInHead) && head_timeout > Nanos{0} && now - state.began >= head_timeout;
+  const bool is_late = has(kInHead) && head_timeout > Nanos{0} && now - state.began >= head_timeout;
   if (is_late || is_slow(state, now)) {
     refuse(state, {Status::request_timeout, "the request came too slowly"});
   } else if (is_stuck(state, now)) {

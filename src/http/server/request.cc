@@ -8,9 +8,14 @@ Method Request::method() const { return state_.view().method; }
 std::string_view Request::method_name() const { return state_.view().method_name; }
 Version Request::version() const { return state_.view().version; }
 std::string_view Request::target() const { return state_.view().target; }
-std::string_view Request::path() const { return state_.view().path; }
-std::string_view Request::query() const { return state_.view().query; }
-std::string_view Request::host() const { return state_.view().host; }
+std::string_view Request::query() const { return state_.target.query; }
+std::string_view Request::host() const { return state_.target.authority; }
+
+std::string_view Request::path() const {
+  const RequestTarget& target = state_.target;
+  return target.form == RequestTarget::Form::asterisk ? std::string_view() : target.path;
+}
+
 const FieldsView& Request::fields() const { return state_.view().fields; }
 
 bool Request::has_body() const { return state_.framing.body != BodyKind::none; }

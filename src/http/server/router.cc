@@ -67,7 +67,7 @@ struct Router::Node {
 
 // Finds the node of a path, and the parameters on the way there.
 struct Router::Match {
-  Match(ExchangeState& state, std::string_view path) : state(state), path(path) {}
+  Match(ExchangeState& exchange, std::string_view whole) : state(exchange), path(whole) {}
 
   Node* find(Node& node, Rest rest);
   Node* find_as(Node* node, std::string_view value, Rest rest);
@@ -87,9 +87,8 @@ Router& Router::operator=(Router&& other) noexcept = default;
 Router::~Router() = default;
 
 Router::Node* Router::Node::literal(std::string_view segment) const {
-  const auto found = std::ranges::find(literals, segment, [](const auto& each) {
-    return std::string_view(each->name);
-  });
+  const auto found = std::ranges::find(
+      literals, segment, [](const auto& each) { return std::string_view(each->name); });
   return found == literals.end() ? nullptr : found->get();
 }
 

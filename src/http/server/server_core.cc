@@ -29,8 +29,8 @@ Result<std::unique_ptr<ServerCore>> ServerCore::create(Loop& loop, Service* serv
                                                        OnRequest on_request,
                                                        ServerOptions options) {
   if (!is_valid(options)) return std::unexpected(std::error_code(EINVAL, std::system_category()));
-  std::unique_ptr<ServerCore> core(new (std::nothrow) ServerCore(
-      loop, service, std::move(on_request), std::move(options)));
+  std::unique_ptr<ServerCore> core(
+      new (std::nothrow) ServerCore(loop, service, std::move(on_request), std::move(options)));
   if (core != nullptr) core->pool_ = new (std::nothrow) ExchangePool(loop);
   if (core == nullptr || core->pool_ == nullptr)
     return std::unexpected(std::error_code(ENOMEM, std::system_category()));

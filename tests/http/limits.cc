@@ -1,0 +1,285 @@
+// Limits, deadlines, and the end of a server.
+#include "http/harness.h"
+
+namespace spate::testing {
+namespace {
+
+using http::Exchange;
+using http::Status;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+constexpr Nanos kSecond{1'000'000'000};
+
+class Limits : public HttpServerTest {
+ protected:
+  // Second by second, as the loop would.
+  void pass_seconds(int count) {
+    for (int i = 0; i < count; ++i) pass(kSecond);
+  }
+};
+
+TEST_F(Limits, RefuseWhatIsMalformedAndEndTheConnection) {
+  for (const char* text :
+       {"GET / HTTP/1.1\r\n\r\n", "GET / HTTP/1.1\nHost: a\n\n",
+        "G@T / HTTP/1.1\r\nHost: a\r\n\r\n", "GET / HTTP/1.1\r\nHost : a\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n",
+        "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n"}) {
+    const auto client = connect();
+    client->send(std::string(text) + std::string(kGet));
+    turns();
+    EXPECT_THAT(client->received, StartsWith("HTTP/1.1 400 Bad Request\r\n")) << text;
+    EXPECT_THAT(client->received, HasSubstr("Connection: close\r\n")) << text;
+    EXPECT_TRUE(client->is_ended) << text;
+  }
+  EXPECT_EQ(server_.metrics().requests, 0u);
+  EXPECT_EQ(server_.metrics().refused, 6u);
+}
+
+TEST_F(Limits, SayWhichOneWasExceeded) {
+  serve_with({.max_head = 300, .max_request_line = 100, .max_fields = 3});
+  const std::string line = "GET /" + std::string(100, 'a') + " HTTP/1.1\r\nHost: a\r\n\r\n";
+  EXPECT_THAT(talk(line), StartsWith("HTTP/1.1 414 URI Too Long\r\n"));
+  EXPECT_THAT(talk("GET / HTTP/1.1\r\nHost: a\r\nX: " + std::string(300, 'a')),
+              StartsWith("HTTP/1.1 431 "));
+  EXPECT_THAT(talk("GET / HTTP/1.1\r\nHost: a\r\nA: 1\r\nB: 2\r\nC: 3\r\n\r\n"),
+              StartsWith("HTTP/1.1 431 "));
+  EXPECT_THAT(talk("GET / HTTP/1.1\r\nHost: a\r\nA: 1\r\nB: 2\r\n\r\n"), EndsWith("hello\n"));
+  EXPECT_THAT(talk("GET / HTTP/2.0\r\nHost: a\r\n\r\n"), StartsWith("HTTP/1.1 505 "));
+  EXPECT_THAT(talk("GET / HTTP/1.1\r\nHost: a\r\nExpect: magic\r\n\r\n"),
+              StartsWith("HTTP/1.1 417 "));
+  EXPECT_THAT(talk("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip, chunked\r\n\r\n"),
+              StartsWith("HTTP/1.1 501 "));
+}
+
+TEST_F(Limits, AreChecked) {
+  for (const http::ServerOptions& options :
+       {http::ServerOptions{.max_head = 0}, http::ServerOptions{.max_head = 65'536},
+        http::ServerOptions{.max_request_line = 0}, http::ServerOptions{.max_fields = 0},
+        http::ServerOptions{.max_fields = 101}, http::ServerOptions{.max_requests = 0}}) {
+    auto copy = http::ServerOptions{.max_head = options.max_head,
+                                    .max_request_line = options.max_request_line,
+                                    .max_fields = options.max_fields,
+                                    .max_requests = options.max_requests};
+    const auto server = http::Server::create(loop_, [](Exchange) {}, std::move(copy));
+    ASSERT_FALSE(server.has_value());
+    EXPECT_EQ(server.error(), std::errc::invalid_argument);
+  }
+}
+
+TEST_F(Limits, OfRequestsEndAConnectionBehindTheLast) {
+  serve_with({.max_requests = 2});
+  const auto client = connect();
+  client->send(std::string(kGet) + std::string(kGet) + std::string(kGet));
+  turns();
+  EXPECT_EQ(server_.metrics().requests, 2u);
+  EXPECT_TRUE(client->is_ended);
+}
+
+TEST_F(Limits, GiveAHeadTenSeconds) {
+  const auto client = connect();
+  client->send("GET / HTTP/1.1\r\n");
+  for (int i = 0; i < 8; ++i) {
+    pass_seconds(1);
+    client->send("X: y\r\n");  // Something comes; but that is no reason to wait for ever.
+  }
+  EXPECT_EQ(client->received, "");
+  pass_seconds(3);
+  EXPECT_THAT(client->received, StartsWith("HTTP/1.1 408 Request Timeout\r\n"));
+  EXPECT_TRUE(client->is_ended);
+}
+
+TEST_F(Limits, EndAConnectionThatIsIdle) {
+  const auto client = connect();
+  client->send(kGet);
+  turns();
+  pass(59 * kSecond);
+  EXPECT_FALSE(client->is_closed || client->is_ended);
+  pass(2 * kSecond);
+  EXPECT_TRUE(client->is_closed || client->is_ended);
+  EXPECT_EQ(server_.metrics().connections, 0u);
+}
+
+TEST_F(Limits, LetAHandlerTakeItsTime) {
+  Exchange kept;
+  on_request = [&](Exchange exchange) { kept = std::move(exchange); };
+  const auto client = connect();
+  client->send(kGet);
+  pass_seconds(600);
+  EXPECT_TRUE(kept.respond("late\n"));
+  turns();
+  EXPECT_THAT(client->received, EndsWith("late\n"));
+  pass(59 * kSecond);
+  EXPECT_FALSE(client->is_closed || client->is_ended);
+  pass(2 * kSecond);
+  EXPECT_TRUE(client->is_closed || client->is_ended);
+}
+
+TEST_F(Limits, EndABodyThatStops) {
+  on_request = [](Exchange exchange) {
+    http::read_body(std::move(exchange), 1'000'000,
+                    [](Exchange again, Bytes) { again.respond("x"); });
+  };
+  serve_with({.min_body_rate = 0});
+  const auto client = connect();
+  client->send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n01234");
+  pass_seconds(29);
+  EXPECT_EQ(client->received, "");
+  pass_seconds(3);
+  EXPECT_THAT(client->received, StartsWith("HTTP/1.1 408 "));
+}
+
+TEST_F(Limits, EndABodyThatTricklesIn) {
+  on_request = [](Exchange exchange) {
+    http::read_body(std::move(exchange), 1'000'000,
+                    [](Exchange again, Bytes) { again.respond("x"); });
+  };
+  const auto client = connect();
+  client->send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n");
+  for (int i = 0; i < 10; ++i) {
+    client->send(std::string(1000, 'a'));  // 1,024 would do.
+    pass_seconds(1);
+  }
+  EXPECT_EQ(client->received, "");
+  client->send(std::string(1000, 'a'));
+  pass_seconds(2);
+  EXPECT_THAT(client->received, StartsWith("HTTP/1.1 408 "));
+}
+
+TEST_F(Limits, DoNotCountWhileTheBodyIsNotRead) {
+  Exchange kept;
+  on_request = [&](Exchange exchange) { kept = std::move(exchange); };
+  const auto client = connect();
+  client->send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n01234");
+  pass_seconds(120);
+  EXPECT_TRUE(kept.is_open());
+}
+
+TEST_F(Limits, EndAnAnswerThatTheClientDoesNotTake) {
+  on_request = [](Exchange exchange) {
+    exchange.respond(Status::ok, std::string(1'000'000, 'a'), "text/plain");
+  };
+  auto [mine, theirs] = must(Stream::memory_pair(loop_));
+  server_.add(std::move(theirs));
+  mine.write(kGet);
+  turns();
+  EXPECT_EQ(server_.metrics().connections, 1u);
+  pass(59 * kSecond);
+  EXPECT_EQ(server_.metrics().connections, 1u);
+  pass(2 * kSecond);
+  EXPECT_EQ(server_.metrics().connections, 0u);
+}
+
+TEST_F(Limits, EndAnAnswerInPiecesThatTheClientDoesNotTake) {
+  Exchange kept;
+  on_request = [&](Exchange exchange) {
+    exchange.begin(Status::ok);
+    exchange.write(std::string(1'000'000, 'a'));
+    kept = std::move(exchange);
+  };
+  auto [mine, theirs] = must(Stream::memory_pair(loop_));
+  server_.add(std::move(theirs));
+  mine.write(kGet);
+  turns();
+  EXPECT_TRUE(kept.is_full());
+  pass_seconds(59);
+  EXPECT_TRUE(kept.is_open());
+  pass_seconds(3);
+  EXPECT_FALSE(kept.is_open());
+}
+
+TEST_F(Limits, OfOneExchangeAreItsOwn) {
+  Exchange kept;
+  on_request = [&](Exchange exchange) {
+    exchange.set_deadline(5 * kSecond);
+    kept = std::move(exchange);
+  };
+  auto client = connect();
+  client->send(kGet);
+  pass_seconds(6);
+  EXPECT_TRUE(client->is_ended);
+  EXPECT_FALSE(kept.is_open());
+  client = connect();
+  client->send(kGet);
+  turns();
+  kept.respond("in time\n");
+  pass_seconds(30);
+  EXPECT_FALSE(client->is_closed || client->is_ended);
+}
+
+// ---- drain
+
+TEST_F(Limits, LetAServerDrain) {
+  Exchange kept;
+  on_request = [&](Exchange exchange) { kept = std::move(exchange); };
+  const auto busy = connect();
+  busy->send(kGet);
+  const auto idle = connect();
+  const auto late = connect();
+  turns();
+  bool is_done = false;
+  server_.drain(30 * kSecond, [&] { is_done = true; });
+  turns();
+  EXPECT_FALSE(idle->is_ended);
+  Exchange other = std::move(kept);
+  late->send(kGet);
+  turns();
+  kept.respond("last\n");
+  turns();
+  EXPECT_THAT(late->received, HasSubstr("Connection: close\r\n"));
+  EXPECT_THAT(late->received, EndsWith("last\n"));
+  pass_seconds(1);
+  EXPECT_TRUE(idle->is_ended);
+  late->stream().end();
+  idle->stream().end();
+  turns();
+  EXPECT_FALSE(is_done);
+  other.respond("done\n");
+  busy->stream().end();
+  turns();
+  EXPECT_THAT(busy->received, EndsWith("done\n"));
+  EXPECT_TRUE(is_done);
+}
+
+TEST_F(Limits, EndADrainWithItsGrace) {
+  Exchange kept;
+  on_request = [&](Exchange exchange) { kept = std::move(exchange); };
+  const auto client = connect();
+  client->send(kGet);
+  turns();
+  bool is_done = false;
+  server_.drain(5 * kSecond, [&] { is_done = true; });
+  pass_seconds(4);
+  EXPECT_TRUE(kept.is_open());
+  pass_seconds(2);
+  EXPECT_FALSE(kept.is_open());
+  EXPECT_TRUE(client->is_closed);
+  EXPECT_TRUE(is_done);
+}
+
+TEST_F(Limits, LetAnEmptyServerDrainAtOnce) {
+  bool is_done = false;
+  server_.drain(5 * kSecond, [&] { is_done = true; });
+  EXPECT_FALSE(is_done);
+  turns();
+  EXPECT_TRUE(is_done);
+}
+
+// ---- log
+
+TEST_F(Limits, AreNotTheOnlyThingThatIsLogged) {
+  std::string log;
+  http::ServerOptions options;
+  options.log = [&](const http::AccessRecord& record) {
+    log += std::string(record.request.method_name()) + " " + std::string(record.request.target()) +
+           " " + std::to_string(code_of(record.status)) + " " + std::to_string(record.sent) + " " +
+           record.error.message() + "\n";
+  };
+  serve_with(std::move(options));
+  talk("GET /a HTTP/1.1\r\nHost: a\r\n\r\nHEAD /b HTTP/1.1\r\nHost: a\r\n\r\n");
+  EXPECT_EQ(log, "GET /a 200 6 Success\nHEAD /b 200 0 Success\n");
+}
+
+}  // namespace
+}  // namespace spate::testing
