@@ -1,0 +1,10 @@
+// Version: of HTTP, as a message says it.
+#pragma once
+
+#include <cstdint>
+
+namespace spate::http {
+
+enum class Version : std::uint8_t { http_1_0, http_1_1 };
+
+}  // namespace spate::http
