@@ -17,8 +17,8 @@ using std::chrono::seconds;
 // Splits at the sign, and trims both sides. False if it is not there.
 bool split_pair(std::string_view pair, std::string_view& name, std::string_view& value) {
   const std::size_t sign = pair.find('=');
-  name = trim_blanks(pair.substr(0, sign));
-  value = sign < pair.size() ? trim_blanks(pair.substr(sign + 1)) : std::string_view();
+  name = trimmed(pair.substr(0, sign));
+  value = sign < pair.size() ? trimmed(pair.substr(sign + 1)) : std::string_view();
   return sign < pair.size();
 }
 
@@ -62,7 +62,7 @@ bool keeps_prefix_rules(const SetCookie& cookie) {
 int check_set_cookie(const SetCookie& cookie) {
   if (cookie.name.size() + cookie.value.size() > kMostCookie) return EMSGSIZE;
   if (cookie.path.size() > kMostCookieAttribute) return EMSGSIZE;
-  if (!is_whole_token(cookie.name) || !is_cookie_value(cookie.value)) return EINVAL;
+  if (!is_token(cookie.name) || !is_cookie_value(cookie.value)) return EINVAL;
   if (!is_cookie_domain(cookie.domain) || !is_cookie_path(cookie.path)) return EINVAL;
   if (cookie.same_site == SameSite::none && !cookie.is_secure) return EINVAL;
   return keeps_prefix_rules(cookie) ? 0 : EINVAL;
@@ -83,9 +83,9 @@ std::string_view name_of_same_site(SameSite same_site) {
 }
 
 SameSite same_site_of(std::string_view value) {
-  if (is_same_ignoring_case(value, "none")) return SameSite::none;
-  if (is_same_ignoring_case(value, "lax")) return SameSite::lax;
-  return is_same_ignoring_case(value, "strict") ? SameSite::strict : SameSite::unset;
+  if (equal_ignoring_case(value, "none")) return SameSite::none;
+  if (equal_ignoring_case(value, "lax")) return SameSite::lax;
+  return equal_ignoring_case(value, "strict") ? SameSite::strict : SameSite::unset;
 }
 
 // RFC 6265 §5.2.2; none if it is to be ignored.
@@ -102,19 +102,19 @@ void take_cookie_attribute(std::string_view part, SetCookie& cookie) {
   std::string_view value;
   split_pair(part, name, value);
   if (value.size() > kMostCookieAttribute) return;
-  if (is_same_ignoring_case(name, "expires")) {
+  if (equal_ignoring_case(name, "expires")) {
     if (const auto date = parse_cookie_date(value)) cookie.expires = date;
-  } else if (is_same_ignoring_case(name, "max-age")) {
+  } else if (equal_ignoring_case(name, "max-age")) {
     if (const auto age = max_age_of(value)) cookie.max_age = age;
-  } else if (is_same_ignoring_case(name, "domain")) {
+  } else if (equal_ignoring_case(name, "domain")) {
     cookie.domain = without_leading_dot(value);
-  } else if (is_same_ignoring_case(name, "path")) {
+  } else if (equal_ignoring_case(name, "path")) {
     cookie.path = value.starts_with('/') ? value : std::string_view();
-  } else if (is_same_ignoring_case(name, "samesite")) {
+  } else if (equal_ignoring_case(name, "samesite")) {
     cookie.same_site = same_site_of(value);
-  } else if (is_same_ignoring_case(name, "secure")) {
+  } else if (equal_ignoring_case(name, "secure")) {
     cookie.is_secure = true;
-  } else if (is_same_ignoring_case(name, "httponly")) {
+  } else if (equal_ignoring_case(name, "httponly")) {
     cookie.is_http_only = true;
   }
 }

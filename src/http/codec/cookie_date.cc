@@ -53,7 +53,7 @@ int month_at(std::string_view text) {
   constexpr std::array<std::string_view, 12> kMonthNames = {
       "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"};
   for (std::size_t i = 0; i < kMonthNames.size(); ++i) {
-    if (is_same_ignoring_case(text.substr(0, 3), kMonthNames[i])) return static_cast<int>(i + 1);
+    if (equal_ignoring_case(text.substr(0, 3), kMonthNames[i])) return static_cast<int>(i + 1);
   }
   return 0;
 }

@@ -30,9 +30,9 @@ std::string_view directory_of(std::string_view path) {
 }
 
 std::string in_lower_case(std::string_view text) {
-  std::string lower;
-  for (const char c : text) lower += to_lower_ascii(c);
-  return lower;
+  std::string made;
+  for (const char c : text) made += lower(c);
+  return made;
 }
 
 // More than a label, which would be a top level, and no root behind it.
@@ -49,7 +49,7 @@ sys_seconds expiry_of(const SetCookie& cookie, sys_seconds now) {
 
 bool breaks_prefix_rules(const Url& url, const SetCookie& cookie) {
   const auto begins_with = [&cookie](std::string_view prefix) {
-    return is_same_ignoring_case(cookie.name.substr(0, prefix.size()), prefix);
+    return equal_ignoring_case(cookie.name.substr(0, prefix.size()), prefix);
   };
   if (begins_with("__Secure-")) return !cookie.is_secure || !url.is_secure();
   if (!begins_with("__Host-")) return false;

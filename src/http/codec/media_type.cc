@@ -168,14 +168,14 @@ constexpr std::string_view kCompressible[] = {"application/javascript",
 
 bool ends_ignoring_case(std::string_view text, std::string_view end) {
   return text.size() >= end.size() &&
-         is_same_ignoring_case(text.substr(text.size() - end.size()), end);
+         equal_ignoring_case(text.substr(text.size() - end.size()), end);
 }
 
 }  // namespace
 
 std::optional<MediaType> MediaType::parse(std::string_view text) {
   MediaType media;
-  text = trim_blanks(text);
+  text = trimmed(text);
   media.type_ = token_at(text);
   text.remove_prefix(media.type_.size());
   if (media.type_.empty() || !text.starts_with('/')) return {};
@@ -190,13 +190,13 @@ std::optional<MediaType> MediaType::parse(std::string_view text) {
 }
 
 bool MediaType::is(std::string_view type, std::string_view subtype) const {
-  return is_same_ignoring_case(type_, type) && is_same_ignoring_case(subtype_, subtype);
+  return equal_ignoring_case(type_, type) && equal_ignoring_case(subtype_, subtype);
 }
 
 std::optional<std::string> MediaType::parameter(std::string_view name) const {
   std::string_view rest = parameters_;
   while (const auto parameter = take_parameter(rest)) {
-    if (!is_same_ignoring_case(parameter->name, name)) continue;
+    if (!equal_ignoring_case(parameter->name, name)) continue;
     std::string room(parameter->value.size(), '\0');
     return std::string(unquote(parameter->value, room.data()));
   }
@@ -209,20 +209,19 @@ std::string_view content_type_of(std::string_view filename) {
   const std::size_t dot = filename.rfind('.');
   if (dot == std::string_view::npos || filename.size() - dot - 1 > kLongestExtension)
     return kUnknown;
-  std::array<char, kLongestExtension> lower;
-  const auto end =
-      std::ranges::transform(filename.substr(dot + 1), lower.begin(), to_lower_ascii).out;
-  const std::string_view extension(lower.begin(), end);
+  std::array<char, kLongestExtension> room;
+  const auto end = std::ranges::transform(filename.substr(dot + 1), room.begin(), lower).out;
+  const std::string_view extension(room.begin(), end);
   const FileType* found = std::ranges::lower_bound(kFileTypes, extension, {}, &FileType::extension);
   return found != std::end(kFileTypes) && found->extension == extension ? found->type : kUnknown;
 }
 
 bool is_compressible(std::string_view type) {
-  type = trim_blanks(type.substr(0, type.find(';')));
-  if (is_same_ignoring_case(type.substr(0, 5), "text/")) return true;
+  type = trimmed(type.substr(0, type.find(';')));
+  if (equal_ignoring_case(type.substr(0, 5), "text/")) return true;
   if (ends_ignoring_case(type, "+json") || ends_ignoring_case(type, "+xml")) return true;
   return std::ranges::any_of(
-      kCompressible, [type](std::string_view known) { return is_same_ignoring_case(known, type); });
+      kCompressible, [type](std::string_view known) { return equal_ignoring_case(known, type); });
 }
 
 }  // namespace spate::http

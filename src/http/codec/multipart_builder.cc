@@ -41,7 +41,7 @@ void append_quoted(std::string& target, std::string_view text) {
 
 bool is_sendable(std::string_view name) {
   for (const char c : name) {
-    if (is_control(c) && c != '\r' && c != '\n') return false;
+    if (!is_in(c, kValue) && c != '\r' && c != '\n') return false;
   }
   return true;
 }

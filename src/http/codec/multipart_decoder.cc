@@ -17,8 +17,8 @@ constexpr std::string_view kPartHeadEnd = "\r\n\r\n";
 // The three escapes of browsers.
 char browser_escape(std::string_view text) {
   if (text.starts_with("%22")) return '"';
-  if (is_same_ignoring_case(text.substr(0, 3), "%0d")) return '\r';
-  return is_same_ignoring_case(text.substr(0, 3), "%0a") ? '\n' : '\0';
+  if (equal_ignoring_case(text.substr(0, 3), "%0d")) return '\r';
+  return equal_ignoring_case(text.substr(0, 3), "%0a") ? '\n' : '\0';
 }
 
 // A name, in quotes or not. A backslash is one, but before a quote or another: paths of old
@@ -224,12 +224,12 @@ bool MultipartDecoder::parse_head(std::string_view head) {
 bool MultipartDecoder::parse_line(std::string_view line) {
   const std::string_view name = token_at(line);
   if (name.empty() || !line.substr(name.size()).starts_with(':') || has_control(line)) return false;
-  const std::string_view value = trim_blanks(line.substr(name.size() + 1));
-  if (is_same_ignoring_case(name, "content-type")) {
+  const std::string_view value = trimmed(line.substr(name.size() + 1));
+  if (equal_ignoring_case(name, "content-type")) {
     content_type_ = value;
     return true;
   }
-  return !is_same_ignoring_case(name, "content-disposition") || parse_disposition(value);
+  return !equal_ignoring_case(name, "content-disposition") || parse_disposition(value);
 }
 
 // RFC 7578 §4.2. Its filename* is not for forms.
@@ -237,15 +237,15 @@ bool MultipartDecoder::parse_disposition(std::string_view value) {
   if (has_disposition_) return false;
   has_disposition_ = true;
   const std::string_view kind = token_at(value);
-  if (!is_same_ignoring_case(kind, "form-data")) return false;
+  if (!equal_ignoring_case(kind, "form-data")) return false;
   value.remove_prefix(kind.size());
   bool has_name = false;
   while (const auto parameter = take_parameter(value)) {
-    if (is_same_ignoring_case(parameter->name, "name")) {
+    if (equal_ignoring_case(parameter->name, "name")) {
       if (has_name) return false;
       has_name = true;
       name_ = text_of_name(parameter->value);
-    } else if (is_same_ignoring_case(parameter->name, "filename")) {
+    } else if (equal_ignoring_case(parameter->name, "filename")) {
       if (has_filename_) return false;
       has_filename_ = true;
       filename_ = text_of_name(parameter->value);

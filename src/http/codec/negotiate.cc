@@ -13,7 +13,7 @@ constexpr int kLeast = 1;
 std::optional<int> take_weight(std::string_view parameters) {
   int weight = kWhole;
   while (const auto parameter = take_parameter(parameters)) {
-    if (!is_same_ignoring_case(parameter->name, "q")) continue;
+    if (!equal_ignoring_case(parameter->name, "q")) continue;
     const auto given = parse_weight(parameter->value);
     if (!given) return {};
     weight = *given;
@@ -24,9 +24,9 @@ std::optional<int> take_weight(std::string_view parameters) {
 
 bool is_coding(std::string_view a, std::string_view b) {
   const auto plain = [](std::string_view coding) {
-    return is_same_ignoring_case(coding.substr(0, 2), "x-") ? coding.substr(2) : coding;
+    return equal_ignoring_case(coding.substr(0, 2), "x-") ? coding.substr(2) : coding;
   };
-  return is_same_ignoring_case(plain(a), plain(b));
+  return equal_ignoring_case(plain(a), plain(b));
 }
 
 // Whether each parameter of a range but its weight is one of the type's, and how many they are; -1
@@ -34,11 +34,11 @@ bool is_coding(std::string_view a, std::string_view b) {
 int count_shared(std::string_view of_range, std::string_view of_type) {
   int count = 0;
   while (const auto wanted = take_parameter(of_range)) {
-    if (is_same_ignoring_case(wanted->name, "q")) return count;
+    if (equal_ignoring_case(wanted->name, "q")) return count;
     std::string_view rest = of_type;
     auto known = take_parameter(rest);
-    while (known && !(is_same_ignoring_case(known->name, wanted->name) &&
-                      is_same_ignoring_case(known->value, wanted->value)))
+    while (known && !(equal_ignoring_case(known->name, wanted->name) &&
+                      equal_ignoring_case(known->value, wanted->value)))
       known = take_parameter(rest);
     if (!known) return -1;
     ++count;
@@ -65,9 +65,9 @@ std::optional<TypeParts> split_type(std::string_view text) {
 // not in it.
 int rank_of_range(const TypeParts& range, const TypeParts& type) {
   if (range.type == "*" && range.subtype == "*") return 0;
-  if (!is_same_ignoring_case(range.type, type.type)) return -1;
+  if (!equal_ignoring_case(range.type, type.type)) return -1;
   if (range.subtype == "*") return 1;
-  if (!is_same_ignoring_case(range.subtype, type.subtype)) return -1;
+  if (!equal_ignoring_case(range.subtype, type.subtype)) return -1;
   const int shared = count_shared(range.parameters, type.parameters);
   return shared < 0 ? -1 : 2 + shared;
 }
@@ -97,13 +97,13 @@ int weight_of_encoding(std::string_view accept_encoding, std::string_view coding
     if (is_coding(name, coding)) return *weight;
     if (name == "*" && !of_any) of_any = weight;
   }
-  return of_any.value_or(is_same_ignoring_case(coding, "identity") ? kLeast : 0);
+  return of_any.value_or(equal_ignoring_case(coding, "identity") ? kLeast : 0);
 }
 
 int weight_of_type(std::string_view accept, std::string_view type) {
   const auto wanted = split_type(type);
   if (!wanted) return 0;
-  if (trim_blanks(accept).empty()) return kWhole;
+  if (trimmed(accept).empty()) return kWhole;
   int best = -1;
   int weight = 0;
   while (!accept.empty()) {
