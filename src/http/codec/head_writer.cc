@@ -74,7 +74,8 @@ void HeadWriter::field(FieldName name, std::string_view value) {
   const std::string_view spelling = name.name.empty() ? name_of(name.id) : name.name;
   const char* const begin = value.data();
   const char* const end = begin + value.size();
-  is_refused_ |= !is_token(spelling) || Scan::value_end(begin, begin, end) != end;
+  const bool is_named = name.id != FieldId::other || is_token(spelling);
+  is_refused_ |= !is_named || Scan::value_end(begin, begin, end) != end;
   put_line(spelling, value);
 }
 

@@ -33,11 +33,6 @@ Loop& ExchangeState::loop() const { return pool_.loop(); }
 
 // ---- the answer
 
-bool ExchangeState::is_bodiless(Status status) const {
-  return view().method == Method::head || is_informational(status) ||
-         status == Status::no_content || status == Status::not_modified;
-}
-
 bool ExchangeState::may_begin(const AnswerHead& answer) const {
   return wire_ != nullptr && answer_ == Answer::none && !is_informational(answer.status) &&
          (answer.fields == nullptr || !answer.fields->view().contains_any(kOwnFields));
@@ -46,7 +41,8 @@ bool ExchangeState::may_begin(const AnswerHead& answer) const {
 void ExchangeState::on_begun(const AnswerHead& answer) {
   status_ = answer.status;
   answer_ = Answer::begun;
-  drops_body_ = is_bodiless(status_);
+  drops_body_ = outgoing.body == BodyKind::none;
+  is_sized_ = answer.size.has_value();
   left_ = answer.size.value_or(0);
   last_progress = loop().now();
 }
@@ -54,7 +50,7 @@ void ExchangeState::on_begun(const AnswerHead& answer) {
 bool ExchangeState::respond(AnswerHead answer, Bytes content) {
   if (!may_begin(answer)) return false;
   answer.size = content.size();
-  const Bytes sent = is_bodiless(answer.status) ? Bytes() : content;
+  const Bytes sent = may_have_content(view().method, answer.status) ? content : Bytes();
   if (!wire_->send_head(*this, answer, sent)) return false;
   on_begun(answer);
   sent_ = sent.size();
@@ -84,12 +80,12 @@ bool ExchangeState::begin(AnswerHead answer) {
 }
 
 bool ExchangeState::takes(std::uint64_t size) const {
-  return wire_ != nullptr && answer_ == Answer::begun && (coding != Coding::sized || size <= left_);
+  return wire_ != nullptr && answer_ == Answer::begun && (!is_sized_ || size <= left_);
 }
 
 void ExchangeState::took(std::uint64_t size) {
   sent_ += size;
-  if (coding == Coding::sized) left_ -= size;
+  if (is_sized_) left_ -= size;
 }
 
 bool ExchangeState::write(Bytes bytes) {
@@ -124,7 +120,7 @@ std::error_code ExchangeState::send_file(int file, std::uint64_t offset, std::ui
 
 bool ExchangeState::end(const Fields& behind) {
   if (!takes(0)) return false;
-  const bool is_short = coding == Coding::sized && left_ != 0 && !drops_body_;
+  const bool is_short = is_sized_ && left_ != 0 && !drops_body_;
   if (is_short) return give_up(), false;
   if (!drops_body_ && !wire_->send_end(*this, behind)) return false;
   end_answer();
@@ -273,7 +269,6 @@ void ExchangeState::reset() {
   body = Body::none;
   received = 0;
   max_body = UINT64_MAX;
-  coding = Coding::nothing;
   taken = 0;
   param_count = 0;
   view_ = &head;

@@ -14,6 +14,7 @@
 #include "http/codec/chunked.h"
 #include "http/codec/framing.h"
 #include "http/codec/head.h"
+#include "http/codec/outgoing.h"
 #include "http/codec/target.h"
 #include "http/server/exchange_list.h"
 #include "http/server/wire.h"
@@ -126,9 +127,8 @@ class ExchangeState {
 
   // The answer.
   enum class Answer : std::uint8_t { none, begun, ended };
-  enum class Coding : std::uint8_t { nothing, sized, chunked, until_end };
   Answer answer() const { return answer_; }
-  Coding coding = Coding::nothing;
+  Outgoing outgoing{};  // Once it has begun.
   Status status() const { return status_; }
   std::uint64_t sent() const { return sent_; }
 
@@ -144,8 +144,6 @@ class ExchangeState {
   bool is_over() const {
     return answer_ == Answer::ended && (body == Body::none || body == Body::ended);
   }
-  // HEAD, CONNECT: of the answer, too.
-  bool is_bodiless(Status status) const;
 
   // In loop time.
   Nanos began{0};          // Its first byte, then: its head.
@@ -193,10 +191,11 @@ class ExchangeState {
   const RequestView* view_ = &head;  // That, or the copy.
   HeadCopy<RequestView> kept_;
 
-  std::uint64_t left_ = 0;  // Of a sized answer.
+  std::uint64_t left_ = 0;  // Of an answer that is_sized_.
   std::uint64_t sent_ = 0;
   Status status_{};
   Answer answer_ = Answer::none;
+  bool is_sized_ = false;
   bool drops_body_ = false;
   bool is_paused_ = false;
   bool has_handle_ = false;

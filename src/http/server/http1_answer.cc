@@ -1,11 +1,12 @@
 // Http1Connection's way out: the heads of answers, and the framing of their bodies.
-#include <algorithm>
 #include <cerrno>
-#include <charconv>
-#include <cstring>
+#include <memory>
+#include <new>
 #include <utility>
 
 #include "http/codec/chunked.h"
+#include "http/codec/head_writer.h"
+#include "http/codec/outgoing.h"
 #include "http/server/http1_connection.h"
 #include "http/server/server_core.h"
 
@@ -13,115 +14,90 @@ namespace spate::http {
 
 namespace {
 
-// Enough for what the server says itself: the first line, Date, the framing, Connection.
-constexpr std::size_t kMostOwn = 256;
 // Longer heads are put together on the heap.
 constexpr std::size_t kMostOnStack = 2048;
+// A body of that size is sent in one piece with its head.
+constexpr std::size_t kMostBeside = 512;
 
-// Writes into room that is large enough.
-class Text {
+std::error_code error(int number) { return {number, std::system_category()}; }
+
+// A head in its room.
+class Written {
  public:
-  explicit Text(char* room) : begin_(room), end_(room) {}
-  Text& operator<<(std::string_view text) {
-    std::memcpy(end_, text.data(), text.size());
-    end_ += text.size();
-    return *this;
+  // `write` puts it together, perhaps twice. False: it is refused, or memory has run out.
+  template <class Write>
+  bool write(Write write_to) {
+    HeadWriter writer(on_stack_);
+    write_to(writer);
+    text_ = writer.text();
+    if (writer.is_whole() || writer.is_refused()) return writer.is_whole();
+    on_heap_.reset(new (std::nothrow) char[writer.size()]);
+    if (on_heap_ == nullptr) return false;
+    HeadWriter again({on_heap_.get(), writer.size()});
+    write_to(again);
+    text_ = again.text();
+    return again.is_whole();
   }
-  Text& operator<<(std::uint64_t number) {
-    end_ = std::to_chars(end_, end_ + 20, number).ptr;
-    return *this;
-  }
-  Bytes bytes() const { return bytes_of(std::string_view(begin_, end_)); }
+  Bytes bytes() const { return bytes_of(text_); }
 
  private:
-  char* begin_;
-  char* end_;
+  char on_stack_[kMostOnStack];
+  std::unique_ptr<char[]> on_heap_;
+  std::string_view text_;
 };
-
-void write_status(Text& text, Status status) {
-  text << "HTTP/1.1 " << static_cast<std::uint64_t>(code_of(status)) << " " << reason_of(status)
-       << "\r\n";
-}
 
 }  // namespace
 
-std::size_t Http1Connection::head_size(const AnswerHead& answer) const {
-  const std::size_t fields = answer.fields == nullptr ? 0 : answer.fields->lines().size();
-  return kMostOwn + answer.content_type.size() + server_.options().server_name.size() + fields;
-}
-
-Bytes Http1Connection::write_head(ExchangeState& state, const AnswerHead& answer, char* room) {
-  using Coding = ExchangeState::Coding;
-  Text text(room);
-  write_status(text, answer.status);
-  text << "Date: " << server_.date() << "\r\n";
-  if (state.coding == Coding::sized) text << "Content-Length: " << *answer.size << "\r\n";
-  if (state.coding == Coding::chunked) text << "Transfer-Encoding: chunked\r\n";
-  if (is_last(state)) {
-    text << "Connection: close\r\n";
-  } else if (state.view().version == Version::http_1_0) {
-    text << "Connection: keep-alive\r\n";
-  }
-  if (!server_.options().server_name.empty())
-    text << "Server: " << server_.options().server_name << "\r\n";
-  if (!answer.content_type.empty()) text << "Content-Type: " << answer.content_type << "\r\n";
-  if (answer.fields != nullptr) text << answer.fields->lines();
-  text << "\r\n";
-  return text.bytes();
-}
-
-// 204 has no length, and 304 that of what it does not send, which is not known here.
-ExchangeState::Coding Http1Connection::coding_of(const ExchangeState& state,
-                                                 const AnswerHead& answer) {
-  using Coding = ExchangeState::Coding;
-  if (answer.status == Status::no_content || answer.status == Status::not_modified)
-    return Coding::nothing;
-  if (answer.size) return Coding::sized;
-  if (state.view().version == Version::http_1_1) return Coding::chunked;
-  return Coding::until_end;
-}
-
 bool Http1Connection::send_head(ExchangeState& state, const AnswerHead& answer, Bytes body) {
-  state.coding = coding_of(state, answer);
-  if (state.coding == ExchangeState::Coding::until_end) set(kClosing);
-  char on_stack[kMostOnStack];
-  std::unique_ptr<char[]> on_heap;
-  char* room = on_stack;
-  if (const std::size_t size = head_size(answer); size > kMostOnStack) {
-    on_heap.reset(new (std::nothrow) char[size]);
-    room = on_heap.get();
-    if (room == nullptr) return false;
-  }
-  const Bytes pieces[] = {write_head(state, answer, room), body};
+  const RequestView& request = state.view();
+  state.outgoing =
+      frame_answer({request.method, request.version, !is_last(state)}, answer.status, answer.size);
+  if (!state.outgoing.keeps_alive) set(kClosing);
+  const bool is_beside = body.size() <= kMostBeside;
+  Written head;
+  const bool is_written = head.write([&](HeadWriter& writer) {
+    writer.status_line(answer.status);
+    writer.prepared(server_.prepared_lines());
+    writer.framing(state.outgoing);
+    if (!answer.content_type.empty()) writer.field(FieldId::content_type, answer.content_type);
+    if (answer.fields != nullptr) writer.fields(*answer.fields);
+    writer.end();
+    if (is_beside) writer.prepared(text_of(body));
+  });
+  if (!is_written) return false;
+  if (is_beside) return stream_.write(head.bytes());
+  const Bytes pieces[] = {head.bytes(), body};
   return stream_.write(pieces);
 }
 
 bool Http1Connection::send(ExchangeState& state, Bytes body) {
-  if (state.coding != ExchangeState::Coding::chunked) return stream_.write(body);
+  if (state.outgoing.body != BodyKind::chunked) return stream_.write(body);
   const ChunkHeader header(body.size());
   const Bytes pieces[] = {bytes_of(header.text()), body, bytes_of(kChunkEnd)};
   return stream_.write(pieces);
 }
 
 bool Http1Connection::send(ExchangeState& state, Buffer&& body) {
-  if (state.coding != ExchangeState::Coding::chunked) return stream_.write(std::move(body));
+  if (state.outgoing.body != BodyKind::chunked) return stream_.write(std::move(body));
   const ChunkHeader header(body.size());
-  return stream_.write(header.text()) && stream_.write(std::move(body)) && stream_.write(kChunkEnd);
+  if (!stream_.write(header.text()) || !stream_.write(std::move(body))) return false;
+  stream_.write(kChunkEnd);  // If that fails, the connection is lost with all that came before.
+  return true;
 }
 
 std::error_code Http1Connection::send_file(ExchangeState& state, int file, std::uint64_t offset,
                                            std::uint64_t size) {
-  if (state.coding != ExchangeState::Coding::chunked || size == 0)
+  if (state.outgoing.body != BodyKind::chunked || size == 0)
     return stream_.send_file(file, offset, size);
   const ChunkHeader header(size);
-  if (!stream_.write(header.text())) return {EPIPE, std::system_category()};
-  const std::error_code error = stream_.send_file(file, offset, size);
-  if (!error) stream_.write(kChunkEnd);
-  return error;
+  if (!stream_.write(header.text())) return error(EPIPE);
+  const std::error_code failure = stream_.send_file(file, offset, size);
+  if (!failure) stream_.write(kChunkEnd);
+  return failure;
 }
 
 bool Http1Connection::send_end(ExchangeState& state, const Fields& trailers) {
-  if (state.coding != ExchangeState::Coding::chunked) return true;
+  if (state.outgoing.body != BodyKind::chunked) return true;
   if (trailers.empty()) return stream_.write(kLastChunk);
   const Bytes pieces[] = {bytes_of(kLastChunkHeader), bytes_of(trailers.lines()),
                           bytes_of(kChunkEnd)};
@@ -130,35 +106,31 @@ bool Http1Connection::send_end(ExchangeState& state, const Fields& trailers) {
 
 bool Http1Connection::inform(ExchangeState& state, const AnswerHead& answer) {
   if (state.view().version == Version::http_1_0) return true;
-  char room[128];
-  Text text(room);
-  write_status(text, answer.status);
-  const std::string_view fields = answer.fields == nullptr ? "" : answer.fields->lines();
-  const Bytes pieces[] = {text.bytes(), bytes_of(fields), bytes_of(std::string_view("\r\n"))};
-  return stream_.write(pieces);
+  Written head;
+  return head.write([&](HeadWriter& writer) {
+    writer.status_line(answer.status);
+    if (answer.fields != nullptr) writer.fields(*answer.fields);
+    writer.end();
+  }) && stream_.write(head.bytes());
 }
 
 Result<Stream> Http1Connection::upgrade(ExchangeState& state, std::string_view protocol,
                                         const Fields& fields) {
-  const bool is_tunnel = state.view().method == Method::connect && protocol.empty();
-  const bool is_asked = is_tunnel || state.view().fields.list(FieldId::upgrade).contains(protocol);
-  if ((!state.framing.asks_upgrade && !is_tunnel) || !is_asked ||
-      state.body != ExchangeState::Body::none)
-    return std::unexpected(std::error_code(EPROTO, std::system_category()));
-  char room[192];
-  Text text(room);
-  if (is_tunnel) {
-    write_status(text, Status::ok);
-  } else {
-    if (protocol.size() > 64)
-      return std::unexpected(std::error_code(EPROTO, std::system_category()));
-    write_status(text, Status::switching_protocols);
-    text << "Upgrade: " << protocol << "\r\nConnection: Upgrade\r\n";
-  }
-  const Bytes pieces[] = {text.bytes(), bytes_of(fields.lines()),
-                          bytes_of(std::string_view("\r\n"))};
-  if (!stream_.write(pieces))
-    return std::unexpected(std::error_code(EPIPE, std::system_category()));
+  const RequestView& request = state.view();
+  const bool is_tunnel = request.method == Method::connect && protocol.empty();
+  const bool is_asked = is_tunnel || (state.framing.asks_upgrade &&
+                                      request.fields.list(FieldId::upgrade).contains(protocol));
+  if (!is_asked || state.body != ExchangeState::Body::none) return std::unexpected(error(EPROTO));
+  const Status status = is_tunnel ? Status::ok : Status::switching_protocols;
+  Written head;
+  const bool is_written = head.write([&](HeadWriter& writer) {
+    writer.status_line(status);
+    writer.framing(frame_answer({request.method, request.version, true}, status, {}), protocol);
+    writer.fields(fields);
+    writer.end();
+  });
+  if (!is_written) return std::unexpected(error(EINVAL));
+  if (!stream_.write(head.bytes())) return std::unexpected(error(EPIPE));
   return hand_over(state);
 }
 

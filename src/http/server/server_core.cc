@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <new>
 #include <utility>
 
 #include "http/server/http1_connection.h"
 #include "spate/assert.h"
 #include "spate/error.h"
+#include "spate/http/date.h"
 
 namespace spate::http {
 
@@ -174,13 +176,17 @@ void ServerCore::note_end(const ExchangeState& state, std::error_code error) {
                 .error = error});
 }
 
-std::string_view ServerCore::date() {
+std::string_view ServerCore::prepared_lines() {
   const std::int64_t second = loop_.now() / kSecond;
-  if (second != date_second_) {
-    date_second_ = second;
-    format_date(std::chrono::floor<std::chrono::seconds>(loop_.wall_now()), date_);
-  }
-  return {date_, kDateSize};
+  if (second != std::exchange(prepared_in_, second)) prepare_lines();
+  return prepared_lines_;
+}
+
+void ServerCore::prepare_lines() {
+  char date[kDateSize];
+  format_date(std::chrono::floor<std::chrono::seconds>(loop_.wall_now()), date);
+  prepared_lines_ = "Date: " + std::string(date, kDateSize) + "\r\n";
+  if (!options_.server_name.empty()) prepared_lines_ += "Server: " + options_.server_name + "\r\n";
 }
 
 // ---- drain

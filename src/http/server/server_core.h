@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 #include <string_view>
 #include <system_error>
 #include <vector>
@@ -14,7 +15,6 @@
 #include "http/server/exchange_list.h"
 #include "http/server/exchange_pool.h"
 #include "http/server/lifetime.h"
-#include "spate/http/date.h"
 #include "spate/http/server.h"
 #include "spate/loop.h"
 #include "spate/net/listener.h"
@@ -48,8 +48,8 @@ class ServerCore {
   ExchangePool& pool() { return *pool_; }
   bool is_draining() const { return is_draining_; }
   void serve(Exchange exchange);
-  // "Sun, 06 Nov 1994 08:49:37 GMT": of this second or the one before.
-  std::string_view date();
+  // The lines of every answer: Date, of this second or the one before, and Server.
+  std::string_view prepared_lines();
 
   // It goes on beyond the callback that it came in: it is looked at once a second. False if it is
   // listed already.
@@ -69,6 +69,7 @@ class ServerCore {
   template <class Visit>
   void visit_connections(Visit visit);
   void link(Http1Connection& connection);
+  void prepare_lines();
   void tick();
   void settle();
   void end_grace();
@@ -85,8 +86,8 @@ class ServerCore {
   ExchangeList in_progress_;
   ExchangeList unsettled_;
   ServerMetrics metrics_;
-  char date_[kDateSize];
-  std::int64_t date_second_ = -1;
+  std::string prepared_lines_;
+  std::int64_t prepared_in_ = -1;  // The second.
 
   Timer tick_;
   Timer settle_;
