@@ -175,8 +175,8 @@ template <class Scan>
 Parsed parse_response_with(Bytes bytes, std::size_t looked_at, const HeadLimits& limits,
                            ResponseHead& head) {
   const std::string_view text = text_of(bytes);
-  if (!text.empty() && text[0] != 'H')
-    return Parsed::broken({Status::bad_gateway, "the answer is not of HTTP/1"});
+  if (text.empty()) return Parsed::unfinished(0);
+  if (text[0] != 'H') return Parsed::broken({Status::bad_gateway, "the answer is not of HTTP/1"});
   Parsed parsed = parse_from<Scan>(text, 0, looked_at, limits, head);
   if (parsed.refusal) parsed.refusal.status = Status::bad_gateway;
   return parsed;
