@@ -81,8 +81,8 @@ TEST(RequestHead, HasSingleSpacesInItsLine) {
   EXPECT_EQ(with_line("GET / HTTP/1.1\r\n"), 0);
   for (const char* text :
        {"GET  / HTTP/1.1\r\n", "GET /  HTTP/1.1\r\n", "GET\t/ HTTP/1.1\r\n", "GET /\tHTTP/1.1\r\n",
-        "GET / HTTP/1.1 \r\n", "GET /a b HTTP/1.1\r\n", "GET / \r\n", "GET /\r\n", "GET\r\n",
-        "GET \r\n", "GET / HTTP/1.1\r\r\n", "GET  HTTP/1.1\r\n"})
+        "GET / HTTP/1.1XX", "GET / HTTP/1.1 \r\n", "GET /a b HTTP/1.1\r\n", "GET / \r\n",
+        "GET /\r\n", "GET\r\n", "GET \r\n", "GET / HTTP/1.1\r\r\n", "GET  HTTP/1.1\r\n"})
     EXPECT_EQ(with_line(text), 400) << text;
 }
 
