@@ -149,12 +149,10 @@ Parsed parse_from(std::string_view text, std::size_t start, std::size_t looked_a
   const HeadEnd end = find_head_end<Scan>(text, start, looked_at, limits);
   if (end.found.state != Parsed::State::whole) return end.found;
   HeadReader<Scan> reader(text.data(), start, end.size, text.data() + text.size());
-  View view;
-  if (const Refusal refusal = read_first_line(reader, view)) return Parsed::broken(refusal);
+  if (const Refusal refusal = read_first_line(reader, head)) return Parsed::broken(refusal);
   const std::size_t max = std::min(limits.fields, head.entries.size());
-  if (const Refusal refusal = reader.fields(head.entries.data(), max, view.fields, view.repeated))
+  if (const Refusal refusal = reader.fields(head.entries.data(), max, head.fields, head.repeated))
     return Parsed::broken(refusal);
-  static_cast<View&>(head) = view;
   head.size = end.size;
   return Parsed::whole();
 }
@@ -166,7 +164,7 @@ Parsed parse_request_with(Bytes bytes, std::size_t looked_at, const HeadLimits& 
   const std::string_view text = text_of(bytes);
   if (text.empty() || text == "\r") return Parsed::unfinished(0);
   const std::size_t start = text.starts_with(kCrLf) ? kCrLf.size() : 0;
-  if (start < text.size() && !is_in(text[start], kToken))
+  if (start < std::min(text.size(), limits.head) && !is_in(text[start], kToken))
     return Parsed::broken(bad_request("the method is not a token with a space"));
   return parse_from<Scan>(text, start, looked_at, limits, head);
 }
@@ -175,8 +173,8 @@ template <class Scan>
 Parsed parse_response_with(Bytes bytes, std::size_t looked_at, const HeadLimits& limits,
                            ResponseHead& head) {
   const std::string_view text = text_of(bytes);
-  if (!text.empty() && text[0] != 'H')
-    return Parsed::broken({Status::bad_gateway, "the answer is not of HTTP/1"});
+  if (text.empty()) return Parsed::unfinished(0);
+  if (text[0] != 'H') return Parsed::broken({Status::bad_gateway, "the answer is not of HTTP/1"});
   Parsed parsed = parse_from<Scan>(text, 0, looked_at, limits, head);
   if (parsed.refusal) parsed.refusal.status = Status::bad_gateway;
   return parsed;

@@ -9,6 +9,8 @@ namespace spate::http {
 
 namespace {
 
+constexpr std::size_t kMostDigits = 20;
+
 // What most answers begin with; empty for the others.
 std::string_view prepared_line(Status status) {
   switch (status) {
@@ -52,11 +54,7 @@ void HeadWriter::request_line(std::string_view method, std::string_view target) 
 
 void HeadWriter::framing(const Outgoing& outgoing, std::string_view protocol) {
   if (outgoing.announced == Announced::chunked) put("Transfer-Encoding: chunked\r\n");
-  if (outgoing.announced == Announced::length) {
-    put("Content-Length: ");
-    put_number(outgoing.length);
-    put("\r\n");
-  }
+  if (outgoing.announced == Announced::length) put_length(outgoing.length);
   switch (outgoing.connection) {
     case ConnectionOption::none:
       return;
@@ -97,8 +95,19 @@ void HeadWriter::put_line(std::string_view name, std::string_view value) {
   put("\r\n");
 }
 
+void HeadWriter::put_length(std::uint64_t length) {
+  constexpr std::string_view kName = "Content-Length: ";
+  char line[kName.size() + kMostDigits + 2];
+  std::memcpy(line, kName.data(), kName.size());
+  char* const digits = line + kName.size();
+  char* end = std::to_chars(digits, digits + kMostDigits, length).ptr;
+  *end++ = '\r';
+  *end++ = '\n';
+  put({line, end});
+}
+
 void HeadWriter::put_number(std::uint64_t number) {
-  char digits[20];
+  char digits[kMostDigits];
   put({digits, std::to_chars(digits, digits + sizeof(digits), number).ptr});
 }
 

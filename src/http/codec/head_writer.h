@@ -55,7 +55,8 @@ class HeadWriter {
 
  private:
   std::size_t written() const { return static_cast<std::size_t>(at_ - begin_); }
-  void put(std::string_view text) {
+  // Inlined, so that literals are stored and not copied by a call.
+  [[gnu::always_inline]] void put(std::string_view text) {
     if (text.size() > static_cast<std::size_t>(end_ - at_)) {
       missing_ += text.size();
       end_ = at_;
@@ -65,6 +66,7 @@ class HeadWriter {
     }
   }
   void put_line(std::string_view name, std::string_view value);
+  void put_length(std::uint64_t length);
   void put_number(std::uint64_t number);
 
   char* begin_;
