@@ -3,7 +3,9 @@
 
 #include <zlib.h>
 
+#include <cstddef>
 #include <new>
+#include <span>
 
 #include "base/memory.h"
 
