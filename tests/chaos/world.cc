@@ -7,7 +7,6 @@
 #include <cstdio>
 
 #include "chaos/verdict.h"
-#include "tests/support/in_flight.h"
 
 namespace spate::chaos {
 
@@ -26,7 +25,6 @@ World::World(const Surroundings& surroundings) : around_(surroundings) {
   auto made = Loop::create(options);
   if (!made) fail("loop_is_made", made.error().message().c_str());
   loop_ = std::move(*made);
-  testing::InFlight::begin(*loop_);
 }
 
 World::~World() = default;
