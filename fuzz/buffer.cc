@@ -40,7 +40,7 @@ class Model {
     const std::size_t which = input_.below(kBuffers);
     Buffer& buffer = buffers_[which];
     std::string& model = models_[which];
-    switch (input_.below(11)) {
+    switch (input_.below(12)) {
       case 0:
         return append(buffer, model, bytes());
       case 1:
@@ -61,6 +61,8 @@ class Model {
         return find(buffer, model, input_.text(6));
       case 9:
         return take(buffer, model, input_.below(3000));
+      case 10:
+        return share(which, input_.below(model.size() + 2), input_.below(model.size() + 10));
       default:
         buffer.clear();
         model.clear();
@@ -95,6 +97,14 @@ class Model {
     check(buffers_[other].append(buffers_[which], count));
     models_[other] += models_[which].substr(0, count);
     models_[which].erase(0, count);
+  }
+  // Into one of all three.
+  void share(std::size_t which, std::size_t offset, std::size_t count) {
+    const std::size_t to = input_.below(kBuffers);
+    if (models_[to].size() > kMax) return;
+    check(buffers_[to].append_shared(buffers_[which], offset, count));
+    const std::string& from = models_[which];
+    if (offset < from.size()) models_[to] += from.substr(offset, count);
   }
   void move_all(std::size_t which) {
     const std::size_t other = (which + 2) % kBuffers;

@@ -16,10 +16,6 @@
 
 namespace spate {
 
-namespace sys {
-class Operations;
-}
-
 struct Ready {
   int fd;
   std::uint32_t generation;  // Of the registration that the event belongs to.
@@ -68,11 +64,6 @@ class Backend {
   // A descriptor that is readable when wait() would return something. Errors: the kernel's, or
   // Error::not_pollable.
   virtual Result<int> poll_fd() { return std::unexpected(make_error_code(Error::not_pollable)); }
-
-  // Where operations are begun, which the kernel completes while wait() waits; nullptr if there are
-  // none. wait() collects their completions and returns for them as for what is ready; core tells
-  // them then, before it looks at the list. The same as long as the backend lives.
-  virtual sys::Operations* operations() { return nullptr; }
 
   const KernelCalls& kernel_calls() const { return calls_; }
 

@@ -22,7 +22,6 @@ enum class SystemCall : std::uint8_t {
   select,
   io_uring_setup,
   io_uring_enter,
-  io_uring_register,
   map,
   eventfd,
   read,

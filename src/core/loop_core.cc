@@ -23,7 +23,6 @@ LoopCore::LoopCore(OpenedBackend backend, const LayerOptions& options)
     : clock_(options.loop.clock != nullptr ? *options.loop.clock : system_clock()),
       dispatcher_(options.dispatcher),
       backend_(std::move(backend.backend)),
-      operations_(backend_->operations()),
       backend_reason_(std::move(backend.reason)),
       budget_(options.loop.budget > 0 ? options.loop.budget : 1),
       spinner_(options.loop.clock == nullptr ? options.loop.spin : Spin{}),
@@ -59,7 +58,6 @@ void LoopCore::end() {
   pending_.clear();
   call_hooks(Hook::cleanup, Events::cleanup);
   locals_.end();
-  if (operations_ != nullptr) operations_->end();
   stop_everything();
 }
 
@@ -139,7 +137,6 @@ long LoopCore::turn(bool may_block) noexcept {
   if (is_leaving()) return 0;
   if (attention_ || fds_.has_changes()) reconcile();
   const long result = may_block && is_kept_alive() ? wait() : look();
-  if (operations_ != nullptr) operations_->tell();
   take_ready();
   if (timers_.size() != 0) queue_timers();
   if (has_messages_) queue_messages();

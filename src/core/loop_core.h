@@ -27,7 +27,6 @@
 #include "spate/assert.h"
 #include "spate/async.h"
 #include "spate/layer.h"
-#include "sys/operations.h"
 #include "sys/process.h"
 
 namespace spate {
@@ -117,8 +116,6 @@ class LoopCore final : public Loop {
 
   // Queues an event, or hands it to a direct node at once. False when memory runs out.
   bool deliver(Node& node, Events events);
-  // For what is done by the kernel and not by readiness; nullptr on most backends.
-  sys::Operations* operations() { return operations_; }
   Signals& signals() { return signals_; }
   LoopLocals& locals() { return locals_; }
 
@@ -296,10 +293,7 @@ class LoopCore final : public Loop {
     update_now();
     return result;
   }
-  bool has_found_something() const {
-    return !ready_.empty() || has_messages_ ||
-           (operations_ != nullptr && operations_->has_completed());
-  }
+  bool has_found_something() const { return !ready_.empty() || has_messages_; }
   void begin_sleep();
   void end_sleep();
   // Into the corridor, if nothing has to be called before what is ready.
@@ -355,7 +349,6 @@ class LoopCore final : public Loop {
   Clock& clock_;
   Dispatcher* dispatcher_;
   std::unique_ptr<Backend> backend_;
-  sys::Operations* operations_;  // The backend's, if it has any.
   std::string backend_reason_;
   std::uint32_t budget_;
   Spinner spinner_;

@@ -98,7 +98,6 @@ Nanos LoopCore::prepare_to_wait() {
   if (depth_ > 0) locals_.on_handover();
   leave_corridor();
   reconcile();
-  if (operations_ != nullptr && !operations_->submit()) return Nanos{0};
   const Nanos timeout = wait_time();
   if (timeout == Nanos{0}) return timeout;
   wakeup_.announce_sleep();

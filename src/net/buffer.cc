@@ -40,7 +40,9 @@ constexpr std::size_t kHeader = 64;          // A chunk and its block, in front 
 constexpr std::size_t kSmallest = 512;       // With its header: an allocator's size.
 constexpr std::size_t kLargest = 64 * 1024;  // Beyond this a block is as large as was asked for.
 constexpr std::size_t kMax = std::size_t{1} << 38;  // No machine has more for one block.
-constexpr std::size_t kCopied = 64;                 // What is shorter is copied rather than shared.
+constexpr std::size_t kCopied = 64;  // What is shorter is copied rather than moved by a view.
+// The same for what is shared: for the kernel, too, a piece more is dearer than a copy.
+constexpr std::size_t kCopiedOfShared = 512;
 
 }  // namespace
 
@@ -54,13 +56,13 @@ Buffer::Chunk* Buffer::make_chunk(std::size_t capacity) {
   return new (memory) Chunk{nullptr, block, bytes, bytes, bytes + capacity};
 }
 
-// The first `count` bytes of a chunk, in a chunk of their own.
-Buffer::Chunk* Buffer::make_view(Chunk& chunk, std::size_t count) {
+// `count` bytes of a chunk from `begin` on, in a chunk of their own.
+Buffer::Chunk* Buffer::make_view(const Chunk& chunk, std::byte* begin, std::size_t count) {
   void* memory = reallocate(nullptr, sizeof(Chunk));
   if (memory == nullptr) return nullptr;
   chunk.block->chunks.fetch_add(1, std::memory_order_relaxed);
-  std::byte* end = chunk.begin + count;
-  return new (memory) Chunk{nullptr, chunk.block, chunk.begin, end, end};
+  std::byte* end = begin + count;
+  return new (memory) Chunk{nullptr, chunk.block, begin, end, end};
 }
 
 void Buffer::destroy(Chunk* chunk) {
@@ -120,7 +122,7 @@ bool Buffer::append(Buffer& other, std::size_t count) {
   }
   Buffer tail;
   if (left >= kCopied) {
-    Chunk* view = make_view(*cut, left);
+    Chunk* view = make_view(*cut, cut->begin, left);
     if (view == nullptr) return false;
     tail.link(view);
     tail.size_ = left;
@@ -150,6 +152,46 @@ bool Buffer::append_reference(Bytes bytes, Release release, void* context) {
   if (bytes.empty()) return destroy(chunk), true;
   link(chunk);
   size_ += bytes.size();
+  return true;
+}
+
+// Whether our last piece ends where `begin` is. Then it is a view, as it has no room.
+bool Buffer::is_continued_by(const Chunk& chunk, const std::byte* begin) const {
+  return last_ != nullptr && last_->block == chunk.block && last_->end == begin;
+}
+
+bool Buffer::show(const Chunk& chunk, std::byte* begin, std::size_t count) {
+  if (last_ != nullptr && count < kCopiedOfShared) return append(Bytes(begin, count));
+  Chunk* view = make_view(chunk, begin, count);
+  if (view == nullptr) return false;
+  link(view);
+  size_ += count;
+  return true;
+}
+
+bool Buffer::append_shared(const Buffer& other, std::size_t offset, std::size_t count) {
+  if (offset >= other.size_ || count == 0) return true;
+  count = std::min(count, other.size_ - offset);
+  const Chunk* chunk = other.first_;
+  for (; offset >= chunk->size(); chunk = chunk->next) offset -= chunk->size();
+  std::byte* begin = chunk->begin + offset;
+  if (count > chunk->size() - offset) return append_shared_pieces(*chunk, begin, count);
+  if (!is_continued_by(*chunk, begin)) return show(*chunk, begin, count);
+  last_->end = last_->limit = begin + count;
+  size_ += count;
+  return true;
+}
+
+// As append_shared(), from `begin` in `chunk` on.
+bool Buffer::append_shared_pieces(const Chunk& chunk, std::byte* begin, std::size_t count) {
+  Buffer all;
+  for (const Chunk* next = &chunk; count > 0; next = next->next) {
+    if (next != &chunk) begin = next->begin;
+    const std::size_t here = std::min(static_cast<std::size_t>(next->end - begin), count);
+    if (!all.show(*next, begin, here)) return false;
+    count -= here;
+  }
+  append(std::move(all));
   return true;
 }
 
@@ -185,6 +227,10 @@ Bytes Buffer::Pieces::operator*() const { return {chunk_->begin, chunk_->size()}
 Buffer::Pieces& Buffer::Pieces::operator++() {
   chunk_ = chunk_->next;
   return *this;
+}
+
+Bytes Buffer::back() const {
+  return last_ == nullptr ? Bytes() : Bytes(last_->begin, last_->size());
 }
 
 Bytes Buffer::flat(std::size_t count) {

@@ -34,6 +34,7 @@ TEST(Buffer, BeginsEmpty) {
   Buffer buffer;
   EXPECT_TRUE(buffer.empty());
   EXPECT_TRUE(buffer.front().empty());
+  EXPECT_TRUE(buffer.back().empty());
   EXPECT_EQ(buffer.pieces().begin(), buffer.pieces().end());
   EXPECT_TRUE(buffer.flat(1).empty());
   EXPECT_EQ(buffer.find("x"), std::nullopt);
@@ -87,6 +88,74 @@ TEST(Buffer, AppendsToWhatIsLeftOfASharedBlockWithoutTouchingTheOther) {
   ASSERT_TRUE(to.append("TO"));
   EXPECT_EQ(text(to), pattern(200, 1).substr(0, 100) + "TO");
   EXPECT_EQ(text(from), pattern(200, 1).substr(100) + "FROM");
+}
+
+TEST(Buffer, ShowsTheMemoryOfAnotherWithoutCopying) {
+  Buffer from;
+  ASSERT_TRUE(from.append(pattern(1000, 1)));
+  Buffer to;
+  ASSERT_TRUE(to.append_shared(from));
+  EXPECT_EQ(to.front().data(), from.front().data());
+  ASSERT_TRUE(from.append("FROM") && to.append("TO"));
+  EXPECT_EQ(text(from), pattern(1000, 1) + "FROM");
+  EXPECT_EQ(text(to), pattern(1000, 1) + "TO");
+  from.clear();
+  EXPECT_EQ(text(to), pattern(1000, 1) + "TO");
+}
+
+TEST(Buffer, GoesOnShowingWhatComesNextInOnePiece) {
+  Buffer from;
+  ASSERT_TRUE(from.append(pattern(400, 1)));
+  Buffer to;
+  for (std::size_t i = 0; i < 400; i += 10) ASSERT_TRUE(to.append_shared(from, i, 10));
+  EXPECT_EQ(text(to), pattern(400, 1));
+  EXPECT_EQ(to.size(), 400u);
+  EXPECT_EQ(to.front().data(), from.front().data());
+  EXPECT_EQ(to.front().size(), 400u);
+  EXPECT_EQ(text_of(to.back()), pattern(400, 1));
+}
+
+TEST(Buffer, ShowsPartOfWhatLiesInPieces) {
+  Buffer from;
+  std::string all;
+  for (unsigned i = 0; i < 5; ++i) {
+    Buffer piece;
+    ASSERT_TRUE(piece.append(pattern(i == 2 ? 20 : 1000, i)));
+    all += pattern(i == 2 ? 20 : 1000, i);
+    from.append(std::move(piece));
+  }
+  for (const auto& [offset, count] : {std::pair<std::size_t, std::size_t>(0, SIZE_MAX),
+                                      {999, 2},
+                                      {1000, 0},
+                                      {1000, 1020},
+                                      {1500, 700},
+                                      {4019, 9},
+                                      {4020, 9},
+                                      {5000, 9}}) {
+    Buffer to;
+    ASSERT_TRUE(to.append("before "));
+    ASSERT_TRUE(to.append_shared(from, offset, count));
+    const std::string part = offset > all.size() ? "" : all.substr(offset, count);
+    EXPECT_EQ(text(to), "before " + part) << offset;
+  }
+  EXPECT_EQ(text(from), all);
+  ASSERT_TRUE(from.append_shared(from));
+  EXPECT_EQ(text(from), all + all);
+}
+
+TEST(Buffer, ReleasesSharedBytesByReferenceWithTheLastThatShowsThem) {
+  const std::string outside = pattern(600, 3);
+  int released = 0;
+  Buffer second;
+  {
+    Buffer first;
+    ASSERT_TRUE(first.append_reference(bytes_of(outside), count_release, &released));
+    ASSERT_TRUE(second.append_shared(first));
+  }
+  EXPECT_EQ(released, 0);
+  EXPECT_EQ(text_of(second.front()).data(), outside.data());
+  second.clear();
+  EXPECT_EQ(released, 1);
 }
 
 TEST(Buffer, ReleasesBytesByReferenceOnceAllOfThemAreConsumed) {
@@ -179,11 +248,21 @@ TEST(Buffer, SaysWhenMemoryRunsOutAndChangesNothing) {
     EXPECT_FALSE(buffer.prepend(bytes_of("x")));
     EXPECT_FALSE(buffer.append_reference(bytes_of("x"), count_release, &released));
     EXPECT_FALSE(buffer.append(other, 300));
+    EXPECT_FALSE(buffer.append_shared(other));
     EXPECT_TRUE(buffer.reserve(70'000).empty());
   }
   EXPECT_EQ(text(buffer), pattern(600, 1));
   EXPECT_EQ(text(other), pattern(600, 2));
   EXPECT_EQ(released, 0);
+  ASSERT_TRUE(other.prepend(bytes_of(pattern(1000, 3))));
+  FaultPlan second;
+  second.fail_nth(SystemCall::allocate, 2, ENOMEM);
+  {
+    FaultScope scope(second);
+    EXPECT_FALSE(buffer.append_shared(other));
+  }
+  EXPECT_EQ(second.failures(SystemCall::allocate), 1u);
+  EXPECT_EQ(text(buffer), pattern(600, 1));
 }
 
 TEST(Buffer, HasRoomForSomethingWhoeverAsksForNothing) {
@@ -221,7 +300,7 @@ class BufferModel : public ::testing::TestWithParam<unsigned> {
     Buffer& buffer = buffers_[which];
     std::string& model = models_[which];
     const std::string part = pattern(below(below(4) == 0 ? 5000 : 100), unsigned(below(26)));
-    switch (below(9)) {
+    switch (below(10)) {
       case 0:
         ASSERT_TRUE(buffer.append(part));
         model += part;
@@ -253,6 +332,9 @@ class BufferModel : public ::testing::TestWithParam<unsigned> {
       case 7:
         look(buffer, model, part);
         break;
+      case 8:
+        share(which);
+        break;
       default:
         take(buffer, model);
     }
@@ -275,6 +357,20 @@ class BufferModel : public ::testing::TestWithParam<unsigned> {
     ASSERT_TRUE(buffers_[1 - which].append(buffers_[which], count));
     to += from.substr(0, count);
     from.erase(0, count);
+  }
+  // A part, and what is behind it.
+  void share(std::size_t which) {
+    const std::size_t size = models_[which].size();
+    if (size > 20'000) return;
+    const std::size_t to = below(4) == 0 ? which : 1 - which;
+    const std::size_t offset = below(3) == 0 ? size : below(size + 1);
+    const std::size_t middle = offset + below(size - offset + 1);
+    share(which, to, offset, middle - offset);
+    share(which, to, middle, below(2) == 0 ? SIZE_MAX : below(size + 10));
+  }
+  void share(std::size_t which, std::size_t to, std::size_t offset, std::size_t count) {
+    ASSERT_TRUE(buffers_[to].append_shared(buffers_[which], offset, count));
+    models_[to] += std::string(models_[which], offset, count);
   }
   void refer(Buffer& buffer, std::string& model, const std::string& part) {
     auto* outside = new std::string(part);

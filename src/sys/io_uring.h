@@ -21,15 +21,15 @@ inline long io_uring_setup(unsigned entries, io_uring_params& params) {
   return result_of(::syscall(SYS_io_uring_setup, entries, &params));
 }
 
-// Hands in `submitted` entries, runs what has come to completion, and waits for `least`
-// completions, `timeout` at most; -ETIME after that. How many entries were taken, if any.
-inline long io_uring_enter(int ring, unsigned submitted, unsigned least, Nanos timeout) {
+// Hands in `submitted` entries, runs what has come to completion, and waits for a completion,
+// `timeout` at most; -ETIME after that. How many entries were taken, if any.
+inline long io_uring_wait(int ring, unsigned submitted, Nanos timeout) {
   if (const int error = injected(SystemCall::io_uring_enter)) return -error;
   const timespec spec = to_timespec(timeout);
   const __kernel_timespec time{.tv_sec = spec.tv_sec, .tv_nsec = spec.tv_nsec};
   io_uring_getevents_arg how{};
-  if (least > 0 && timeout < kForever) how.ts = reinterpret_cast<std::uintptr_t>(&time);
-  return result_of(::syscall(SYS_io_uring_enter, ring, submitted, least,
+  if (timeout < kForever) how.ts = reinterpret_cast<std::uintptr_t>(&time);
+  return result_of(::syscall(SYS_io_uring_enter, ring, submitted, 1,
                              IORING_ENTER_GETEVENTS | IORING_ENTER_EXT_ARG, &how, sizeof(how)));
 }
 
@@ -39,18 +39,12 @@ inline long io_uring_submit(int ring, unsigned submitted) {
   return result_of(::syscall(SYS_io_uring_enter, ring, submitted, 0, 0, nullptr, 0));
 }
 
-inline long io_uring_register(int ring, unsigned what, const void* argument, unsigned count) {
-  if (const int error = injected(SystemCall::io_uring_register)) return -error;
-  return result_of(::syscall(SYS_io_uring_register, ring, what, argument, count));
-}
-
-// Memory that a child of fork() does not have: of a file of the kernel's, or, for -1, new. nullptr,
-// and errno says why.
+// Memory of a file of the kernel's, which a child of fork() does not have. nullptr, and errno says
+// why.
 inline void* map_unshared(std::size_t size, int file, std::uint64_t offset) {
   if (const int error = injected(SystemCall::map)) return errno = error, nullptr;
-  const int kind = file < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED | MAP_POPULATE;
-  void* const memory =
-      ::mmap(nullptr, size, PROT_READ | PROT_WRITE, kind, file, static_cast<off_t>(offset));
+  void* const memory = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE,
+                              file, static_cast<off_t>(offset));
   if (memory == MAP_FAILED) return nullptr;
   ::madvise(memory, size, MADV_DONTFORK);
   return memory;
@@ -68,23 +62,11 @@ inline void prepare_poll(io_uring_sqe& entry, int fd, short events) {
   entry.poll_events = static_cast<__u16>(events);
 }
 
-inline void prepare_receive(io_uring_sqe& entry, int socket, void* data, std::size_t size) {
-  entry.opcode = IORING_OP_RECV;
-  entry.fd = socket;
-  entry.addr = reinterpret_cast<std::uintptr_t>(data);
-  entry.len = static_cast<__u32>(size);
-}
-
 // Ends what carries `target`; tells only if that fails.
 inline void prepare_cancel(io_uring_sqe& entry, std::uint64_t target) {
   entry.opcode = IORING_OP_ASYNC_CANCEL;
   entry.flags = IOSQE_CQE_SKIP_SUCCESS;
   entry.addr = target;
-}
-
-inline void prepare_cancel_all(io_uring_sqe& entry) {
-  prepare_cancel(entry, 0);
-  entry.cancel_flags = IORING_ASYNC_CANCEL_ANY | IORING_ASYNC_CANCEL_ALL;
 }
 
 }  // namespace spate::sys

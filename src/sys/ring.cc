@@ -1,20 +1,17 @@
 #include "sys/ring.h"
 
 #include <cerrno>
-#include <cstdlib>
 
-#include "base/memory.h"
 #include "sys/process.h"
 
 namespace spate::sys {
 
 namespace {
 
-// Known together since Linux 6.1. The kernel completes operations in enter() only, and wakes nobody
+// Known together since Linux 6.1. The kernel completes operations in wait() only, and wakes nobody
 // before there is enough.
 constexpr unsigned kFlags = IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN |
-                            IORING_SETUP_TASKRUN_FLAG | IORING_SETUP_SUBMIT_ALL |
-                            IORING_SETUP_CLAMP | IORING_SETUP_CQSIZE;
+                            IORING_SETUP_SUBMIT_ALL | IORING_SETUP_CLAMP | IORING_SETUP_CQSIZE;
 constexpr unsigned kFeatures = IORING_FEAT_SINGLE_MMAP | IORING_FEAT_NODROP |
                                IORING_FEAT_SUBMIT_STABLE | IORING_FEAT_EXT_ARG |
                                IORING_FEAT_CQE_SKIP;
@@ -53,7 +50,6 @@ std::error_code Ring::map(const io_uring_params& params) {
   sqes_ = static_cast<io_uring_sqe*>(sqes);
   sq_head_ = at<unsigned>(queues_, params.sq_off.head);
   sq_tail_ = at<unsigned>(queues_, params.sq_off.tail);
-  sq_flags_ = at<unsigned>(queues_, params.sq_off.flags);
   cq_head_ = at<unsigned>(queues_, params.cq_off.head);
   cq_tail_ = at<unsigned>(queues_, params.cq_off.tail);
   cqes_ = at<io_uring_cqe>(queues_, params.cq_off.cqes);
@@ -67,11 +63,11 @@ std::error_code Ring::map(const io_uring_params& params) {
 
 std::error_code Ring::prove() {
   prepare_nop(*entry());
-  long result = enter(1, Nanos{0});
-  if (result == -EINTR) result = enter(1, Nanos{0});
+  long result = wait(Nanos{0});
+  if (result == -EINTR) result = wait(Nanos{0});
   if (result < 0) return error_code(result);
   if (*cq_head_ == load(cq_tail_)) return error_code(-ENOSYS);
-  for_each_completion([](const io_uring_cqe&) { return true; });
+  for_each_completion([](const io_uring_cqe&) {});
   return {};
 }
 
@@ -88,40 +84,6 @@ void Ring::close() {
   {
     const Descriptor closed = std::move(fd_);
   }
-}
-
-std::error_code BufferRing::allocate(unsigned count, unsigned size) {
-  fork_generation_ = sys::fork_generation();
-  count_ = count;
-  size_ = size;
-  memory_ = static_cast<std::byte*>(reallocate(nullptr, std::size_t{count} * size));
-  return memory_ == nullptr ? error_code(-ENOMEM) : std::error_code();
-}
-
-std::error_code BufferRing::provide(Ring& ring, std::uint16_t group) {
-  if (ring_ == nullptr || fork_generation_ != sys::fork_generation()) {
-    ring_ = static_cast<io_uring_buf*>(map_unshared(count_ * sizeof(io_uring_buf), -1, 0));
-    if (ring_ == nullptr) return error_code(-errno);
-    fork_generation_ = sys::fork_generation();
-  }
-  tail_ = 0;
-  publish();
-  const io_uring_buf_reg where{.ring_addr = reinterpret_cast<std::uintptr_t>(ring_),
-                               .ring_entries = count_,
-                               .bgid = group,
-                               .pad = 0,
-                               .resv = {}};
-  const long result = io_uring_register(ring.fd(), IORING_REGISTER_PBUF_RING, &where, 1);
-  if (result < 0) return error_code(result);
-  for (unsigned i = 0; i < count_; ++i) give_back(i);
-  publish();
-  return {};
-}
-
-BufferRing::~BufferRing() {
-  const bool is_ours = ring_ != nullptr && fork_generation_ == sys::fork_generation();
-  if (is_ours) ::munmap(ring_, count_ * sizeof(io_uring_buf));
-  deallocate(memory_);
 }
 
 }  // namespace spate::sys

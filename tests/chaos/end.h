@@ -28,6 +28,8 @@ class End final : public Party {
   // ---- what a program does
 
   void act(const Step& step, const Visit& visit);
+  // Writes what goes to others, too: it is of that pattern from `offset` on.
+  void publish(Bytes bytes, unsigned pattern, std::size_t offset);
   void start();
   void destroy();
   // The loop is run inside one of its callbacks: what is unread may come once more.

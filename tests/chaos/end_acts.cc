@@ -127,6 +127,17 @@ void End::write(std::size_t size) {
   if (done) out->accept_own(size);
 }
 
+void End::publish(Bytes bytes, unsigned pattern, std::size_t offset) {
+  if (!has_handle() || room() == 0) return;
+  idle_.latest = world.now();
+  const bool might = may_write();
+  const std::size_t waiting = stream_->queued();
+  const bool done = stream_->write(bytes);
+  note_write(done, might, waiting, bytes);
+  if (done) out->accept(pattern, offset, bytes.size());
+  look();
+}
+
 // Many pieces, some of them empty, as one write.
 void End::write_span(const Step& step) {
   static constexpr std::size_t kMax[4] = {3, 40, 500, 5000};

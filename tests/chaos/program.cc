@@ -24,6 +24,7 @@ constexpr OpInfo kInfos[kOps] = {
     {"post", 12, kBoth},
     {"timer", 24, kBoth},
     {"group", 8, kBoth},
+    {"publish", 30, kBoth},
     {"after", 10, kBoth},
     {"defer", 10, kBoth},
     {"signal", 10, kBoth},

@@ -24,6 +24,7 @@ enum class Op : std::uint8_t {
   post,
   timer,
   group,
+  publish,
   after,
   defer,
   signal,

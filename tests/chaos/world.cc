@@ -7,7 +7,6 @@
 #include <cstdio>
 
 #include "chaos/verdict.h"
-#include "tests/support/in_flight.h"
 
 namespace spate::chaos {
 
@@ -26,7 +25,6 @@ World::World(const Surroundings& surroundings) : around_(surroundings) {
   auto made = Loop::create(options);
   if (!made) fail("loop_is_made", made.error().message().c_str());
   loop_ = std::move(*made);
-  testing::InFlight::begin(*loop_);
 }
 
 World::~World() = default;
@@ -163,6 +161,8 @@ void World::act_on_world(const Step& step, const Visit& visit) {
       return use_timer(step);
     case Op::group:
       return use_group(step);
+    case Op::publish:
+      return publish(step);
     case Op::after:
     case Op::defer:
     case Op::signal:
@@ -178,6 +178,19 @@ void World::act_on_world(const Step& step, const Visit& visit) {
       return guests_.act(step, visit);
     default:
       return step.op >= Op::packets ? packets_.act(step, visit) : doors_.act(step, visit);
+  }
+}
+
+// Messages that go to all, each where the one before has lain.
+void World::publish(const Step& step) {
+  static constexpr std::size_t kMax[4] = {4, 100, 1000, 5000};
+  for (std::uint32_t i = 0; i <= step.b % 6; ++i) {
+    const std::size_t size = 1 + (step.a >> i) % kMax[(step.a >> i / 2) % 4];
+    const Bytes bytes = pattern(kPublished, published_, size);
+    message_.assign(bytes.begin(), bytes.end());
+    for (std::size_t end = 0; end < ends_.size(); ++end)
+      ends_[end]->publish(message_, kPublished, published_);
+    published_ += size;
   }
 }
 

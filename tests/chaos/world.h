@@ -121,6 +121,7 @@ class World {
 
  private:
   static constexpr std::size_t kMaxChannels = 28;
+  static constexpr unsigned kPublished = 0;  // The pattern; those of channels begin with 1.
 
   // The other side, as long as it has not shown itself, or if it never does.
   struct Ghost final : Party {
@@ -159,6 +160,7 @@ class World {
   void use_timer(const Step& step);
   void on_timer(Timer& timer);
   void use_group(const Step& step);
+  void publish(const Step& step);
   void install_weather(const Program& program);
 
   void finish();
@@ -198,6 +200,8 @@ class World {
   std::vector<std::unique_ptr<RateGroup>> groups_;
   std::vector<Step> laid_out_;
   unsigned last_number_ = 0;
+  std::vector<std::byte> message_ = std::vector<std::byte>(8 * 1024);
+  std::size_t published_ = 0;
   int visits_ = 0;  // Nested.
   int runs_ = 0;    // Nested, of run() inside callbacks.
   int holds_ = 0;   // Callbacks in which it may not be.

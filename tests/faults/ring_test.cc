@@ -1,4 +1,4 @@
-// The ring: where it may not be had, when it fails later, and what becomes of operations.
+// The ring: where it may not be had, and when it fails later.
 #include "sys/ring.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,6 @@
 #include <vector>
 
 #include "base/fault.h"
-#include "core/loop_core.h"
 #include "spate/hooks.h"
 #include "spate/io.h"
 #include "spate/timer.h"
@@ -42,61 +41,41 @@ std::unique_ptr<Loop> ask_for_ring() {
   return std::move(*loop);
 }
 
-// Receives once, and tells the order of things by one letter.
-class Receiving {
- public:
-  Receiving(Loop& loop, std::string& log, char name)
-      : operations_(*core_of(loop).operations()), log_(log), name_(name) {
-    EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends_), 0);
-    operation_.context = this;
-    operation_.callback = [](void* context, sys::Operation&, int result, std::uint32_t) {
-      auto& self = *static_cast<Receiving*>(context);
-      self.log_ += self.name_;
-      self.results.push_back(result);
-    };
-  }
-  ~Receiving() {
-    for (const int end : ends_) ::close(end);
-  }
-
-  bool begin() {
-    io_uring_sqe* const entry = operations_.begin(operation_);
-    if (entry == nullptr) return false;
-    sys::prepare_receive(*entry, ends_[0], buffer_, sizeof(buffer_));
-    return true;
-  }
-  void cancel() { EXPECT_TRUE(operations_.cancel(operation_)); }
-  void send() { EXPECT_EQ(::send(ends_[1], "ping", 4, 0), 4); }
-  bool is_begun() const { return operation_.is_begun; }
-
-  std::vector<int> results;
-
- private:
-  sys::Operations& operations_;
-  sys::Operation operation_;
-  std::string& log_;
-  char name_;
-  int ends_[2];
-  char buffer_[16];
-};
-
+// A loop that sleeps in its ring, and a pipe that it reads.
 class RingTest : public ::testing::Test {
  protected:
   void SetUp() override {
     if (!testing::has_backend("io_uring")) GTEST_SKIP() << ask_for_ring()->backend_info().reason;
     loop_ = make_loop("io_uring");
-    loop_->ref();
-    a_.emplace(*loop_, log_, 'a');
-    b_.emplace(*loop_, log_, 'b');
+    ASSERT_EQ(::pipe(ends_), 0);
+    reader_.emplace(*loop_, ends_[0], Events::read, [this] {
+      char byte;
+      ASSERT_EQ(::read(ends_[0], &byte, 1), 1);
+      log_ += byte;
+    });
+    ASSERT_TRUE(reader_->start());
   }
-  void TearDown() override { loop_.reset(); }
+  void TearDown() override {
+    reader_.reset();
+    for (const int end : ends_) ::close(end);
+  }
 
+  void send(char byte) { ASSERT_EQ(::write(ends_[1], &byte, 1), 1); }
   void turn() { ASSERT_FALSE(loop_->run(spate::Run::no_wait)); }
-  void sleep() { ASSERT_FALSE(loop_->run(spate::Run::once)); }
+  // Until the pipe has been read once more, or for so long that something must have been lost.
+  void sleep() {
+    bool is_late = false;
+    Timer guard(*loop_, [&] { is_late = true; });
+    ASSERT_TRUE(guard.start(60s));
+    const std::size_t before = log_.size();
+    while (log_.size() == before && !is_late) ASSERT_FALSE(loop_->run(spate::Run::once));
+    EXPECT_FALSE(is_late);
+  }
 
-  std::string log_;
-  std::optional<Receiving> a_, b_;  // Outlive the loop, which tells them that it ends.
   std::unique_ptr<Loop> loop_;
+  int ends_[2] = {-1, -1};
+  std::optional<Io> reader_;
+  std::string log_;
 };
 
 // ---- where there is none
@@ -183,182 +162,92 @@ TEST(NoRing, ThereIsRoomForTheOthersDescriptorsOnly) {
   });
 }
 
-// ---- operations
+// ---- where there is one
 
-TEST_F(RingTest, AnOperationIsToldInTheTurnInWhichItIsDone) {
-  ASSERT_TRUE(a_->begin());
-  turn();
-  EXPECT_TRUE(a_->results.empty());
-  a_->send();
-  turn();
-  EXPECT_EQ(a_->results, std::vector<int>{4});
-  EXPECT_FALSE(a_->is_begun());
-}
-
-TEST_F(RingTest, AnOperationEndsASleep) {
-  ASSERT_TRUE(a_->begin());
+TEST_F(RingTest, TheLoopSleepsInIt) {
+  FaultPlan plan;
+  const FaultScope scope(plan);
+  send('a');
+  sleep();
   std::thread sender([&] {
     std::this_thread::sleep_for(10ms);
-    a_->send();
+    send('b');
   });
-  while (a_->results.empty()) sleep();
+  sleep();
   sender.join();
-  EXPECT_EQ(a_->results, std::vector<int>{4});
+  EXPECT_EQ(log_, "ab");
+  EXPECT_GE(plan.calls(SystemCall::io_uring_enter), 2u);
 }
 
-TEST_F(RingTest, TheyAreToldBeforeAnythingIsCalled) {
-  int ends[2];
-  ASSERT_EQ(::pipe(ends), 0);
-  ASSERT_EQ(::write(ends[1], "x", 1), 1);
-  Io io(*loop_, ends[0], Events::read, [&](Io& self) {
-    log_ += 'i';
-    self.stop();
-  });
-  Timer timer(*loop_, [&] { log_ += 't'; });
-  ASSERT_TRUE(io.start());
-  ASSERT_TRUE(timer.start(0s));
-  ASSERT_TRUE(a_->begin());
-  ASSERT_TRUE(b_->begin());
-  b_->send();
-  a_->send();
+TEST_F(RingTest, ATurnThatDoesNotSleepDoesWithout) {
+  FaultPlan plan;
+  const FaultScope scope(plan);
+  send('a');
   turn();
-  EXPECT_EQ(log_.substr(0, 2).find_first_of("it"), std::string::npos) << log_;
-  EXPECT_EQ(log_.size(), 4u) << log_;
-  ::close(ends[0]);
-  ::close(ends[1]);
+  EXPECT_EQ(log_, "a");
+  EXPECT_EQ(plan.calls(SystemCall::io_uring_enter), 0u);
 }
 
-TEST_F(RingTest, ManyAreToldInOneTurn) {
-  std::vector<std::unique_ptr<Receiving>> many;
-  for (int i = 0; i < 100; ++i) {  // The kernel completes twenty a call.
-    many.push_back(std::make_unique<Receiving>(*loop_, log_, 'm'));
-    ASSERT_TRUE(many.back()->begin());
-  }
-  turn();
-  for (const auto& one : many) one->send();
-  turn();
-  EXPECT_EQ(log_, std::string(100, 'm'));
-}
-
-TEST_F(RingTest, CancelledItIsToldSo) {
-  ASSERT_TRUE(a_->begin());
-  turn();
-  a_->cancel();
-  turn();
-  EXPECT_EQ(a_->results, std::vector<int>{-ECANCELED});
-}
-
-TEST_F(RingTest, TheEndOfTheLoopIsTold) {
-  ASSERT_TRUE(a_->begin());
-  turn();
-  ASSERT_TRUE(b_->begin());
-  loop_.reset();
-  EXPECT_EQ(a_->results, std::vector<int>{-ECANCELED});
-  EXPECT_EQ(b_->results, std::vector<int>{-ECANCELED});
-}
-
-TEST_F(RingTest, AnotherThreadThatRunsTheLoopFindsThemCancelled) {
-  ASSERT_TRUE(a_->begin());
-  turn();
+TEST_F(RingTest, AnotherThreadThatRunsTheLoopHasOneOfItsOwn) {
+  send('a');
+  sleep();
+  FaultPlan plan;
+  const FaultScope scope(plan);
   std::thread([&] {
-    sleep();
-    ASSERT_EQ(a_->results, std::vector<int>{-ECANCELED});
-    ASSERT_TRUE(a_->begin());
-    a_->send();
-    turn();
+    for (const char byte : {'b', 'c', 'd'}) {
+      send(byte);
+      sleep();
+    }
   }).join();
-  EXPECT_EQ(a_->results, (std::vector<int>{-ECANCELED, 4}));
+  EXPECT_EQ(log_, "abcd");
+  EXPECT_EQ(plan.calls(SystemCall::io_uring_setup), 1u);
 }
 
-TEST_F(RingTest, TheChildOfAForkFindsThemCancelled) {
-  ASSERT_TRUE(a_->begin());
-  turn();
+TEST_F(RingTest, TheChildOfAForkHasOneOfItsOwn) {
+  send('a');
+  sleep();
   in_child([&] {
     if (loop_->run(spate::Run::no_wait) != Error::loop_forked || loop_->after_fork()) return 1;
-    sleep();  // Does not, as there is something to be told.
-    if (a_->results != std::vector<int>{-ECANCELED} || !b_->begin()) return 2;
-    b_->send();
-    turn();
-    return b_->results == std::vector<int>{4} ? 0 : 3;
+    FaultPlan plan;
+    const FaultScope scope(plan);
+    send('b');
+    sleep();
+    return log_ == "ab" && plan.calls(SystemCall::io_uring_enter) > 0 ? 0 : 2;
   });
-  a_->send();
-  turn();
-  EXPECT_EQ(a_->results, std::vector<int>{4});
-}
-
-TEST_F(RingTest, AnOuterLoopSeesThem) {
-  ASSERT_TRUE(a_->begin());
-  const Result<int> fd = loop_->poll_fd();
-  ASSERT_TRUE(fd);
-  EXPECT_EQ(loop_->prepare_to_wait(), kForever);
-  pollfd outer{.fd = *fd, .events = POLLIN, .revents = 0};
-  EXPECT_EQ(::poll(&outer, 1, 0), 0);
-  a_->send();
-  EXPECT_EQ(::poll(&outer, 1, 1000), 1);
-  turn();
-  EXPECT_EQ(a_->results, std::vector<int>{4});
-  loop_->prepare_to_wait();
-  EXPECT_EQ(::poll(&outer, 1, 0), 0);
+  send('c');
+  sleep();
+  EXPECT_EQ(log_, "ac");
 }
 
 // ---- when it fails later
 
 TEST_F(RingTest, ShortageDelaysAndLosesNothing) {
+  reader_->stop();
   for (const int error : {EAGAIN, EBUSY, ENOMEM, EINTR}) {
     FaultPlan plan;
     plan.fail_share(SystemCall::io_uring_enter, 0.5, error, 1);
     const FaultScope scope(plan);
-    loop_->unref();
     Traffic traffic(*loop_);
     ASSERT_TRUE(traffic.start());
-    ASSERT_TRUE(a_->begin());
-    a_->send();
     traffic.run();
-    loop_->ref();
     EXPECT_TRUE(traffic.is_through());
     EXPECT_GT(plan.failures(SystemCall::io_uring_enter), 0u);
   }
-  EXPECT_EQ(a_->results, (std::vector<int>{4, 4, 4, 4}));
-}
-
-TEST_F(RingTest, AShortageThatIsOverIsNotSleptThrough) {
-  turn();
-  while (testing::await_interruption()) {  // Of the tests before.
-  }
-  FaultPlan plan;
-  plan.fail_nth(SystemCall::io_uring_enter, 1, EAGAIN);
-  const FaultScope scope(plan);
-  bool is_late = false;
-  Timer guard(*loop_, [&] { is_late = true; });
-  ASSERT_TRUE(guard.start(60s));
-  ASSERT_TRUE(a_->begin());
-  a_->send();
-  while (a_->results.empty() && !is_late) sleep();
-  EXPECT_FALSE(is_late);
 }
 
 TEST_F(RingTest, AfterAnInterruptionTimersDoNotOvertakeWhatIsReady) {
-  int ends[2];
-  ASSERT_EQ(::pipe(ends), 0);
-  Io io(*loop_, ends[0], Events::read, [&](Io& self) {
-    log_ += 'i';
-    self.stop();
-  });
   Timer timer(*loop_, [&] { log_ += 't'; });
-  ASSERT_TRUE(io.start());
   turn();
   ASSERT_TRUE(timer.start(50ms));
   FaultPlan plan;
   plan.fail_nth(SystemCall::io_uring_enter, 1, EINTR)
       .before_nth(SystemCall::io_uring_enter, 1, [&] {
-        ASSERT_EQ(::write(ends[1], "x", 1), 1);
+        send('i');
         std::this_thread::sleep_for(60ms);
       });
   const FaultScope scope(plan);
-  while (log_.size() < 2) sleep();
+  while (log_.size() < 2) ASSERT_FALSE(loop_->run(spate::Run::once));
   EXPECT_EQ(log_, "it");
-  ::close(ends[0]);
-  ::close(ends[1]);
 }
 
 TEST_F(RingTest, AShortageThatLastsDoesNotSpin) {
@@ -373,43 +262,31 @@ TEST_F(RingTest, AShortageThatLastsDoesNotSpin) {
 }
 
 TEST_F(RingTest, ForbiddenLaterItIsDoneWithout) {
+  reader_->stop();
   for (const int error : {EPERM, ENOSYS}) {
-    loop_ = make_loop("io_uring");
-    loop_->ref();
-    a_.emplace(*loop_, log_, 'a');
-    ASSERT_TRUE(a_->begin());
-    turn();
+    const auto loop = make_loop("io_uring");
     FaultPlan plan;
     plan.fail_share(SystemCall::io_uring_enter, 1, error, 1);
     const FaultScope scope(plan);
-    loop_->unref();
-    Traffic traffic(*loop_);
+    Traffic traffic(*loop);
     ASSERT_TRUE(traffic.start());
     traffic.run();
-    loop_->ref();
     EXPECT_TRUE(traffic.is_through());
-    EXPECT_EQ(a_->results, std::vector<int>{-error});
-    EXPECT_FALSE(a_->begin());
     EXPECT_LE(plan.calls(SystemCall::io_uring_enter), 200u) << "it is not asked for ever";
   }
 }
 
-TEST_F(RingTest, ACompletionThatTheKernelLostEndsTheOthers) {
-  ASSERT_TRUE(a_->begin());
-  turn();
+TEST_F(RingTest, AfterACompletionThatTheKernelLostThereIsAnother) {
   FaultPlan plan;
   plan.fail_nth(SystemCall::io_uring_enter, 1, EBADR);
-  {
-    const FaultScope scope(plan);
-    ASSERT_TRUE(b_->begin());
-    turn();
+  const FaultScope scope(plan);
+  for (const char byte : {'a', 'b', 'c'}) {
+    send(byte);
+    sleep();
   }
-  EXPECT_EQ(a_->results.size(), 1u);
-  EXPECT_EQ(b_->results.size(), 1u);
-  ASSERT_TRUE(a_->begin());
-  a_->send();
-  turn();
-  EXPECT_EQ(a_->results.back(), 4);
+  EXPECT_EQ(log_, "abc");
+  EXPECT_EQ(plan.calls(SystemCall::io_uring_setup), 1u);
+  EXPECT_GT(plan.calls(SystemCall::io_uring_enter), 2u);
 }
 
 }  // namespace

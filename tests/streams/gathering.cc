@@ -114,9 +114,9 @@ TEST_F(Gathering, SendsAtOnceWhatIsLarge) {
 }
 
 TEST_F(Gathering, HoldsNoMoreThanSoMuch) {
-  const std::string part = pattern(4000);
+  const std::string part = pattern(4005);
   in_a_callback([&] {
-    for (int i = 0; i < 5; ++i) EXPECT_TRUE(stream_.write(part));
+    for (std::size_t i = 0; i < 5; ++i) EXPECT_TRUE(stream_.write(part.substr(0, 4000 + i)));
     EXPECT_EQ(stream_.queued(), 0u);
     EXPECT_EQ(packets().size(), 1u);
   });

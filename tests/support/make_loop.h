@@ -1,4 +1,4 @@
-// A loop on a backend that there must be. On io_uring it has the ring wait from the first turn on.
+// A loop on a backend that there must be.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "spate/loop.h"
-#include "tests/support/in_flight.h"
 
 namespace spate::testing {
 
@@ -19,7 +18,6 @@ inline std::unique_ptr<Loop> make_loop(std::string_view backend = "epoll") {
     ADD_FAILURE() << "no loop on " << backend << ": " << created.error().message();
     std::abort();
   }
-  InFlight::begin(**created);
   return std::move(*created);
 }
 

@@ -1,5 +1,5 @@
 // A Stream for each connection; FixedSize finds the messages, and each is written to all others.
-// That they leave together is the Streams' doing.
+// That they leave together, and are copied once for all, is the Streams' doing.
 #include <spate/net/framing.h>
 #include <spate/net/listener.h>
 #include <spate/net/stream.h>

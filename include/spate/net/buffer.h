@@ -1,8 +1,8 @@
 // Buffer: a queue of bytes in a chain of blocks. Bytes are appended at the back, read and consumed
 // at the front, and moved between Buffers without copying.
 //
-// Ownership: a Buffer owns its bytes; Buffers share blocks when a part is moved.
-// append_reference() refers to memory of the caller's until it has been consumed.
+// Ownership: a Buffer owns its bytes; Buffers share blocks when a part is moved, and by
+// append_shared(). append_reference() refers to memory of the caller's until it has been consumed.
 // Threads: one at a time. A Buffer may be moved to another thread; what it shares with others,
 // the blocks' reference counts, is atomic.
 // Functions that return false when memory runs out have then changed nothing.
@@ -57,6 +57,10 @@ class SPATE_EXPORT Buffer {
   // Refers to `bytes` without copying; they must not change until `release(context)` is called.
   // When memory runs out, nothing is appended and `release` is not called.
   bool append_reference(Bytes bytes, Release release, void* context);
+  // Appends up to `count` bytes of `other` from `offset` on. Both show the same memory, which stays
+  // until the last one has consumed it: for a message that goes to several Streams. Copies only
+  // pieces of less than 512 bytes.
+  bool append_shared(const Buffer& other, std::size_t offset = 0, std::size_t count = SIZE_MAX);
   // Inserts at the front: for a header that depends on the body.
   bool prepend(Bytes bytes);
   // Room for at least `at_least` bytes at the back, to be filled by the caller and appended by
@@ -94,6 +98,8 @@ class SPATE_EXPORT Buffer {
   Pieces pieces() const { return Pieces(first_); }
   // The first piece; empty if the Buffer is.
   Bytes front() const { return first_ == nullptr ? Bytes() : *pieces(); }
+  // The last piece, likewise.
+  Bytes back() const;
   // Makes the first `count` bytes contiguous. Empty if there are fewer, or when memory runs out.
   Bytes flat(std::size_t count);
   // One byte; `offset` is less than size(). Linear in the number of pieces.
@@ -131,9 +137,12 @@ class SPATE_EXPORT Buffer {
   struct Block;
 
   static Chunk* make_chunk(std::size_t capacity);
-  static Chunk* make_view(Chunk& chunk, std::size_t count);
+  static Chunk* make_view(const Chunk& chunk, std::byte* begin, std::size_t count);
   static void destroy(Chunk* chunk);
   void link(Chunk* chunk);
+  bool is_continued_by(const Chunk& chunk, const std::byte* begin) const;
+  bool show(const Chunk& chunk, std::byte* begin, std::size_t count);
+  bool append_shared_pieces(const Chunk& chunk, std::byte* begin, std::size_t count);
   void drop_first(Buffer* spent);
   void consume(std::size_t count, Buffer* spent);
   bool matches(const Chunk* chunk, std::size_t offset, Bytes pattern) const;

@@ -14,8 +14,10 @@
 // what follows. An idle Stream has no buffer.
 // Writing: outside of run(), at once if nothing is queued; what the kernel does not take is queued.
 // Writes inside the Stream's own callback are gathered and sent when the callback returns. Small
-// writes in other callbacks, up to 16 KiB together, are gathered and sent before the loop waits: a
-// broadcast costs one system call per receiver and turn, however many messages it has.
+// writes in other callbacks, of 4 KiB and 16 KiB together, are gathered and sent before the loop
+// waits: a broadcast costs one system call per receiver and turn, however many messages it has.
+// What is written to one Stream after another, from the same memory, is copied once for all of
+// them, and up to 64 KiB of it are gathered.
 // Back-pressure: producers use is_full() and on_drained(). A server that answers what it reads sets
 // QueueLimits::pause_reading, and stops answering at is_full(): the input that it leaves is passed
 // in again when the queue has drained.
@@ -203,7 +205,8 @@ class SPATE_EXPORT Stream {
   bool write(std::string_view text) { return write(bytes_of(text)); }
   // The pieces in order, as one write: all or none.
   bool write(std::span<const Bytes> pieces);
-  // Takes the bytes without copying them. If it returns false, they are still in `buffer`.
+  // Takes the bytes without copying them. If it returns false, they are still in `buffer`. For
+  // large messages to many Streams see Buffer::append_shared().
   bool write(Buffer&& buffer);
   // Sends `size` bytes of a regular file from `offset`, in order with what is written; without a
   // copy where the kernel can. The Stream takes the descriptor, and closes it when sent. Errors,

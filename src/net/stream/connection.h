@@ -150,10 +150,10 @@ class Connection {
 
     SendQueue queue;
     std::uint32_t held_place = 0;
+    bool limits_are_set = false;
+    QueueLimits limits;
     Unread unread;
     std::size_t wanted = 0;  // So many bytes are to be there before the handler is called.
-    QueueLimits limits;
-    bool limits_are_set = false;
     Nanos read_timeout{0};
     Nanos write_timeout{0};
     std::int64_t deadline = INT64_MAX;  // Loop time, as those below.
@@ -219,8 +219,10 @@ class Connection {
   bool send_now(std::span<const Bytes> pieces, std::size_t size);
   bool may_hold(std::size_t size) const;
   bool hold(Bytes bytes);
+  bool add_to_held(Bytes bytes);
   void queue_gathered();
   bool enqueue(Bytes bytes);
+  void on_queue_begun();
   bool on_sent_in_part(long sent, std::span<const Bytes> pieces);
   bool send_slowly(std::span<const Bytes> pieces);
   bool lose_rest();

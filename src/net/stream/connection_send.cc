@@ -15,8 +15,9 @@ namespace {
 constexpr int kSendsPerTurn = 8;
 // What there is room for whatever waits to be gathered, unless limits were set.
 constexpr std::size_t kAlwaysFits = QueueLimits{}.max - WriteGather::kCapacity;
-// What is held back, at most.
+// What is held back, at most: copies, and what is copied once for all that it is written to.
 constexpr std::size_t kMaxHeld = WriteGather::kCapacity;
+constexpr std::size_t kMaxHeldShared = 64 * 1024;
 
 }  // namespace
 
@@ -117,7 +118,18 @@ bool Connection::may_hold(std::size_t size) const {
 
 bool Connection::hold(Bytes bytes) {
   if (make_busy() == nullptr || !hub().hold_back(*this)) return send_now({&bytes, 1}, bytes.size());
-  return enqueue(bytes);
+  if (!busy_->queue.append_shared(hub().shared_writes(), bytes)) return enqueue(bytes);
+  on_queue_begun();
+  mark_full();
+  return true;
+}
+
+// Behind what is held back already. What `high` has room for, so has `max`.
+bool Connection::add_to_held(Bytes bytes) {
+  SendQueue& queue = busy_->queue;
+  if (!is_writable() || queue.empty()) return false;
+  return queue.size() + bytes.size() <= std::min(kMaxHeldShared, busy_->limits.high) &&
+         queue.append_shared(hub().shared_writes(), bytes);
 }
 
 // What a callback of its own has written, and what others' have.
@@ -208,13 +220,15 @@ bool Connection::enqueue(Bytes bytes) {
     drop_busy_state();
     return false;
   }
-  if (was_empty) {
-    busy->last_sent = hub().loop().now().count();
-    update_wish();
-    note_deadline();
-  }
+  if (was_empty) on_queue_begun();
   mark_full();
   return true;
+}
+
+void Connection::on_queue_begun() {
+  busy_->last_sent = hub().loop().now().count();
+  update_wish();
+  note_deadline();
 }
 
 bool Connection::fits(std::size_t size) const {
@@ -245,7 +259,8 @@ void Connection::mark_full() {
 }
 
 void Connection::flush() {
-  if (is_held()) hub().forget_held(*this);
+  const bool was_held = is_held();
+  if (was_held) hub().forget_held(*this);
   for (int i = 0; i < kSendsPerTurn && has_queue(); ++i) {
     const std::size_t max = allowance(Throttle::kWrite);
     if (max == 0) break;
@@ -259,6 +274,7 @@ void Connection::flush() {
       throttle->used(Throttle::kWrite, static_cast<std::size_t>(sent));
     if (!was_all) break;
   }
+  if (was_held && has_queue()) busy_->queue.stop_sharing(*this);
   if (is_ending() && !has_queue()) end_our_side();
   update_wish();
 }

@@ -13,6 +13,7 @@
 #include "base/slab.h"
 #include "core/loop_local.h"
 #include "net/stream/deadlines.h"
+#include "net/stream/shared_writes.h"
 #include "net/stream/socket_transport.h"
 #include "net/stream/write_gather.h"
 #include "spate/loop.h"
@@ -39,6 +40,7 @@ class Hub final : public LoopLocal {
   // Where bytes arrive, lent for as long as they are looked at.
   Loans<Arrivals>::Loan lend_arrivals() { return arrivals_.borrow(); }
   WriteGather& gather() { return gather_; }
+  SharedWrites& shared_writes() { return shared_writes_; }
   // Has its queue sent before the loop waits: when all that is due now has been called, since it
   // may write more. False when memory runs out.
   bool hold_back(Connection& connection);
@@ -72,6 +74,7 @@ class Hub final : public LoopLocal {
   FileTransport files_{*this};
   Loans<Arrivals> arrivals_;
   WriteGather gather_;
+  SharedWrites shared_writes_;
   Array<Connection*> held_;  // Those that have been sent since are nullptr.
   Node sending_{};
   Buffer spent_;
@@ -134,7 +137,7 @@ template <class Function>
 inline bool Connection::write(Bytes bytes) {
   WriteGather& gather = hub().gather();
   if (gather.owner() != this || state_ != State::open || busy_ != nullptr)
-    return write_slowly(bytes);
+    return (is_held() && add_to_held(bytes)) || write_slowly(bytes);
   return gather.add_in_place(bytes) || write_behind(bytes);
 }
 

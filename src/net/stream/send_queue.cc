@@ -16,6 +16,8 @@ constexpr std::size_t kFilePart = 512 * 1024;
 // So much of a file is read and sent, with the bytes in front of it: having the kernel send it is
 // worth its trouble with signals for more only.
 constexpr std::size_t kReadPart = 32 * 1024;
+// A quarter of the largest block: so the blocks are no more than four times what is queued.
+constexpr std::size_t kWorthSharing = 16 * 1024;
 
 // What is given to the transport with one call.
 struct Portion {
@@ -35,6 +37,10 @@ struct Portion {
   std::size_t count = 0;
   std::size_t size = 0;
 };
+
+void give_back(Connection& connection, Buffer&& spent) {
+  if (!spent.empty()) connection.hub().release_later(std::move(spent));
+}
 
 }  // namespace
 
@@ -99,6 +105,22 @@ long SendQueue::append_with(Bytes bytes, std::span<const int> descriptors) {
   return 0;
 }
 
+// Those that are worth it are kept as they are, and so are those for which memory has run out.
+void SendQueue::stop_sharing(Connection& connection) {
+  if (!std::exchange(shares_, false)) return;
+  Buffer kept;
+  Buffer spent;
+  while (!bytes_.empty()) {
+    const Bytes piece = bytes_.front();
+    if (piece.size() < kWorthSharing && kept.append(piece))
+      bytes_.consume(piece.size(), spent);
+    else
+      kept.append(bytes_, piece.size());
+  }
+  bytes_ = std::move(kept);
+  give_back(connection, std::move(spent));
+}
+
 SendQueue::Sent SendQueue::send(Connection& connection, std::size_t max) {
   if (first_ == nullptr || !first_->file.is_open()) return send_bytes(connection, max);
   if (first_->ahead > 0 || first_->left <= kReadPart) return send_with_file(connection, max);
@@ -127,7 +149,7 @@ SendQueue::Sent SendQueue::send_bytes(Connection& connection, std::size_t max) {
 void SendQueue::consume(Connection& connection, std::size_t count) {
   Buffer spent;
   bytes_.consume(count, spent);
-  if (!spent.empty()) connection.hub().release_later(std::move(spent));
+  give_back(connection, std::move(spent));
   if (first_ != nullptr && first_->ahead == 0) detach_first();  // It has gone with the first byte.
   if (first_ == nullptr) return;
   first_->ahead -= count;

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/array.h"
+#include "net/stream/shared_writes.h"
 #include "spate/net/buffer.h"
 #include "sys/descriptor.h"
 
@@ -37,6 +38,14 @@ class SendQueue {
   // False when memory runs out, and nothing has been appended.
   bool append(Bytes bytes) { return bytes_.append(bytes); }
   void append(Buffer&& buffer) { bytes_.append(std::move(buffer)); }
+  // By way of what other queues show, too. False: append() it.
+  bool append_shared(SharedWrites& writes, Bytes bytes) {
+    if (!writes.append_to(bytes_, bytes)) return false;
+    shares_ = true;
+    return true;
+  }
+  // What waits for long is not to keep blocks of which it needs little.
+  void stop_sharing(Connection& connection);
   // Takes the file over, unless it answers false.
   bool append_file(int file, std::int64_t offset, std::size_t size);
   // Bytes and, with the first of them, duplicates of descriptors. 0 or a negated errno.
@@ -67,6 +76,7 @@ class SendQueue {
   Attachment* last_ = nullptr;
   std::size_t before_ = 0;  // Bytes that come before the last attachment.
   std::size_t in_files_ = 0;
+  bool shares_ = false;  // append_shared() has put something in.
 };
 
 }  // namespace spate
