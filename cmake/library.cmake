@@ -50,7 +50,8 @@ function(spate_configure target)
   spate_own_code(${target})
   # src/core/user_code.h ends the program when a callback throws: for that alone.
   target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-fexceptions>)
-  target_compile_options(${target} PRIVATE -fvisibility=hidden -fvisibility-inlines-hidden)
+  target_compile_options(${target} PRIVATE
+    -fvisibility=hidden -fvisibility-inlines-hidden -fno-plt)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     target_compile_options(${target} PRIVATE -fno-semantic-interposition)
   endif()
@@ -61,7 +62,8 @@ function(spate_configure target)
     TARGET_DIRECTORY ${target} PROPERTIES COMPILE_OPTIONS -frtti)
 endfunction()
 
-# The sources of a folder as one: a quarter of the time, as each header is read once a folder.
+# The sources of a folder as one: a quarter of the time, as each header is read once a folder, and
+# # they are inlined into each other. Other builds show whether each can be compiled by itself.
 function(spate_compile_by_folder target)
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
   target_compile_options(${target} PRIVATE  # Only of a header would it be true.
