@@ -331,7 +331,7 @@ void Connection::tell_closed() {
   if (has(kAbandoned)) {
     destroy();
   } else if (handler() != nullptr && take(Turn::told)) {
-    call({}, [&](StreamHandler& handler) { handler.on_closed(error()); });
+    call([&](StreamHandler& handler) { handler.on_closed(error()); });
   }
 }
 
@@ -373,7 +373,7 @@ void Connection::on_connected(Transport& transport, int fd, bool is_ended) {
   read_again();
   if (is_ended) transport_->shut_down(*this);
   update_wish();
-  if (is_heard() && !call({}, [](StreamHandler& handler) { handler.on_connected(); })) return;
+  if (is_heard() && !call([](StreamHandler& handler) { handler.on_connected(); })) return;
   send_queued();
 }
 

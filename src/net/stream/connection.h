@@ -207,9 +207,13 @@ class Connection {
   bool is_cut_short() const { return state_ == State::broken || state_ == State::failed; }
 
   template <class Function>
-  bool call(Bytes arrived, Function function);
+  bool call(Function function) {
+    return call(hub(), {}, function);
+  }
+  template <class Function>
+  bool call(Hub& hub, Bytes arrived, Function function);
   void begin_call(Hub& hub, Bytes arrived);
-  bool end_call(Hub& hub);
+  [[gnu::always_inline]] bool end_call(Hub& hub);
   bool after_call();
   void defer_past_callback(Events events);
 
@@ -217,11 +221,15 @@ class Connection {
   [[gnu::noinline]] bool write_behind(Bytes bytes);
   [[gnu::noinline]] void send_what_waits();
   bool send_now(std::span<const Bytes> pieces, std::size_t size);
+  [[gnu::always_inline]] void send_one_now(Bytes bytes);
   bool may_hold(std::size_t size) const;
   bool hold(Bytes bytes);
   void queue_gathered();
   bool enqueue(Bytes bytes);
   bool on_sent_in_part(long sent, std::span<const Bytes> pieces);
+  [[gnu::noinline]] void on_one_sent_in_part(long sent, Bytes bytes) {
+    on_sent_in_part(sent, {&bytes, 1});
+  }
   bool send_slowly(std::span<const Bytes> pieces);
   bool lose_rest();
   void send_soon();
@@ -244,13 +252,13 @@ class Connection {
   void begin_read_timeout();
   void receive_plainly();
   bool receive();
-  bool receive_arrival(std::span<std::byte> room, bool& is_full);
+  bool receive_arrival(Hub& hub, std::span<std::byte> room, bool& is_full);
   bool receive_more(std::span<std::byte> room);
   std::size_t room_behind() const;
   bool receive_with_care(std::span<std::byte> arrivals, bool& is_full);
   bool on_received_nothing(long count);
   void note_arrival(std::size_t size);
-  bool hand_over(Bytes bytes);
+  bool hand_over(Hub& hub, Bytes bytes);
   bool hand_over(ArrivedDescriptors& arrived, Bytes bytes);
   bool show_unread();
   bool keeps_what_is_left();

@@ -47,13 +47,7 @@ int ReadinessTransport::release(Connection& connection) {
 
 // ---- sockets
 
-long SocketTransport::receive(Connection& connection, std::span<std::byte> room) {
-  return sys::receive(connection.fd(), room.data(), room.size());
-}
-
-long SocketTransport::send(Connection& connection, std::span<const Bytes> pieces) {
-  if (pieces.size() == 1)
-    return sys::send(connection.fd(), pieces.front().data(), pieces.front().size());
+long SocketTransport::send_own_way(Connection& connection, std::span<const Bytes> pieces) {
   return sys::send_message(connection.fd(), message_of(pieces));
 }
 
@@ -97,13 +91,13 @@ void SocketTransport::close(Connection& connection, bool reset) {
 // ---- files
 
 // The writing end of a pipe has nothing to read but that the reader has gone.
-long FileTransport::receive(Connection& connection, std::span<std::byte> room) {
+long FileTransport::receive_own_way(Connection& connection, std::span<std::byte> room) {
   const long result = sys::read(connection.fd(), room.data(), room.size());
   if (result != -EBADF) return result;
   return sys::has_reader(connection.fd()) ? -EAGAIN : -EPIPE;
 }
 
-long FileTransport::send(Connection& connection, std::span<const Bytes> pieces) {
+long FileTransport::send_own_way(Connection& connection, std::span<const Bytes> pieces) {
   return sys::write_without_signal(connection.fd(), sys::as_vector(pieces.data()),
                                    static_cast<int>(pieces.size()));
 }
