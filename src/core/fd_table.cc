@@ -60,14 +60,6 @@ void FdTable::work_out_wanted(Slot& slot) {
   slot.wanted = static_cast<std::uint8_t>(wanted);
 }
 
-void FdTable::forget(Backend& backend, int fd) {
-  Slot& slot = slots_[static_cast<std::size_t>(fd)];
-  if (slot.has != 0) backend.closing(fd, events_of(slot.has));
-  slot.has = 0;
-  ++slot.generation;
-  if (slot.flags & kAlwaysReady) set_always_ready(fd, slot, false);
-}
-
 // Twice, because a refusal may have a layer start another descriptor; not for ever, because that
 // one may be refused too.
 void FdTable::reconcile(Backend& backend, Sink& sink) {

@@ -80,7 +80,13 @@ class FdTable {
     return slot.newest() == nullptr && slot.left_last() == &node;
   }
   // The descriptor is about to be closed: the kernel will forget it by itself.
-  void forget(Backend& backend, int fd);
+  void forget(Backend& backend, int fd) {
+    Slot& slot = slots_[static_cast<std::size_t>(fd)];
+    if (slot.has != 0) backend.closing(fd, static_cast<Events>(slot.has));
+    slot.has = 0;
+    ++slot.generation;
+    if (slot.flags & kAlwaysReady) set_always_ready(fd, slot, false);
+  }
 
   // Tells the backend what changed since the last time; a refused descriptor loses its watchers.
   void reconcile(Backend& backend, Sink& sink);

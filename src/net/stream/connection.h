@@ -2,7 +2,8 @@
 // are here, once for all transports.
 //
 // It belongs to its Stream, and to itself once the Stream has gone and something is still to be
-// sent. User code is called by call() only, and never while a function of the Stream's is running.
+// sent. User code is called by call(), and for the last time by tell_closed(), and never while a
+// function of the Stream's is running.
 //
 // What is needed for every message and knows Hub is inline in hub.h.
 #pragma once
@@ -36,7 +37,11 @@ class Connection {
   // For a transport: it takes over `fd` when it has returned something. nullptr: out of memory.
   static Connection* make(Transport& transport, int fd = -1);
   // The same; `socket` is still the caller's if memory has run out.
-  static Connection* adopt(Transport& transport, sys::Descriptor& socket);
+  static Connection* adopt(Transport& transport, sys::Descriptor& socket) {
+    Connection* connection = make(transport, socket.get());
+    if (connection != nullptr) socket.release();
+    return connection;
+  }
   static Stream stream_of(Connection* connection) { return Stream(connection); }
   static Connection* of(const Stream& stream) { return stream.connection_; }
 
@@ -183,6 +188,7 @@ class Connection {
   // What is queued has not been tried yet: it goes before the loop waits.
   bool is_held() const { return held_place() != 0; }
   bool has_unread() const { return busy_ != nullptr && !busy_->unread.empty(); }
+  void start_with_care(bool is_first);
   BusyState* make_busy();
   void drop_busy_state();
   Throttle* throttle() const { return busy_ == nullptr ? nullptr : busy_->throttle.get(); }
@@ -257,6 +263,7 @@ class Connection {
   std::size_t room_behind() const;
   bool receive_with_care(std::span<std::byte> arrivals, bool& is_full);
   bool on_received_nothing(long count);
+  [[gnu::noinline]] bool on_receiving_failed(long count);
   void note_arrival(std::size_t size);
   bool hand_over(Hub& hub, Bytes bytes);
   bool hand_over(ArrivedDescriptors& arrived, Bytes bytes);
@@ -301,6 +308,7 @@ class Connection {
   void hold_loop();
   void release_loop();
   void update_wish();
+  void wish_for(Events wish);
   bool catch_up();
   void note_deadline() {
     if (has_deadline()) note_next_deadline();

@@ -121,9 +121,12 @@ std::size_t Connection::room_behind() const {
 
 // Nothing for the handler: no byte, the peer's end, an error, or what is thrown away.
 bool Connection::on_received_nothing(long count) {
-  if (count > 0) return true;
+  if (count == 0 && state_ != State::broken) return on_peer_end();
+  return count > 0 || on_receiving_failed(count);
+}
+
+bool Connection::on_receiving_failed(long count) {
   if (state_ == State::broken) return finish(error());
-  if (count == 0) return on_peer_end();
   if (count == -EAGAIN || count == -EINTR) return true;
   return finish(sys::error_code(count));
 }

@@ -22,6 +22,13 @@ msghdr message_of(std::span<const Bytes> pieces) {
 
 bool ReadinessTransport::want(Connection& connection, Events events) {
   FdNode& node = connection.node();
+  if ((node.head.active | node.head.pending) != 0) return want_otherwise(node, events);
+  node.events = (node.events & kFdIsNew) | static_cast<std::uint32_t>(events);
+  return !any(events) || hub().loop().start(node);
+}
+
+// Than it did, of one that is watched or has something queued.
+bool ReadinessTransport::want_otherwise(FdNode& node, Events events) {
   const auto wanted = static_cast<std::uint32_t>(events);
   if (node.head.active != 0 && node.events == wanted) return true;
   Loop& loop = hub().loop();

@@ -16,6 +16,9 @@ class ReadinessTransport : public Transport {
 
  protected:
   ~ReadinessTransport() override = default;
+
+ private:
+  [[gnu::noinline]] bool want_otherwise(FdNode& node, Events events);
 };
 
 class SocketTransport : public ReadinessTransport {
