@@ -52,8 +52,9 @@ function(spate_configure target)
   target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-fexceptions>)
   target_compile_options(${target} PRIVATE
     -fvisibility=hidden -fvisibility-inlines-hidden -fno-plt)
-  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-    target_compile_options(${target} PRIVATE -fno-semantic-interposition)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")  # A base class's own function is never what is called.
+    target_compile_options(${target} PRIVATE
+      -fno-semantic-interposition -fno-devirtualize-speculatively)
   endif()
   # A user's sanitizer looks for the type of the categories, which std::error_code calls from his
   # own code.
