@@ -54,9 +54,7 @@ function(spate_add_library name)
   spate_configure(${library}_objects)
   target_link_libraries(${library}_objects PRIVATE ${SPATE_NEEDS_${name}})
   set_target_properties(${library}_objects PROPERTIES POSITION_INDEPENDENT_CODE ON)
-  if(SPATE_TESTS)  # For which each source is compiled by itself once more.
-    spate_compile_by_folder(${library}_objects)
-  endif()
+  spate_compile_by_folder(${library}_objects)
   add_library(${library}_static STATIC $<TARGET_OBJECTS:${library}_objects>)
   add_library(${library}_shared SHARED $<TARGET_OBJECTS:${library}_objects>)
   foreach(kind static shared)
@@ -109,9 +107,11 @@ function(spate_configure target)
   spate_own_code(${target})
   # src/core/user_code.h ends the program when a callback throws: for that alone.
   target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-fexceptions>)
-  target_compile_options(${target} PRIVATE -fvisibility=hidden -fvisibility-inlines-hidden)
-  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-    target_compile_options(${target} PRIVATE -fno-semantic-interposition)
+  target_compile_options(${target} PRIVATE
+    -fvisibility=hidden -fvisibility-inlines-hidden -fno-plt)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")  # A base class's own function is never what is called.
+    target_compile_options(${target} PRIVATE
+      -fno-semantic-interposition -fno-devirtualize-speculatively)
   endif()
   # A user's sanitizer looks for the type of the categories, which std::error_code calls from his
   # own code.
@@ -120,7 +120,8 @@ function(spate_configure target)
     TARGET_DIRECTORY ${target} PROPERTIES COMPILE_OPTIONS -frtti)
 endfunction()
 
-# The sources of a folder as one: a quarter of the time, as each header is read once a folder.
+# The sources of a folder as one: a quarter of the time, as each header is read once a folder, and
+# # they are inlined into each other. Other builds show whether each can be compiled by itself.
 function(spate_compile_by_folder target)
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
   target_compile_options(${target} PRIVATE  # Only of a header would it be true.

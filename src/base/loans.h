@@ -26,7 +26,7 @@ class Loans {
     Loan(Loan&& other) noexcept
         : loans_(other.loans_), piece_(std::exchange(other.piece_, nullptr)) {}
     Loan& operator=(Loan&&) = delete;
-    ~Loan() {
+    [[gnu::always_inline]] ~Loan() {
       if (piece_ != nullptr) loans_.take_back(piece_);
     }
 
@@ -56,8 +56,11 @@ class Loans {
 
   Loan borrow() {
     Piece* piece = std::exchange(spare_, nullptr);
-    if (piece == nullptr) return Loan(*this, new (std::nothrow) Piece);
-    mark_used(piece, sizeof(Piece));
+    if (piece != nullptr) {
+      mark_used(piece, sizeof(Piece));
+    } else {
+      piece = new (std::nothrow) Piece;
+    }
     return Loan(*this, piece);
   }
 

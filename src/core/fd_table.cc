@@ -60,14 +60,6 @@ void FdTable::work_out_wanted(Slot& slot) {
   slot.wanted = static_cast<std::uint8_t>(wanted);
 }
 
-void FdTable::forget(Backend& backend, int fd) {
-  Slot& slot = slots_[static_cast<std::size_t>(fd)];
-  if (slot.has != 0) backend.closing(fd, events_of(slot.has));
-  slot.has = 0;
-  ++slot.generation;
-  if (slot.flags & kAlwaysReady) set_always_ready(fd, slot, false);
-}
-
 // Twice, because a refusal may have a layer start another descriptor; not for ever, because that
 // one may be refused too.
 void FdTable::reconcile(Backend& backend, Sink& sink) {
@@ -93,31 +85,6 @@ void FdTable::on_failure(long result, int fd, Slot& slot, Sink& sink) {
   if (is_ready && !always_ready_.reserve(always_ready_.size() + 1))
     return refuse(slot, ENOMEM, sink);
   set_always_ready(fd, slot, is_ready);
-}
-
-long FdTable::reconcile_now(Backend& backend, int fd) {
-  Slot& slot = slots_[static_cast<std::size_t>(fd)];
-  update_wanted(slot);
-  if (slot.wanted == slot.has && (slot.flags & kRenewed) == 0) return 0;
-  return apply(backend, fd, slot);
-}
-
-inline long FdTable::apply(Backend& backend, int fd, Slot& slot) {
-  if (slot.flags & kAlwaysReady) [[unlikely]]
-    return apply_without_readiness(backend, fd, slot);
-  const bool renewed = (slot.flags & kRenewed) != 0;
-  slot.flags &= static_cast<std::uint8_t>(~kRenewed);
-  if (slot.wanted == 0 && slot.has == 0) return 0;
-  const bool is_new = slot.has == 0 || slot.wanted == 0 || renewed;
-  const std::uint32_t generation = slot.generation + (is_new ? 1 : 0);
-  const long result = backend.modify(fd, events_of(slot.has), events_of(slot.wanted), generation);
-  if (result == -EEXIST) return 0;  // Its events go on to carry what they did.
-  slot.generation = generation;
-  if (result < 0 && slot.has != 0) {
-    backend.modify(fd, events_of(slot.has), Events::none, slot.generation);
-  }
-  slot.has = result < 0 ? std::uint8_t{0} : slot.wanted;
-  return result;
 }
 
 // Of one that had none when it was told the last time: it may be another file by now.

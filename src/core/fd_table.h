@@ -7,6 +7,7 @@
 // earlier life of the number is recognised.
 #pragma once
 
+#include <cerrno>
 #include <cstdint>
 #include <system_error>
 #include <vector>
@@ -80,7 +81,13 @@ class FdTable {
     return slot.newest() == nullptr && slot.left_last() == &node;
   }
   // The descriptor is about to be closed: the kernel will forget it by itself.
-  void forget(Backend& backend, int fd);
+  void forget(Backend& backend, int fd) {
+    Slot& slot = slots_[static_cast<std::size_t>(fd)];
+    if (slot.has != 0) backend.closing(fd, static_cast<Events>(slot.has));
+    slot.has = 0;
+    ++slot.generation;
+    if (slot.flags & kAlwaysReady) set_always_ready(fd, slot, false);
+  }
 
   // Tells the backend what changed since the last time; a refused descriptor loses its watchers.
   void reconcile(Backend& backend, Sink& sink);
@@ -206,6 +213,34 @@ class FdTable {
   Array<int> reconciling_;  // Trades places with dirty_.
   Array<int> always_ready_;
 };
+
+// ---- what is reconciled
+
+inline long FdTable::reconcile_now(Backend& backend, int fd) {
+  Slot& slot = slots_[static_cast<std::size_t>(fd)];
+  update_wanted(slot);
+  if (slot.wanted == slot.has && (slot.flags & kRenewed) == 0) return 0;
+  return apply(backend, fd, slot);
+}
+
+inline long FdTable::apply(Backend& backend, int fd, Slot& slot) {
+  if (slot.flags & kAlwaysReady) [[unlikely]]
+    return apply_without_readiness(backend, fd, slot);
+  const bool renewed = (slot.flags & kRenewed) != 0;
+  slot.flags &= static_cast<std::uint8_t>(~kRenewed);
+  if (slot.wanted == 0 && slot.has == 0) return 0;
+  const bool is_new = slot.has == 0 || slot.wanted == 0 || renewed;
+  const std::uint32_t generation = slot.generation + (is_new ? 1 : 0);
+  const long result = backend.modify(fd, static_cast<Events>(slot.has),
+                                     static_cast<Events>(slot.wanted), generation);
+  if (result == -EEXIST) return 0;  // Its events go on to carry what they did.
+  slot.generation = generation;
+  if (result < 0 && slot.has != 0) {
+    backend.modify(fd, static_cast<Events>(slot.has), Events::none, slot.generation);
+  }
+  slot.has = result < 0 ? std::uint8_t{0} : slot.wanted;
+  return result;
+}
 
 template <class S>
 bool FdTable::deliver(const Ready& ready, S& sink) {

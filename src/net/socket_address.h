@@ -31,6 +31,12 @@ class AddressRoom {
     }
   }
 
+  // The same for a packet's, where there has been an address before: one of the same size is right
+  // as it stands. (No packet's has two bytes, as none has.)
+  static void settle_next(Address& address, std::size_t size) {
+    if (size != address.size_) settle(address, size);
+  }
+
  private:
   static void settle_another(Address& address, std::size_t size);
 };

@@ -29,6 +29,13 @@ inline long open_pair(int (&fds)[2], int type = SOCK_STREAM) {
   return result_of(::socketpair(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds));
 }
 
+// A span of bytes is what the kernel calls an iovec. Of these it changes none.
+inline iovec* as_vector(const std::span<const std::byte>* pieces) {
+  using Piece = std::span<const std::byte>;
+  static_assert(sizeof(Piece) == sizeof(iovec) && alignof(Piece) == alignof(iovec));
+  return reinterpret_cast<iovec*>(const_cast<Piece*>(pieces));
+}
+
 // An address that the kernel fills in.
 struct SystemAddress {
   sockaddr_storage storage;

@@ -60,7 +60,9 @@ struct event_base final : public spate::Dispatcher {
   // ---- events (events.cc)
 
   // `timeout` may be null. -1 on failure, which leaves everything as it was.
-  int add(event& ev, const timeval* timeout);
+  int add(event& ev, const timeval* timeout) {
+    return timeout == nullptr ? add_without_timeout(ev) : add_for(ev, *timeout);
+  }
   int del(event& ev, Running running);
   void remove_timer(event& ev);
   // Queues an event to be called, or adds to what it is called with.
@@ -134,11 +136,17 @@ struct event_base final : public spate::Dispatcher {
            spate::libevent::threads.id() != runner_;
   }
 
+  int add_without_timeout(event& ev);
+  int add_for(event& ev, const timeval& timeout);
   int add_until(event& ev, std::int64_t deadline, bool may_be_another_file);
+  bool is_to_be_inserted(event& ev) const;
   bool insert(event& ev, bool may_be_another_file);
   void take_out(event& ev);
   bool watch(event& ev, bool may_be_another_file);
+  [[gnu::noinline]] bool watch_none(event& ev);
   bool watch_now(event& ev);
+  [[gnu::noinline]] bool watch_after(event& ev, std::error_code error);
+  [[gnu::noinline]] bool watch_later(event& ev);
   void on_refused(event& ev);
   void watch_again();
   void activate_refused();
@@ -157,6 +165,8 @@ struct event_base final : public spate::Dispatcher {
     activated_.decrement();
   }
   void remove(event& ev);
+  [[gnu::noinline]] void remove_but_watched(event& ev);
+  [[gnu::noinline]] int del_with_care(event& ev, Running running);
   void remove_for_call(event& ev);
   void wait_for_callback(event& ev);
   void forget_all_events();

@@ -46,14 +46,30 @@ bool is_idle(const event* ev) {
          (ev->ev_events & EV_SIGNAL) == 0;
 }
 
-int delete_event(event* ev, Running running, const char* function) {
+// Whether nothing is to be checked.
+bool is_trusted(const event* ev) { return ev->ev_base != nullptr && !debug::is_on; }
+
+[[gnu::noinline]] int delete_with_care(event* ev, Running running, const char* function) {
   if (!has_base(ev, function)) return -1;
   if (is_idle(ev)) return 0;
   const Holding holding(ev->ev_base->lock());
-  if (debug::is_on) [[unlikely]] {
-    debug::note_added(ev, false);
-  }
+  if (debug::is_on) debug::note_added(ev, false);
   return ev->ev_base->del(*ev, running);
+}
+
+int delete_event(event* ev, Running running, const char* function) {
+  if (!is_trusted(ev)) return delete_with_care(ev, running, function);
+  if (is_idle(ev)) return 0;
+  event_base& base = *ev->ev_base;
+  return base.lock() == nullptr ? base.del(*ev, running) : delete_with_care(ev, running, function);
+}
+
+[[gnu::noinline]] int add_with_care(event* ev, const timeval* timeout) {
+  if (!has_base(ev, "event_add")) return -1;
+  const Holding holding(ev->ev_base->lock());
+  const int result = ev->ev_base->add(*ev, timeout);
+  if (debug::is_on && result == 0) debug::note_added(ev, true);
+  return result;
 }
 
 }  // namespace
@@ -140,13 +156,8 @@ int event_priority_set(event* ev, int priority) {
 // ---- adding, deleting, activating
 
 int event_add(event* ev, const timeval* timeout) {
-  if (!has_base(ev, "event_add")) return -1;
-  const Holding holding(ev->ev_base->lock());
-  const int result = ev->ev_base->add(*ev, timeout);
-  if (debug::is_on) [[unlikely]] {
-    if (result == 0) debug::note_added(ev, true);
-  }
-  return result;
+  if (!is_trusted(ev) || ev->ev_base->lock() != nullptr) return add_with_care(ev, timeout);
+  return ev->ev_base->add(*ev, timeout);
 }
 
 int event_del(event* ev) { return delete_event(ev, Running::wait_unless_finalized, "event_del"); }

@@ -106,9 +106,19 @@ void event_base::finalize(event& ev, event_finalize_callback_fn callback, Closur
 
 // ---- adding
 
-int event_base::add(event& ev, const timeval* timeout) {
-  if (timeout == nullptr) return add_until(ev, kNever, true);
-  const timeval duration = common_timeouts_.duration_of(*timeout);
+// An event that is active is not put back among the watched ones: it comes back after its callback,
+// or not at all.
+inline bool event_base::is_to_be_inserted(event& ev) const {
+  return (ev.ev_events & kWatched) != 0 && !has_flag(ev, EVLIST_INSERTED | EVLIST_ACTIVE);
+}
+
+int event_base::add_without_timeout(event& ev) {
+  if (has_flag(ev, EVLIST_FINALIZING)) return -1;
+  return !is_to_be_inserted(ev) || insert(ev, true) ? 0 : -1;
+}
+
+int event_base::add_for(event& ev, const timeval& timeout) {
+  const timeval duration = common_timeouts_.duration_of(timeout);
   const int result = add_until(ev, deadline_after(now(), duration), true);
   if (result == 0 && closure_of(ev) == Closure::persist) {
     set_interval(ev, interval_of(duration));
@@ -116,12 +126,9 @@ int event_base::add(event& ev, const timeval* timeout) {
   return result;
 }
 
-// An event that is active is not put back among the watched ones: it comes back after its callback,
-// or not at all.
 int event_base::add_until(event& ev, std::int64_t deadline, bool may_be_another_file) {
   if (has_flag(ev, EVLIST_FINALIZING)) return -1;
-  const bool inserts =
-      (ev.ev_events & kWatched) != 0 && !has_flag(ev, EVLIST_INSERTED | EVLIST_ACTIVE);
+  const bool inserts = is_to_be_inserted(ev);
   if (inserts && !insert(ev, may_be_another_file)) return -1;
   if (deadline == kNever || set_timer(ev, deadline)) return 0;
   if (inserts) take_out(ev);
@@ -136,7 +143,7 @@ inline bool event_base::insert(event& ev, bool may_be_another_file) {
   return true;
 }
 
-void event_base::take_out(event& ev) {
+inline void event_base::take_out(event& ev) {
   if ((ev.ev_events & EV_SIGNAL) != 0) {
     signals_.remove(ev);
   } else if (fd_node(ev).head.active != 0) {
@@ -152,21 +159,28 @@ void event_base::take_out(event& ev) {
 // its number. libevent, which tells the kernel of each adding and deleting, needs not know; so here
 // the kernel is told again, unless it is the base itself that adds an event once more. On the other
 // hand a deletion is only noted, and costs nothing if the event comes back before the next wait.
-bool event_base::watch(event& ev, bool may_be_another_file) {
+inline bool event_base::watch(event& ev, bool may_be_another_file) {
   if (static_cast<unsigned>(ev.ev_fd) >= INT_MAX) [[unlikely]] {
-    if (ev.ev_fd == INT_MAX) return false;  // As libevent, which has no table of that size.
-    link_first(unwatched_, ev);
-    return true;
+    return watch_none(ev);
   }
-  if (debug::is_on && mixes_edges(ev)) [[unlikely]] {
-    warnx("event_add: descriptor %d has events with EV_ET and without", ev.ev_fd);
-    return false;
+  if (debug::is_on) [[unlikely]] {
+    if (mixes_edges(ev)) return false;
   }
   spate::FdNode& node = fd_node(ev);
   node.fd = ev.ev_fd;
   node.events =
       wanted_by(ev, supported_) | (may_be_another_file ? spate::kFdIsNewUnlessWatched : 0);
-  if (watches_at_once_) return watch_now(ev);
+  return watches_at_once_ ? watch_now(ev) : watch_later(ev);
+}
+
+bool event_base::watch_none(event& ev) {
+  if (ev.ev_fd == INT_MAX) return false;  // As libevent, which has no table of that size.
+  link_first(unwatched_, ev);
+  return true;
+}
+
+bool event_base::watch_later(event& ev) {
+  spate::FdNode& node = fd_node(ev);
   being_watched_ = &ev;
   const bool has_memory = loop_->start(node);
   being_watched_ = nullptr;
@@ -177,15 +191,15 @@ bool event_base::watch(event& ev, bool may_be_another_file) {
 }
 
 inline bool event_base::watch_now(event& ev) {
-  spate::FdNode& node = fd_node(ev);
-  std::error_code error = loop_->start_now(node);
-  if (!error) [[likely]] {
-    return true;
-  }
+  const std::error_code error = loop_->start_now(fd_node(ev));
+  return !error || watch_after(ev, error);
+}
+
+bool event_base::watch_after(event& ev, std::error_code error) {
   // The child of a fork that goes on with its parent's base, as a daemon does.
   if (error == spate::Error::loop_forked) {
     error = loop_->after_fork();
-    if (!error) error = loop_->start_now(node);
+    if (!error) error = loop_->start_now(fd_node(ev));
     if (!error) return true;
   }
   errno = error.value();
@@ -227,7 +241,9 @@ bool event_base::mixes_edges(const event& ev) const {
     const event& other = event_of(node);
     return other.ev_fd != added.ev_fd || ((other.ev_events ^ added.ev_events) & EV_ET) == 0;
   };
-  return !loop_->for_each(is_alike, const_cast<event*>(known));
+  if (loop_->for_each(is_alike, const_cast<event*>(known))) return false;
+  warnx("event_add: descriptor %d has events with EV_ET and without", ev.ev_fd);
+  return true;
 }
 
 bool event_base::set_timer(event& ev, std::int64_t deadline) {
@@ -262,14 +278,25 @@ void event_base::remove_timer(event& ev) {
 }
 
 void event_base::remove(event& ev) {
+  if (has_flag(ev, EVLIST_TIMEOUT | EVLIST_ACTIVE)) remove_but_watched(ev);
+  if (has_flag(ev, EVLIST_INSERTED)) take_out(ev);
+}
+
+void event_base::remove_but_watched(event& ev) {
   if (has_flag(ev, EVLIST_TIMEOUT)) stop_timer(ev);
   if (has_flag(ev, EVLIST_ACTIVE)) dequeue(ev);
-  if (has_flag(ev, EVLIST_INSERTED)) take_out(ev);
 }
 
 int event_base::del(event& ev, Running running) {
   if (has_flag(ev, EVLIST_FINALIZING)) return 0;
   if (current_ == &ev.ev_evcallback) calls_left_ = 0;
+  if (is_notifiable_) return del_with_care(ev, running);
+  remove(ev);
+  return 0;
+}
+
+// Another thread may be in the loop.
+int event_base::del_with_care(event& ev, Running running) {
   remove(ev);
   if (!is_elsewhere()) return 0;
   if (added_.now == 0) loop_->wake();  // Nothing is left: the loop is to end.

@@ -1,6 +1,5 @@
 #include "net/connect/connecting_end.h"
 
-#include <cerrno>
 #include <new>
 
 #include "net/stream/connection.h"
@@ -41,9 +40,6 @@ void ConnectingEnd::settle() {
   delete this;
   connection.on_connected(hub.sockets(), fd, is_ended);
 }
-
-long ConnectingEnd::receive(Connection&, std::span<std::byte>) { return -EAGAIN; }
-long ConnectingEnd::send(Connection&, std::span<const Bytes>) { return -EAGAIN; }
 
 void ConnectingEnd::close(Connection&, bool) {
   attempt_.cancel();

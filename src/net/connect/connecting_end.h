@@ -19,8 +19,6 @@ class ConnectingEnd final : public Transport {
   void keep(Connecting attempt) { attempt_ = std::move(attempt); }
 
   bool is_connected() const override { return false; }
-  long receive(Connection& connection, std::span<std::byte> room) override;
-  long send(Connection& connection, std::span<const Bytes> pieces) override;
   bool want(Connection&, Events) override { return true; }
   void shut_down(Connection&) override { is_ended_ = true; }
   void close(Connection& connection, bool reset) override;

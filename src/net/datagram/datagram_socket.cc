@@ -13,18 +13,12 @@ namespace spate {
 
 namespace {
 
-iovec vector_of(Bytes bytes) {
-  return {.iov_base = const_cast<std::byte*>(bytes.data()), .iov_len = bytes.size()};
-}
-
-msghdr message_of(iovec& part, const Address* peer) {
+msghdr message_of(const Bytes& bytes, const Address& peer) {
   msghdr message{};
-  message.msg_iov = &part;
+  message.msg_iov = sys::as_vector(&bytes);
   message.msg_iovlen = 1;
-  if (peer != nullptr) {
-    message.msg_name = const_cast<void*>(peer->data());
-    message.msg_namelen = static_cast<socklen_t>(peer->size());
-  }
+  message.msg_name = const_cast<void*>(peer.data());
+  message.msg_namelen = static_cast<socklen_t>(peer.size());
   return message;
 }
 
@@ -178,7 +172,10 @@ inline long DatagramSocket::wrong_with(const Address* peer) const {
 
 // The result of a send. If the kernel had no room, on_writable() follows.
 inline std::error_code DatagramSocket::settle(long result) {
-  if (result >= 0) had_room_ = false;
+  if (result >= 0) {
+    had_room_ = false;
+    return none_;
+  }
   if (is_full(result) && room_.is_alive()) wait_for_room();
   return sys::error_code(result);
 }
@@ -215,7 +212,7 @@ std::error_code DatagramSocket::send_again(Bytes bytes, const Address* peer, lon
 
 std::size_t DatagramSocket::send(std::span<const Outgoing> packets, std::error_code& error) {
   SPATE_ASSERT(may_be_used(), kWrongThread);
-  error.clear();
+  error = none_;
   std::size_t sent = 0;
   while (sent < packets.size() && !error) sent += send_some(packets.subspan(sent), error);
   return sent;
@@ -259,9 +256,8 @@ Result<std::size_t> DatagramSocket::send_segments(Bytes bytes, std::size_t segme
 std::size_t DatagramSocket::send_part(Bytes bytes, std::size_t segment, const Address& peer,
                                       std::error_code& error) {
   if (!can_join_ || bytes.size() <= segment) return send_one_by_one(bytes, segment, peer, error);
-  iovec part = vector_of(bytes);
   const long result =
-      sys::send_joined(socket_.get(), message_of(part, &peer), static_cast<std::uint16_t>(segment));
+      sys::send_joined(socket_.get(), message_of(bytes, peer), static_cast<std::uint16_t>(segment));
   if (result == -EINTR) return 0;
   if (may_be_for_joining(result)) return send_one_by_one(bytes, segment, peer, error);
   error = settle(result);

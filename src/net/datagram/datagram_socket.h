@@ -74,6 +74,7 @@ class DatagramSocket final : private Abandonable<DatagramSocket> {
   Io io_;  // Its events are those that are wanted, also while it is not watched.
   Timer resting_;
   Timer retry_;
+  const std::error_code none_;  // To be copied: making one is a call into the C++ library.
   const int family_;
   const bool can_join_;    // UDP: the kernel may do the splitting of send_segments().
   bool is_told_ = false;   // The handler has been told that the socket cannot be watched.

@@ -61,7 +61,7 @@ void PacketBatch::unpack(std::size_t count) {
   for (mmsghdr& message : std::span(messages_).first(count)) {
     packet->bytes = {packet->bytes.data(), std::min<std::size_t>(message.msg_len, max)};
     packet->truncated = (message.msg_hdr.msg_flags & MSG_TRUNC) != 0;
-    AddressRoom::settle(*peer, message.msg_hdr.msg_namelen);
+    AddressRoom::settle_next(*peer, message.msg_hdr.msg_namelen);
     message.msg_hdr.msg_namelen = AddressRoom::kSize;
     ++packet;
     ++peer;

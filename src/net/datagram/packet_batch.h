@@ -60,16 +60,13 @@ class OutgoingBatch {
   static constexpr std::size_t kMax = 64;
 
   OutgoingBatch() {
-    for (std::size_t i = 0; i < kMax; ++i) {
-      messages_[i].msg_hdr.msg_iov = &parts_[i];
-      messages_[i].msg_hdr.msg_iovlen = 1;
-    }
+    for (mmsghdr& message : messages_) message.msg_hdr.msg_iovlen = 1;
   }
+  // `packet` is to stay until it is sent.
   void put(std::size_t index, const Outgoing& packet) {
-    parts_[index] = {.iov_base = const_cast<std::byte*>(packet.bytes.data()),
-                     .iov_len = packet.bytes.size()};
     const Address* peer = packet.peer;
     msghdr& header = messages_[index].msg_hdr;
+    header.msg_iov = sys::as_vector(&packet.bytes);
     header.msg_name = peer == nullptr ? nullptr : const_cast<void*>(peer->data());
     header.msg_namelen = peer == nullptr ? 0 : static_cast<socklen_t>(peer->size());
   }
@@ -78,7 +75,6 @@ class OutgoingBatch {
 
  private:
   mmsghdr messages_[kMax]{};
-  iovec parts_[kMax]{};
 };
 
 // What the datagram sockets of a loop share: a batch, lent to one callback at a time, and one in

@@ -132,12 +132,9 @@ bool Acceptor::accept_one() {
   if (taken == -EAGAIN) return false;
   if (taken < 0) return concerns_one_connection(-taken) || (rest(-taken), false);
   AddressRoom::settle(peer, size);
-  return welcome(sys::Descriptor(taken), peer);
-}
-
-bool Acceptor::welcome(sys::Descriptor socket, const Address& peer) {
+  sys::Descriptor socket(taken);
   if (sets_no_delay_) sys::set_option(socket.get(), IPPROTO_TCP, TCP_NODELAY, 1);
-  if (!hand_over(std::move(socket), peer)) return rest(ENOMEM), false;
+  if (!hand_over(socket, peer)) return rest(ENOMEM), false;
   if (is_done() || !hub_.is_alive() || is_full()) return false;
   return is_closing_ || !paused_;
 }

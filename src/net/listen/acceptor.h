@@ -67,14 +67,13 @@ class Acceptor : private Abandonable<Acceptor> {
   // Whether no more are wanted for now. update() is called when that changes.
   virtual bool is_full() const = 0;
   // Takes the socket over, and may call user code. False if memory has run out.
-  virtual bool hand_over(sys::Descriptor socket, const Address& peer) = 0;
+  virtual bool hand_over(sys::Descriptor& socket, const Address& peer) = 0;
 
   bool is_done() const { return is_abandoned() || !socket_.is_open(); }
   void on_rested();
   void stop_listening();
   void accept_some();
   bool accept_one();
-  bool welcome(sys::Descriptor socket, const Address& peer);
   void rest(long error);
 
   Hub& hub_;

@@ -19,7 +19,7 @@ StreamAcceptor::~StreamAcceptor() {
   if (newcomers_ != nullptr) newcomers_->abandon();
 }
 
-bool StreamAcceptor::hand_over(sys::Descriptor socket, const Address& peer) {
+bool StreamAcceptor::hand_over(sys::Descriptor& socket, const Address& peer) {
   Connection* connection = newcomers_->adopt(socket);
   if (connection == nullptr) return false;
   ++accepted_;

@@ -32,12 +32,6 @@ Connection* Connection::make(Transport& transport, int fd) {
   return memory == nullptr ? nullptr : new (memory) Connection(transport, fd);
 }
 
-Connection* Connection::adopt(Transport& transport, sys::Descriptor& socket) {
-  Connection* connection = make(transport, socket.get());
-  if (connection != nullptr) socket.release();
-  return connection;
-}
-
 Connection::Connection(Transport& transport, int fd) : transport_(&transport) {
   node_.fd = fd;
   node_.events = kFdIsNew;
@@ -77,9 +71,16 @@ void Connection::drop_busy_state() {
 // ---- the owner's calls
 
 void Connection::start(StreamHandler& handler) {
-  if (this->handler() == nullptr) read_again();
-  if (busy_ != nullptr) busy_->wanted = 0;
+  const bool is_first = this->handler() == nullptr;
   set_handler(&handler);
+  if (!is_plain() || !hub().is_alive()) return start_with_care(is_first);
+  note_deadline();
+  wish_for(Events::read);
+}
+
+void Connection::start_with_care(bool is_first) {
+  if (is_first) read_again();
+  if (busy_ != nullptr) busy_->wanted = 0;
   if (is_open()) {
     offer_again();
     note_deadline();
@@ -326,13 +327,14 @@ void Connection::shut() {
   busy_->throttle.reset();
 }
 
-// Waits until there is a handler.
+// Waits until there is a handler. Nothing can be written any more, and nothing gathered.
 void Connection::tell_closed() {
-  if (has(kAbandoned)) {
-    destroy();
-  } else if (handler() != nullptr && take(Turn::told)) {
-    call({}, [&](StreamHandler& handler) { handler.on_closed(error()); });
+  if (handler() != nullptr && take(Turn::told)) {
+    set(kInCallback);
+    call_user("StreamHandler", [&] { handler()->on_closed(error()); });
+    clear(kInCallback);
   }
+  if (has(kAbandoned)) destroy();
 }
 
 // What a callback has made possible, or put off by running the loop.
@@ -373,7 +375,7 @@ void Connection::on_connected(Transport& transport, int fd, bool is_ended) {
   read_again();
   if (is_ended) transport_->shut_down(*this);
   update_wish();
-  if (is_heard() && !call({}, [](StreamHandler& handler) { handler.on_connected(); })) return;
+  if (is_heard() && !call([](StreamHandler& handler) { handler.on_connected(); })) return;
   send_queued();
 }
 
@@ -573,6 +575,10 @@ void Connection::update_wish() {
   if (!is_open()) return;
   Events wish = wants_to_read() && !has(kNested) ? Events::read : Events::none;
   if (has_queue() && !is_held() && !has(kSendRests)) wish |= Events::write;
+  wish_for(wish);
+}
+
+inline void Connection::wish_for(Events wish) {
   if (!transport_->want(*this, wish)) on_broken(sys::error_code(-ENOMEM));
   if (has(kReadRests | kSendRests | kHoldsLoop)) is_resting() ? hold_loop() : release_loop();
 }

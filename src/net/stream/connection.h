@@ -2,7 +2,8 @@
 // are here, once for all transports.
 //
 // It belongs to its Stream, and to itself once the Stream has gone and something is still to be
-// sent. User code is called by call() only, and never while a function of the Stream's is running.
+// sent. User code is called by call(), and for the last time by tell_closed(), and never while a
+// function of the Stream's is running.
 //
 // What is needed for every message and knows Hub is inline in hub.h.
 #pragma once
@@ -36,7 +37,11 @@ class Connection {
   // For a transport: it takes over `fd` when it has returned something. nullptr: out of memory.
   static Connection* make(Transport& transport, int fd = -1);
   // The same; `socket` is still the caller's if memory has run out.
-  static Connection* adopt(Transport& transport, sys::Descriptor& socket);
+  static Connection* adopt(Transport& transport, sys::Descriptor& socket) {
+    Connection* connection = make(transport, socket.get());
+    if (connection != nullptr) socket.release();
+    return connection;
+  }
   static Stream stream_of(Connection* connection) { return Stream(connection); }
   static Connection* of(const Stream& stream) { return stream.connection_; }
 
@@ -183,6 +188,7 @@ class Connection {
   // What is queued has not been tried yet: it goes before the loop waits.
   bool is_held() const { return held_place() != 0; }
   bool has_unread() const { return busy_ != nullptr && !busy_->unread.empty(); }
+  void start_with_care(bool is_first);
   BusyState* make_busy();
   void drop_busy_state();
   Throttle* throttle() const { return busy_ == nullptr ? nullptr : busy_->throttle.get(); }
@@ -207,9 +213,13 @@ class Connection {
   bool is_cut_short() const { return state_ == State::broken || state_ == State::failed; }
 
   template <class Function>
-  bool call(Bytes arrived, Function function);
+  bool call(Function function) {
+    return call(hub(), {}, function);
+  }
+  template <class Function>
+  bool call(Hub& hub, Bytes arrived, Function function);
   void begin_call(Hub& hub, Bytes arrived);
-  bool end_call(Hub& hub);
+  [[gnu::always_inline]] bool end_call(Hub& hub);
   bool after_call();
   void defer_past_callback(Events events);
 
@@ -217,6 +227,7 @@ class Connection {
   [[gnu::noinline]] bool write_behind(Bytes bytes);
   [[gnu::noinline]] void send_what_waits();
   bool send_now(std::span<const Bytes> pieces, std::size_t size);
+  [[gnu::always_inline]] void send_one_now(Bytes bytes);
   bool may_hold(std::size_t size) const;
   bool hold(Bytes bytes);
   bool add_to_held(Bytes bytes);
@@ -224,6 +235,9 @@ class Connection {
   bool enqueue(Bytes bytes);
   void on_queue_begun();
   bool on_sent_in_part(long sent, std::span<const Bytes> pieces);
+  [[gnu::noinline]] void on_one_sent_in_part(long sent, Bytes bytes) {
+    on_sent_in_part(sent, {&bytes, 1});
+  }
   bool send_slowly(std::span<const Bytes> pieces);
   bool lose_rest();
   void send_soon();
@@ -246,13 +260,14 @@ class Connection {
   void begin_read_timeout();
   void receive_plainly();
   bool receive();
-  bool receive_arrival(std::span<std::byte> room, bool& is_full);
+  bool receive_arrival(Hub& hub, std::span<std::byte> room, bool& is_full);
   bool receive_more(std::span<std::byte> room);
   std::size_t room_behind() const;
   bool receive_with_care(std::span<std::byte> arrivals, bool& is_full);
   bool on_received_nothing(long count);
+  [[gnu::noinline]] bool on_receiving_failed(long count);
   void note_arrival(std::size_t size);
-  bool hand_over(Bytes bytes);
+  bool hand_over(Hub& hub, Bytes bytes);
   bool hand_over(ArrivedDescriptors& arrived, Bytes bytes);
   bool show_unread();
   bool keeps_what_is_left();
@@ -295,6 +310,7 @@ class Connection {
   void hold_loop();
   void release_loop();
   void update_wish();
+  void wish_for(Events wish);
   bool catch_up();
   void note_deadline() {
     if (has_deadline()) note_next_deadline();

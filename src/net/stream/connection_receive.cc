@@ -28,9 +28,9 @@ bool Connection::keeps_what_is_left() {
   return true;
 }
 
-[[gnu::always_inline]] inline bool Connection::hand_over(Bytes bytes) {
+[[gnu::always_inline]] inline bool Connection::hand_over(Hub& hub, Bytes bytes) {
   bool is_lost = false;
-  const bool goes_on = call(bytes, [&](StreamHandler& handler) {
+  const bool goes_on = call(hub, bytes, [&](StreamHandler& handler) {
     const std::size_t used = handler.on_data(bytes);
     SPATE_ASSERT(used <= bytes.size(), "on_data() returns how many bytes it has used");
     if (used < bytes.size() && keeps_what_is_left()) is_lost = !keep(bytes.subspan(used));
@@ -42,13 +42,14 @@ bool Connection::keeps_what_is_left() {
 
 // What most messages take.
 void Connection::receive_plainly() {
-  const Loans<Arrivals>::Loan arrivals = hub().lend_arrivals();
+  Hub& hub = this->hub();
+  const Loans<Arrivals>::Loan arrivals = hub.lend_arrivals();
   if (!arrivals) {
     finish(sys::error_code(-ENOMEM));
     return;
   }
   bool is_full = false;
-  const bool goes_on = receive_arrival(arrivals->room(), is_full);
+  const bool goes_on = receive_arrival(hub, arrivals->room(), is_full);
   if (goes_on && is_full && wants_to_read()) receive_more(arrivals->room());
 }
 
@@ -59,14 +60,14 @@ bool Connection::receive() {
 }
 
 // Of a connection that has nothing out of the ordinary about it.
-[[gnu::always_inline]] inline bool Connection::receive_arrival(std::span<std::byte> room,
+[[gnu::always_inline]] inline bool Connection::receive_arrival(Hub& hub, std::span<std::byte> room,
                                                                bool& is_full) {
   const long count = transport_->receive(*this, room);
   if (count <= 0) return on_received_nothing(count);
   note_activity();
   const auto size = static_cast<std::size_t>(count);
   is_full = size == room.size();
-  return hand_over(room.first(size));
+  return hand_over(hub, room.first(size));
 }
 
 // Goes on while reads come back full: less than there was room for is all there was.
@@ -74,7 +75,7 @@ bool Connection::receive_more(std::span<std::byte> room) {
   for (int reads = 1;; ++reads) {
     bool is_full = false;
     const bool is_special = busy_ != nullptr || has(kTakesDescriptors) || is_discarding();
-    if (!(is_special ? receive_with_care(room, is_full) : receive_arrival(room, is_full)))
+    if (!(is_special ? receive_with_care(room, is_full) : receive_arrival(hub(), room, is_full)))
       return false;
     if (!is_full || reads == kReadsPerTurn || !wants_to_read()) return true;
   }
@@ -104,7 +105,7 @@ bool Connection::receive_with_care(std::span<std::byte> arrivals, bool& is_full)
   if (!arrived.is_empty()) return hand_over(arrived, is_behind ? Bytes() : bytes);
   if (!is_behind && has_wanted(bytes.size())) {
     if (busy_ != nullptr) busy_->wanted = 0;
-    return hand_over(bytes);
+    return hand_over(hub(), bytes);
   }
   if (!is_behind && !keep(bytes)) return finish(sys::error_code(-ENOMEM));
   set(kOffer);
@@ -120,9 +121,12 @@ std::size_t Connection::room_behind() const {
 
 // Nothing for the handler: no byte, the peer's end, an error, or what is thrown away.
 bool Connection::on_received_nothing(long count) {
-  if (count > 0) return true;
+  if (count == 0 && state_ != State::broken) return on_peer_end();
+  return count > 0 || on_receiving_failed(count);
+}
+
+bool Connection::on_receiving_failed(long count) {
   if (state_ == State::broken) return finish(error());
-  if (count == 0) return on_peer_end();
   if (count == -EAGAIN || count == -EINTR) return true;
   return finish(sys::error_code(count));
 }
@@ -141,7 +145,7 @@ void Connection::note_arrival(std::size_t size) {
 bool Connection::hand_over(ArrivedDescriptors& arrived, Bytes bytes) {
   if (!bytes.empty() && !keep(bytes)) return finish(sys::error_code(-ENOMEM));
   set(kOffer);
-  const bool goes_on = call({}, [&](StreamHandler& handler) {
+  const bool goes_on = call([&](StreamHandler& handler) {
     const std::size_t descriptors = std::exchange(arrived.count, 0);
     handler.on_descriptors({arrived.fds, descriptors}, arrived.is_cut);
   });
@@ -156,7 +160,7 @@ bool Connection::show_unread() {
   Unread shown = std::exchange(busy_->unread, Unread());
   const Bytes bytes = shown.bytes();
   bool is_lost = false;
-  const bool goes_on = call(bytes, [&](StreamHandler& handler) {
+  const bool goes_on = call(hub(), bytes, [&](StreamHandler& handler) {
     const std::size_t used = handler.on_data(bytes);
     SPATE_ASSERT(used <= bytes.size(), "on_data() returns how many bytes it has used");
     if (used < bytes.size() && keeps_what_is_left()) is_lost = !keep(std::move(shown), used);
@@ -220,7 +224,7 @@ bool Connection::on_peer_end_with_care() {
 
 bool Connection::tell_end() {
   clear(kEndDue);
-  if (!call({}, [](StreamHandler& handler) { handler.on_end(); })) return false;
+  if (!call([](StreamHandler& handler) { handler.on_end(); })) return false;
   clear(kOffer);
   if (busy_ != nullptr) busy_->unread = Unread();
   if (!has(kHalfOpen)) end_with_peer();

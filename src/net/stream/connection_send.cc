@@ -150,6 +150,17 @@ void Connection::send_soon() {
   note_deadline();
 }
 
+// Sends pieces of `size` bytes together, which come before anything else, and queues what the
+// kernel does not take. False as of lose_rest().
+bool Connection::send_now(std::span<const Bytes> pieces, std::size_t size) {
+  if (throttle() != nullptr) return send_slowly(pieces);
+  set(kWrote);
+  const long sent = transport_->send(*this, pieces);
+  if (sent != static_cast<long>(size)) return on_sent_in_part(sent, pieces);
+  note_activity();
+  return true;
+}
+
 bool Connection::on_sent_in_part(long sent, std::span<const Bytes> pieces) {
   if (sent == -EAGAIN || sent == -EINTR) sent = 0;
   if (sent < 0) {
@@ -290,7 +301,7 @@ bool Connection::send_queued() {
 bool Connection::on_flushed() {
   if (is_drained()) {
     go_on_reading();
-    if (is_heard() && !call({}, [](StreamHandler& handler) { handler.on_drained(); })) return false;
+    if (is_heard() && !call([](StreamHandler& handler) { handler.on_drained(); })) return false;
   }
   if (!offer_unread()) return false;
   drop_busy_state();

@@ -110,7 +110,7 @@ inline bool Connection::end_call(Hub& hub) {
   WriteGather& gather = hub.gather();
   if (busy_ == nullptr && gather.is_one_piece()) {
     const Bytes bytes = gather.take_one();
-    if (!bytes.empty()) send_now({&bytes, 1}, bytes.size());
+    if (!bytes.empty()) send_one_now(bytes);
   } else {
     send_what_waits();
   }
@@ -123,9 +123,8 @@ inline bool Connection::end_call(Hub& hub) {
 // Calls user code; `arrived` is what it is shown. False, as of all that may end it: there is
 // nothing left to go on with, the connection is closed or gone.
 template <class Function>
-[[gnu::always_inline]] inline bool Connection::call(Bytes arrived, Function function) {
+[[gnu::always_inline]] inline bool Connection::call(Hub& hub, Bytes arrived, Function function) {
   if (handler() == nullptr) return is_open();
-  Hub& hub = this->hub();
   begin_call(hub, arrived);
   call_user("StreamHandler", [&] { function(*handler()); });
   return end_call(hub);
@@ -141,15 +140,12 @@ inline bool Connection::write(Bytes bytes) {
   return gather.add_in_place(bytes) || write_behind(bytes);
 }
 
-// Sends pieces of `size` bytes together, which come before anything else, and queues what the
-// kernel does not take. False as of lose_rest().
-inline bool Connection::send_now(std::span<const Bytes> pieces, std::size_t size) {
-  if (throttle() != nullptr) return send_slowly(pieces);
+// Of a connection that has no BusyState.
+inline void Connection::send_one_now(Bytes bytes) {
   set(kWrote);
-  const long sent = transport_->send(*this, pieces);
-  if (sent != static_cast<long>(size)) return on_sent_in_part(sent, pieces);
-  note_activity();
-  return true;
+  const long sent = transport_->send_one(*this, bytes);
+  if (sent == static_cast<long>(bytes.size())) return note_activity();
+  on_one_sent_in_part(sent, bytes);
 }
 
 }  // namespace spate

@@ -38,7 +38,7 @@ void MemoryEnd::tell() {
   if (any(events)) hub().loop().feed(connection_->node().head, events);
 }
 
-long MemoryEnd::receive(Connection&, std::span<std::byte> room) {
+long MemoryEnd::receive_own_way(Connection&, std::span<std::byte> room) {
   if (peer_reset_) return -ECONNRESET;
   if (inbox_.empty()) return peer_ended_ ? 0 : -EAGAIN;
   const auto count = static_cast<long>(inbox_.read(room));
@@ -47,7 +47,7 @@ long MemoryEnd::receive(Connection&, std::span<std::byte> room) {
   return count;
 }
 
-long MemoryEnd::send(Connection&, std::span<const Bytes> pieces) {
+long MemoryEnd::send_own_way(Connection&, std::span<const Bytes> pieces) {
   if (peer_ == nullptr) return peer_reset_ ? -ECONNRESET : -EPIPE;
   if (!is_writable()) return -EAGAIN;
   long count = 0;

@@ -13,8 +13,6 @@ class MemoryEnd final : public Transport {
   // Two connections to each other; nullptrs when memory runs out.
   static std::pair<Connection*, Connection*> make_pair(Hub& hub);
 
-  long receive(Connection& connection, std::span<std::byte> room) override;
-  long send(Connection& connection, std::span<const Bytes> pieces) override;
   bool want(Connection& connection, Events events) override;
   void shut_down(Connection& connection) override;
   void close(Connection& connection, bool reset) override;
@@ -24,6 +22,8 @@ class MemoryEnd final : public Transport {
   static constexpr std::size_t kInbox = 64 * 1024;  // As a socket's buffer: full some time.
 
   using Transport::Transport;
+  long receive_own_way(Connection& connection, std::span<std::byte> room) override;
+  long send_own_way(Connection& connection, std::span<const Bytes> pieces) override;
   bool is_readable() const { return !inbox_.empty() || peer_ended_ || peer_reset_; }
   bool is_writable() const { return peer_ == nullptr || peer_->inbox_.size() < kInbox; }
   void tell();

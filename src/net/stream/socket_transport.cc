@@ -9,28 +9,12 @@ namespace spate {
 
 namespace {
 
-// A span of bytes is what the kernel calls an iovec.
-static_assert(sizeof(Bytes) == sizeof(iovec));
-
-// Pieces as the kernel wants them: a message, or the parts alone.
-struct Vector {
-  explicit Vector(std::span<const Bytes> pieces) : count(pieces.size()) {
-    for (std::size_t i = 0; i < count; ++i) {
-      parts[i] = {.iov_base = const_cast<std::byte*>(pieces[i].data()),
-                  .iov_len = pieces[i].size()};
-    }
-  }
-
-  msghdr message() {
-    msghdr message{};
-    message.msg_iov = parts;
-    message.msg_iovlen = count;
-    return message;
-  }
-
-  iovec parts[Transport::kMaxPieces];
-  std::size_t count;
-};
+msghdr message_of(std::span<const Bytes> pieces) {
+  msghdr message{};
+  message.msg_iov = sys::as_vector(pieces.data());
+  message.msg_iovlen = pieces.size();
+  return message;
+}
 
 }  // namespace
 
@@ -38,6 +22,13 @@ struct Vector {
 
 bool ReadinessTransport::want(Connection& connection, Events events) {
   FdNode& node = connection.node();
+  if ((node.head.active | node.head.pending) != 0) return want_otherwise(node, events);
+  node.events = (node.events & kFdIsNew) | static_cast<std::uint32_t>(events);
+  return !any(events) || hub().loop().start(node);
+}
+
+// Than it did, of one that is watched or has something queued.
+bool ReadinessTransport::want_otherwise(FdNode& node, Events events) {
   const auto wanted = static_cast<std::uint32_t>(events);
   if (node.head.active != 0 && node.events == wanted) return true;
   Loop& loop = hub().loop();
@@ -63,15 +54,8 @@ int ReadinessTransport::release(Connection& connection) {
 
 // ---- sockets
 
-long SocketTransport::receive(Connection& connection, std::span<std::byte> room) {
-  return sys::receive(connection.fd(), room.data(), room.size());
-}
-
-long SocketTransport::send(Connection& connection, std::span<const Bytes> pieces) {
-  if (pieces.size() == 1)
-    return sys::send(connection.fd(), pieces.front().data(), pieces.front().size());
-  Vector vector(pieces);
-  return sys::send_message(connection.fd(), vector.message());
+long SocketTransport::send_own_way(Connection& connection, std::span<const Bytes> pieces) {
+  return sys::send_message(connection.fd(), message_of(pieces));
 }
 
 // Not every file can be sent by the kernel: those of /proc, for instance.
@@ -84,8 +68,7 @@ long SocketTransport::send_file(Connection& connection, int file, std::int64_t o
 
 long SocketTransport::send_descriptors(Connection& connection, std::span<const Bytes> pieces,
                                        std::span<const int> descriptors) {
-  Vector vector(pieces);
-  msghdr message = vector.message();
+  msghdr message = message_of(pieces);
   sys::DescriptorRoom room;
   sys::attach_descriptors(message, room, descriptors);
   return sys::send_message(connection.fd(), message);
@@ -94,8 +77,7 @@ long SocketTransport::send_descriptors(Connection& connection, std::span<const B
 long SocketTransport::receive_descriptors(Connection& connection, std::span<std::byte> room,
                                           ArrivedDescriptors& arrived) {
   const Bytes whole = room;
-  Vector vector({&whole, 1});
-  msghdr message = vector.message();
+  msghdr message = message_of({&whole, 1});
   sys::DescriptorRoom control;
   message.msg_control = control.bytes;
   message.msg_controllen = sizeof(control.bytes);
@@ -116,15 +98,15 @@ void SocketTransport::close(Connection& connection, bool reset) {
 // ---- files
 
 // The writing end of a pipe has nothing to read but that the reader has gone.
-long FileTransport::receive(Connection& connection, std::span<std::byte> room) {
+long FileTransport::receive_own_way(Connection& connection, std::span<std::byte> room) {
   const long result = sys::read(connection.fd(), room.data(), room.size());
   if (result != -EBADF) return result;
   return sys::has_reader(connection.fd()) ? -EAGAIN : -EPIPE;
 }
 
-long FileTransport::send(Connection& connection, std::span<const Bytes> pieces) {
-  Vector vector(pieces);
-  return sys::write_without_signal(connection.fd(), vector.parts, static_cast<int>(vector.count));
+long FileTransport::send_own_way(Connection& connection, std::span<const Bytes> pieces) {
+  return sys::write_without_signal(connection.fd(), sys::as_vector(pieces.data()),
+                                   static_cast<int>(pieces.size()));
 }
 
 // The reader of a pipe sees the end when the descriptor is closed.

@@ -16,13 +16,14 @@ class ReadinessTransport : public Transport {
 
  protected:
   ~ReadinessTransport() override = default;
+
+ private:
+  [[gnu::noinline]] bool want_otherwise(FdNode& node, Events events);
 };
 
 class SocketTransport : public ReadinessTransport {
  public:
-  using ReadinessTransport::ReadinessTransport;
-  long receive(Connection& connection, std::span<std::byte> room) override;
-  long send(Connection& connection, std::span<const Bytes> pieces) override;
+  explicit SocketTransport(Hub& hub) : ReadinessTransport(hub, Way::socket) {}
   long send_file(Connection& connection, int file, std::int64_t offset, std::size_t size) override;
   long send_descriptors(Connection& connection, std::span<const Bytes> pieces,
                         std::span<const int> descriptors) override;
@@ -30,14 +31,19 @@ class SocketTransport : public ReadinessTransport {
                            ArrivedDescriptors& arrived) override;
   void shut_down(Connection& connection) override;
   void close(Connection& connection, bool reset) override;
+
+ private:
+  long send_own_way(Connection& connection, std::span<const Bytes> pieces) override;
 };
 
 class FileTransport final : public ReadinessTransport {
  public:
   using ReadinessTransport::ReadinessTransport;
-  long receive(Connection& connection, std::span<std::byte> room) override;
-  long send(Connection& connection, std::span<const Bytes> pieces) override;
   void shut_down(Connection& connection) override;
+
+ private:
+  long receive_own_way(Connection& connection, std::span<std::byte> room) override;
+  long send_own_way(Connection& connection, std::span<const Bytes> pieces) override;
 };
 
 }  // namespace spate

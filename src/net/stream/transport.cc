@@ -7,6 +7,9 @@ namespace spate {
 
 ArrivedDescriptors::~ArrivedDescriptors() { close_descriptors({fds, count}); }
 
+long Transport::receive_own_way(Connection&, std::span<std::byte>) { return -EAGAIN; }
+long Transport::send_own_way(Connection&, std::span<const Bytes>) { return -EAGAIN; }
+
 // What is read and not sent is read again. Not into the loop's memory for arrivals: a callback may
 // be looking at it.
 long Transport::send_file(Connection& connection, int file, std::int64_t offset, std::size_t size) {

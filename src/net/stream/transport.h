@@ -30,7 +30,11 @@ class Transport {
  public:
   static constexpr std::size_t kMaxPieces = 64;
 
-  explicit Transport(Hub& hub) : hub_(hub) {}
+  // How bytes move: by recv() and send() on the connection's descriptor, which is most often so and
+  // asks nobody, or by the functions of the derived class.
+  enum class Way : std::uint8_t { socket, own };
+
+  explicit Transport(Hub& hub, Way way = Way::own) : hub_(hub), way_(way) {}
   virtual ~Transport() = default;
 
   Hub& hub() const { return hub_; }
@@ -38,9 +42,21 @@ class Transport {
   virtual bool is_connected() const { return true; }
 
   // Up to room.size() bytes; 0 is the peer's end.
-  virtual long receive(Connection& connection, std::span<std::byte> room) = 0;
+  long receive(Connection& connection, std::span<std::byte> room) {
+    if (way_ == Way::socket) [[likely]]
+      return sys::receive(connection.fd(), room.data(), room.size());
+    return receive_own_way(connection, room);
+  }
   // At most kMaxPieces, in their order.
-  virtual long send(Connection& connection, std::span<const Bytes> pieces) = 0;
+  long send(Connection& connection, std::span<const Bytes> pieces) {
+    if (pieces.size() == 1) return send_one(connection, pieces.front());
+    return send_own_way(connection, pieces);
+  }
+  long send_one(Connection& connection, Bytes bytes) {
+    if (way_ == Way::socket) [[likely]]
+      return sys::send(connection.fd(), bytes.data(), bytes.size());
+    return send_one_own_way(connection, bytes);
+  }
   // Up to `size` bytes of a file from `offset` on; 0 is the file's end. Here: by way of memory.
   virtual long send_file(Connection& connection, int file, std::int64_t offset, std::size_t size);
   // send(), and duplicates of descriptors with the first byte.
@@ -62,7 +78,16 @@ class Transport {
   virtual void leave(Connection&) {}
 
  private:
+  // Unless it is a socket. Here: nothing moves.
+  virtual long receive_own_way(Connection& connection, std::span<std::byte> room);
+  // The same, and several pieces of a socket's.
+  virtual long send_own_way(Connection& connection, std::span<const Bytes> pieces);
+  [[gnu::noinline]] long send_one_own_way(Connection& connection, Bytes bytes) {
+    return send_own_way(connection, {&bytes, 1});
+  }
+
   Hub& hub_;
+  const Way way_;
 };
 
 }  // namespace spate

@@ -59,7 +59,7 @@ class Door final : public Acceptor {
       : Acceptor(hub, std::move(socket), options), on_socket_(std::move(on_socket)) {}
 
   bool is_full() const override { return false; }
-  bool hand_over(sys::Descriptor socket, const Address& peer) override {
+  bool hand_over(sys::Descriptor& socket, const Address& peer) override {
     on_socket_(std::move(socket), peer);
     return true;
   }
