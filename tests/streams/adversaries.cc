@@ -37,7 +37,7 @@ class Adversary : public StreamTest {
   std::vector<std::string> messages_;
 };
 
-INSTANTIATE_TEST_SUITE_P(Kinds, Adversary, ::testing::Values(Kind::memory, Kind::local, Kind::tcp),
+INSTANTIATE_TEST_SUITE_P(Kinds, Adversary, all_kinds(),
                          name_of);
 
 TEST_P(Adversary, SendsOneByteAtATime) {
@@ -166,7 +166,7 @@ class SlowAdversary : OwnClock, public StreamTest {
 };
 
 INSTANTIATE_TEST_SUITE_P(Kinds, SlowAdversary,
-                         ::testing::Values(Kind::memory, Kind::local, Kind::tcp), name_of);
+                         all_kinds(), name_of);
 
 TEST_P(SlowAdversary, StallsInTheMiddleOfAMessage) {
   left_log_.use = [](Bytes) { return std::size_t{0}; };
@@ -349,7 +349,7 @@ class ChaosPipe : public ::testing::TestWithParam<Kind> {
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(Kinds, ChaosPipe, ::testing::Values(Kind::memory, Kind::local, Kind::tcp),
+INSTANTIATE_TEST_SUITE_P(Kinds, ChaosPipe, all_kinds(),
                          name_of);
 
 TEST_P(ChaosPipe, CarriesEveryByteBothWays) {

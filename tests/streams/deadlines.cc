@@ -19,7 +19,7 @@ namespace {
 using namespace std::chrono_literals;
 
 using Deadlines = TimedStreamTest;
-INSTANTIATE_TEST_SUITE_P(Kinds, Deadlines, ::testing::Values(Kind::memory, Kind::local, Kind::tcp),
+INSTANTIATE_TEST_SUITE_P(Kinds, Deadlines, all_kinds(),
                          name_of);
 
 // ---- durations

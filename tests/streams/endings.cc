@@ -75,7 +75,7 @@ class Endings : public StreamTest {
   pid_t child_ = -1;
 };
 
-INSTANTIATE_TEST_SUITE_P(Kinds, Endings, ::testing::Values(Kind::memory, Kind::local, Kind::tcp),
+INSTANTIATE_TEST_SUITE_P(Kinds, Endings, all_kinds(),
                          name_of);
 
 TEST_P(Endings, ThePeerEndsItsSide) {
@@ -406,7 +406,7 @@ TEST_P(EndingsOfSending, WhoIsDroppedIsNotReadAnyMore) {
 using EndingsInTime = TimedStreamTest;
 
 INSTANTIATE_TEST_SUITE_P(Kinds, EndingsInTime,
-                         ::testing::Values(Kind::memory, Kind::local, Kind::tcp), name_of);
+                         all_kinds(), name_of);
 
 TEST_P(EndingsInTime, NothingMovesForTooLong) {
   left_.set_idle_timeout(10s);

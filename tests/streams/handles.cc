@@ -18,7 +18,7 @@ namespace spate::testing {
 namespace {
 
 using Handles = StreamTest;
-INSTANTIATE_TEST_SUITE_P(Kinds, Handles, ::testing::Values(Kind::memory, Kind::local, Kind::tcp),
+INSTANTIATE_TEST_SUITE_P(Kinds, Handles, all_kinds(),
                          name_of);
 
 // ---- what was written dies with the connection

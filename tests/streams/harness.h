@@ -104,9 +104,19 @@ inline int file_with(std::string_view content) {
   return fd;
 }
 
-enum class Kind { memory, local, tcp };
+enum class Kind { memory, local, tcp, tls_memory, tls_local };
 inline std::string name_of(const ::testing::TestParamInfo<Kind>& info) {
-  return info.param == Kind::memory ? "memory" : info.param == Kind::local ? "local" : "tcp";
+  static constexpr const char* kNames[] = {"memory", "local", "tcp", "tls_memory", "tls_local"};
+  return kNames[static_cast<int>(info.param)];
+}
+inline auto all_kinds() {
+  return ::testing::Values(Kind::memory, Kind::local, Kind::tcp, Kind::tls_memory, Kind::tls_local);
+}
+inline bool is_tls(Kind kind) { return kind == Kind::tls_memory || kind == Kind::tls_local; }
+// What is below TLS.
+inline Kind plain(Kind kind) {
+  if (!is_tls(kind)) return kind;
+  return kind == Kind::tls_memory ? Kind::memory : Kind::local;
 }
 
 // Two ends of a connection of any kind.
@@ -117,7 +127,7 @@ class StreamTest : public ::testing::TestWithParam<Kind> {
  protected:
   explicit StreamTest(const LoopOptions& options = {});
 
-  bool is_in_memory() const { return GetParam() == Kind::memory; }
+  bool is_in_memory() const { return plain(GetParam()) == Kind::memory; }
 
   std::unique_ptr<Loop> owned_;
   Loop& loop_;

@@ -30,7 +30,7 @@ class Nested : public StreamTest {
   Recorder other_right_log_;
 };
 
-INSTANTIATE_TEST_SUITE_P(Kinds, Nested, ::testing::Values(Kind::memory, Kind::local, Kind::tcp),
+INSTANTIATE_TEST_SUITE_P(Kinds, Nested, all_kinds(),
                          name_of);
 
 TEST_P(Nested, WhatIsLeftUnusedIsStillOnesOwn) {

@@ -15,7 +15,7 @@ namespace {
 using namespace std::chrono_literals;
 
 using Options = StreamTest;
-INSTANTIATE_TEST_SUITE_P(Kinds, Options, ::testing::Values(Kind::memory, Kind::local, Kind::tcp),
+INSTANTIATE_TEST_SUITE_P(Kinds, Options, all_kinds(),
                          name_of);
 
 int option_of(const Stream& stream, int level, int name) {

@@ -14,7 +14,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using Rates = StreamTest;
-INSTANTIATE_TEST_SUITE_P(Kinds, Rates, ::testing::Values(Kind::memory, Kind::local, Kind::tcp),
+INSTANTIATE_TEST_SUITE_P(Kinds, Rates, all_kinds(),
                          name_of);
 
 constexpr std::size_t kBurst = 8'000;

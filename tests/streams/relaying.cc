@@ -62,7 +62,7 @@ class RelayTest : public ::testing::TestWithParam<Kind> {
   Relaying relaying_;
 };
 
-INSTANTIATE_TEST_SUITE_P(Kinds, RelayTest, ::testing::Values(Kind::memory, Kind::local, Kind::tcp),
+INSTANTIATE_TEST_SUITE_P(Kinds, RelayTest, all_kinds(),
                          name_of);
 
 TEST_P(RelayTest, BytesGoBothWaysAndAreCounted) {
@@ -297,7 +297,7 @@ class TimedRelay : protected OwnClock, public RelayTest {
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(Kinds, TimedRelay, ::testing::Values(Kind::memory, Kind::local, Kind::tcp),
+INSTANTIATE_TEST_SUITE_P(Kinds, TimedRelay, all_kinds(),
                          name_of);
 
 TEST_P(TimedRelay, OneInWhichNothingMovesIsGivenUp) {

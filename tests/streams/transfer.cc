@@ -13,7 +13,7 @@ namespace spate::testing {
 namespace {
 
 using Transfer = StreamTest;
-INSTANTIATE_TEST_SUITE_P(Kinds, Transfer, ::testing::Values(Kind::memory, Kind::local, Kind::tcp),
+INSTANTIATE_TEST_SUITE_P(Kinds, Transfer, all_kinds(),
                          name_of);
 
 TEST_P(Transfer, CarriesWhatIsWritten) {

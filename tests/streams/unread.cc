@@ -10,7 +10,7 @@ namespace spate::testing {
 namespace {
 
 using Unread = StreamTest;
-INSTANTIATE_TEST_SUITE_P(Kinds, Unread, ::testing::Values(Kind::memory, Kind::local, Kind::tcp),
+INSTANTIATE_TEST_SUITE_P(Kinds, Unread, all_kinds(),
                          name_of);
 
 TEST_P(Unread, AHandlerThatHandsOverInItsOwnCallbackLeavesTheRestToTheNext) {
@@ -151,7 +151,7 @@ class Answering : public StreamTest {
   std::size_t max_queued_ = 0;
 };
 
-INSTANTIATE_TEST_SUITE_P(Kinds, Answering, ::testing::Values(Kind::memory, Kind::local, Kind::tcp),
+INSTANTIATE_TEST_SUITE_P(Kinds, Answering, all_kinds(),
                          name_of);
 
 TEST_P(Answering, GoesOnByItselfWhenTheQueueHasDrained) {
@@ -321,7 +321,7 @@ TEST_P(Unread, LimitsStayWhenItHasBeenTaken) {
 }
 
 using Wanted = StreamTest;
-INSTANTIATE_TEST_SUITE_P(Kinds, Wanted, ::testing::Values(Kind::memory, Kind::local, Kind::tcp),
+INSTANTIATE_TEST_SUITE_P(Kinds, Wanted, all_kinds(),
                          name_of);
 
 TEST_P(Wanted, IsShownOnceItIsThere) {

@@ -41,11 +41,7 @@ Connection* Connection::adopt(Transport& transport, sys::Descriptor& socket) {
 Connection::Connection(Transport& transport, int fd) : transport_(&transport) {
   node_.fd = fd;
   node_.events = kFdIsNew;
-  node_.head.callback = [](void*, Node& head, Events events) {
-    auto& connection = reinterpret_cast<Connection&>(head);
-    if (events == Events::read && connection.is_plain()) return connection.receive_plainly();
-    connection.on_ready(events);
-  };
+  node_.head.callback = [](void*, Node& head, Events events) { on_event(head, events); };
   touch();
   hub().enter();
 }
@@ -56,6 +52,28 @@ Connection::~Connection() {
   hub().forget_deadline(*this);  // One that is closed may have noted when to tell so.
   if (node_.head.pending != 0 && hub().has_loop()) hub().loop().clear_pending(node_.head);
   transport_->leave(*this);
+}
+
+// An event that nothing is left of is none.
+void Connection::put_transport(Transport& transport) {
+  transport_ = &transport;
+  node_.head.callback = [](void*, Node& head, Events events) {
+    auto& connection = reinterpret_cast<Connection&>(head);
+    const Events left = connection.transport_->on_event(connection, events);
+    if (any(left)) on_event(head, left);
+  };
+  set(kWrote);
+}
+
+void Connection::forget_handler() {
+  if (busy_ != nullptr) busy_->wanted = 0;
+  set_handler(nullptr);
+  update_wish();
+}
+
+void Connection::send_waiting() {
+  send_gathered();
+  if (is_held()) flush();
 }
 
 void Connection::destroy() {
@@ -243,8 +261,7 @@ bool Connection::join(RateGroup* group) {
 }
 
 Result<int> Connection::release() {
-  send_gathered();
-  if (is_held()) flush();
+  send_waiting();
   if (is_cut_short()) return std::unexpected(error());
   if (queued() != 0 || state_ != State::open || has_unread())
     return std::unexpected(sys::error_code(-EBUSY));
@@ -259,7 +276,7 @@ Result<int> Connection::release() {
 // ---- ending
 
 void Connection::end_our_side() {
-  transport_->shut_down(*this);
+  if (!transport_->shut_down(*this)) return;
   take(Turn::sent);
   if (has_ended()) settle_later();
 }
@@ -271,7 +288,8 @@ bool Connection::has_ended() const {
 
 // A reset, which closing a socket with unread input is, destroys what the peer has not read yet.
 bool Connection::has_nothing_to_lose() const {
-  return queued() == 0 && (has(kPeerEnded) || is_cut_short() || !has(kWrote));
+  if (queued() != 0) return false;
+  return is_cut_short() || (!transport_->has_farewell() && (has(kPeerEnded) || !has(kWrote)));
 }
 
 // Whether nothing is left but to close it.
