@@ -121,9 +121,14 @@ Events TlsTransport::wish_below() const {
 
 bool TlsTransport::want(Connection& connection, Events events) {
   wish_ = events;
-  if (!below_.want(connection, wish_below())) return false;
+  return ask_below(connection);
+}
+
+// What waits of its events may be lost with that, and so what look_again() had fed.
+bool TlsTransport::ask_below(Connection& connection) {
+  const bool is_asked = below_.want(connection, wish_below());
   look_again(connection);
-  return true;
+  return is_asked;
 }
 
 // What is inside needs no event from below.
@@ -139,7 +144,7 @@ bool TlsTransport::has_inside() const {
 Events TlsTransport::on_event(Connection& connection, Events events) {
   const Events left = below_.on_event(connection, events);
   const bool may_send = any(left & Events::write);
-  if (may_send && flush(connection) != -EAGAIN) below_.want(connection, wish_below());
+  if (may_send && flush(connection) != -EAGAIN) ask_below(connection);
   if (phase_ != Phase::handshake) return left;
   constexpr Events kFromPeer = Events::read | Events::peer_closed;
   if (any(left & kFromPeer)) tls_hub_.ask(*attempt_);
@@ -150,7 +155,7 @@ Events TlsTransport::on_event(Connection& connection, Events events) {
 
 void TlsTransport::set_in_line(Connection& connection, bool on) {
   is_in_line_ = on;
-  below_.want(connection, wish_below());
+  ask_below(connection);
 }
 
 void TlsTransport::step(Connection& connection) {
@@ -172,7 +177,7 @@ void TlsTransport::step(Connection& connection) {
     note_use();
     std::exchange(attempt_, nullptr)->on_secured();
   }
-  below_.want(connection, wish_below());
+  ask_below(connection);
 }
 
 // What is left is to send the alert, and to throw away what still comes.
@@ -180,7 +185,7 @@ void TlsTransport::fail(Connection& connection, TlsFailure why) {
   phase_ = Phase::failed;
   engine_.reset();
   unfed_ = Unread();
-  below_.want(connection, wish_below());
+  ask_below(connection);
   if (attempt_ != nullptr) std::exchange(attempt_, nullptr)->on_failed(std::move(why));
 }
 
@@ -195,21 +200,25 @@ long TlsTransport::receive(Connection& connection, std::span<std::byte> room) {
   if (!area) return -ENOMEM;
   note_use();
   TlsWire wire(unfed_.bytes(), area->out, ciphertext_);
-  long result = read(connection, wire, *area, room);
+  bool has_fetched = false;
+  long result = read(connection, wire, *area, room, has_fetched);
   if (!keep_unfed(wire) || wire.is_out_of_memory()) {
     is_over_ = true;
     fate_ = result = -ENOMEM;
   }
-  if (send_out(connection, wire) == -EAGAIN) below_.want(connection, wish_below());
-  look_again(connection);
+  const bool is_sent = send_out(connection, wire) == 0;
+  if (is_sent && has_fetched) {
+    look_again(connection);
+  } else {
+    ask_below(connection);  // An event that was not followed up there is to come again.
+  }
   return result;
 }
 
 // What is inside comes first; then one portion from below, as a socket would give one.
 long TlsTransport::read(Connection& connection, TlsWire& wire, TlsArea& area,
-                        std::span<std::byte> room) {
+                        std::span<std::byte> room, bool& has_fetched) {
   std::size_t got = 0;
-  bool has_fetched = false;
   while (got < room.size()) {
     const long count = engine_->decrypt(wire, room.subspan(got));
     if (count > 0) {
@@ -348,7 +357,7 @@ bool TlsTransport::has_farewell() const {
 bool TlsTransport::shut_down(Connection& connection) {
   say_goodbye(connection);
   if (flush(connection) == 0) return below_.shut_down(connection);
-  below_.want(connection, wish_below());
+  ask_below(connection);
   return false;
 }
 

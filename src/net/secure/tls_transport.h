@@ -68,10 +68,12 @@ class TlsTransport final : public Transport, public Linked<TlsTransport> {
   ~TlsTransport() override;
 
   Events wish_below() const;
+  bool ask_below(Connection& connection);
   bool has_inside() const;
   void look_again(Connection& connection);
   void note_use();
-  long read(Connection& connection, TlsWire& wire, TlsArea& area, std::span<std::byte> room);
+  long read(Connection& connection, TlsWire& wire, TlsArea& area, std::span<std::byte> room,
+            bool& has_fetched);
   long fetch(Connection& connection, TlsWire& wire, TlsArea& area, std::size_t room);
   bool keep_unfed(const TlsWire& wire);
   long flush(Connection& connection);

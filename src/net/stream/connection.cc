@@ -62,7 +62,6 @@ void Connection::put_transport(Transport& transport) {
     const Events left = connection.transport_->on_event(connection, events);
     if (any(left)) on_event(head, left);
   };
-  set(kWrote);
 }
 
 void Connection::forget_handler() {

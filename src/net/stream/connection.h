@@ -83,8 +83,8 @@ class Connection {
 
   // ---- what transports and Hub use
 
-  // From here on its bytes go through `transport`, which was put over the one that it has: events
-  // come by its on_event(), and the peer has to be waited for as after a write.
+  // From here on its bytes go through `transport`, which was put over the one that it has, and
+  // events come by its on_event().
   void put_transport(Transport& transport);
   // Calls the handler that it has no more; the next is start()'s.
   void forget_handler();
