@@ -329,6 +329,7 @@ TEST_P(TimedRelay, MayBeGivenAnyIdleTimeout) {
 
 TEST_P(TimedRelay, ASlowReaderIsNotIdle) {
   if (GetParam() == Kind::tcp) GTEST_SKIP() << "where the kernel's own time passes, too";
+  if (GetParam() == Kind::tls_local) GTEST_SKIP() << "where four reads make room for a write";
   keep_kernel_buffers_small();
   ASSERT_TRUE(second_.set_limits({.low = 0, .high = 300'000}));
   server_.pause();

@@ -41,8 +41,7 @@ TEST_F(TlsRefusals, OfAnotherNameTellBothNames) {
 TEST_F(TlsRefusals, OfAnotherAddressTellBoth) {
   const Refusal refusal = refusal_of({.names = {"IP:192.0.2.1", "IP:2001:db8::1"}}, "192.0.2.2");
   EXPECT_EQ(refusal.code, Error::tls_certificate);
-  EXPECT_EQ(refusal.text,
-            "the certificate is for 192.0.2.1, 2001:db8::1, not for 192.0.2.2");
+  EXPECT_EQ(refusal.text, "the certificate is for 192.0.2.1, 2001:db8::1, not for 192.0.2.2");
 }
 
 TEST_F(TlsRefusals, CoverNamesThatWildcardsDoNotCover) {
@@ -184,8 +183,7 @@ TEST_F(TlsCertificates, ComeFromFiles) {
       must_be(TlsContext::client({.system_cas = false, .ca_file = path + ".ca"}));
   for (const char* end : {".chain", ".key", ".ca"}) std::remove((path + end).c_str());
   EXPECT_TRUE(shake(ours, theirs).client) << "the files are read once";
-  EXPECT_EQ(failure_of_server({.identities = {files}}).code,
-            std::errc::no_such_file_or_directory);
+  EXPECT_EQ(failure_of_server({.identities = {files}}).code, std::errc::no_such_file_or_directory);
 }
 
 TEST_F(TlsCertificates, AndOptionsThatMakeNoSenseMakeNoContext) {

@@ -78,10 +78,11 @@ TEST_F(TlsHandshakes, ShowTheCertificateThatIsForTheName) {
   const Certificate other({.subject = "other", .names = {"c.example", "*.d.example"}},
                           &test_root());
   const TlsContext both = server({.identities = {test_server().identity(), other.identity()}});
-  for (const auto& [host, subject] :
-       {std::pair{"c.example", "CN = other"}, {"x.d.example", "CN = other"},
-        {"a.example", "CN = server"}, {"y.b.example", "CN = server"},
-        {"127.0.0.1", "CN = server"}}) {
+  for (const auto& [host, subject] : {std::pair{"c.example", "CN = other"},
+                                      {"x.d.example", "CN = other"},
+                                      {"a.example", "CN = server"},
+                                      {"y.b.example", "CN = server"},
+                                      {"127.0.0.1", "CN = server"}}) {
     Handshake shaken = shake(client(), both, host);
     ASSERT_TRUE(shaken.client) << host << ": " << shaken.client.error().text;
     EXPECT_EQ(tls_info(*shaken.client)->subject, subject) << host;
@@ -309,9 +310,8 @@ TEST_F(TlsHandshakes, AreRefusedOfTheWrongSideOrOfNone) {
 TEST_F(TlsHandshakes, OfManyLayersCarryWhatIsWritten) {
   Handshake outer = shake(client(), server());
   ASSERT_TRUE(outer.client && outer.server);
-  Handshake inner =
-      shake_hands(*loop_, std::pair(std::move(*outer.client), std::move(*outer.server)), client(),
-                  server());
+  Handshake inner = shake_hands(
+      *loop_, std::pair(std::move(*outer.client), std::move(*outer.server)), client(), server());
   ASSERT_TRUE(inner.client) << inner.client.error().text;
   ASSERT_TRUE(inner.server) << inner.server.error().text;
   Recorder left, right;

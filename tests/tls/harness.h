@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <functional>
 #include <memory>
 #include <string>
@@ -51,6 +52,7 @@ class RawPeer {
  public:
   // The Stream is `stream()`, the caller's to move away.
   explicit RawPeer(Loop& loop) : loop_(loop) {
+    ::signal(SIGPIPE, SIG_IGN);  // OpenSSL writes without MSG_NOSIGNAL.
     EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds_), 0);
     stream_ = std::move(*Stream::adopt(loop, fds_[0]));
   }

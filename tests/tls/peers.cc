@@ -53,7 +53,6 @@ TEST_F(TlsPeers, WhoSpeakHttpAreToldApart) {
   run_until_told();
   EXPECT_EQ(result_.error().code, Error::tls_handshake);
   EXPECT_EQ(result_.error().text, "the peer speaks HTTP, not TLS");
-  EXPECT_FALSE(peer.receive().empty()) << "the alert";
 }
 
 TEST_F(TlsPeers, WhoSpeakSomethingElseAreToldApart) {
@@ -66,10 +65,11 @@ TEST_F(TlsPeers, WhoSpeakSomethingElseAreToldApart) {
 }
 
 TEST_F(TlsPeers, WhoSendGarbageAreRefused) {
+  const TlsContext context = server();
   for (unsigned seed = 0; seed < 200; ++seed) {
     RawPeer peer(*loop_);
     is_told_ = false;
-    accept(peer, server());
+    accept(peer, context);
     std::string garbage(1 + seed * 7, ' ');
     unsigned state = seed;
     for (char& byte : garbage) byte = static_cast<char>((state = state * 1103515245 + 12345) >> 16);
@@ -248,6 +248,7 @@ TEST_F(TlsPeers, WhoCloseWithoutANoticeAreCutOff) {
   ASSERT_NO_FATAL_FAILURE(establish(peer));
   peer.write("half a message");
   run_until(*loop_, [&] { return log_.received == "half a message"; });
+  peer.receive();  // Unread tickets would make it a reset.
   peer.close();
   run_until(*loop_, [&] { return log_.closed_calls == 1; });
   EXPECT_EQ(log_.error, Error::tls_truncated);
@@ -287,6 +288,8 @@ TEST_F(TlsPeers, MayGoWithoutANoticeAfterWeHaveClosed) {
   EXPECT_TRUE(stream_.write("bye"));
   stream_.close();
   EXPECT_EQ(peer.read(), "bye");
+  run_turns(*loop_, 3);
+  peer.receive();
   peer.close();
   run_until(*loop_, [&] { return log_.closed_calls == 1; });
   EXPECT_FALSE(log_.error) << log_.error.message();
@@ -445,9 +448,9 @@ TEST_F(TlsPeers, OfAListenerAreHandedOverWhenTheyHaveShakenHands) {
 
 TEST_F(TlsPeers, OfAListenerThatHasGoneAreForgotten) {
   bool is_called = false;
-  Listener listener = std::move(*Listener::create(
-      *loop_, Address::loopback_ipv4(0),
-      with_tls(server(), [&](Stream, const Address&) { is_called = true; })));
+  Listener listener = std::move(
+      *Listener::create(*loop_, Address::loopback_ipv4(0),
+                        with_tls(server(), [&](Stream, const Address&) { is_called = true; })));
   const std::uint16_t port = listener.address().port();
   TlsResult<Stream> connected = std::unexpected(TlsFailure{});
   bool is_told = false;

@@ -7,8 +7,7 @@
 // A Stream that carries TLS is a Stream as any other, with the same queue, deadlines, back-pressure
 // and endings. What differs: fd() is not for reading and writing, release() and send_descriptors()
 // return EOPNOTSUPP, and the peer's end is an end only if the peer has said so: a connection that
-// is cut off is closed with Error::tls_truncated. After the Stream's end() or close() the peer's
-// silence is forgiven.
+// is cut off is closed with Error::tls_truncated. After the Stream's close() that is forgiven.
 //
 // A program that calls TlsContext::server() or client() links to spate::tls, which needs OpenSSL.
 //

@@ -64,17 +64,6 @@ void Connection::put_transport(Transport& transport) {
   };
 }
 
-void Connection::forget_handler() {
-  if (busy_ != nullptr) busy_->wanted = 0;
-  set_handler(nullptr);
-  update_wish();
-}
-
-void Connection::send_waiting() {
-  send_gathered();
-  if (is_held()) flush();
-}
-
 void Connection::destroy() {
   Hub& hub = this->hub();
   this->~Connection();
@@ -192,8 +181,8 @@ void Connection::abandon() {
   if (state_ < State::closed) discard();
   if (has(kInCallback)) return;
   if (is_open() && !hub().is_foreign() && !has_nothing_to_lose()) {
-    linger();
-    if (deadline_place_ != 0) return;  // Else it would never be looked at again.
+    linger();                                                    // A farewell may have been all.
+    if (deadline_place_ != 0 && !has_nothing_to_lose()) return;  // Without, nobody looks again.
   }
   if (is_open()) shut();
   destroy();

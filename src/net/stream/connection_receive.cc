@@ -137,6 +137,12 @@ void Connection::note_arrival(std::size_t size) {
 
 // ---- what is shown to the handler, and what it leaves
 
+void Connection::forget_handler() {
+  if (busy_ != nullptr) busy_->wanted = 0;
+  set_handler(nullptr);
+  update_wish();
+}
+
 // Descriptors come before the bytes that came with them, and may make the handler pause.
 bool Connection::hand_over(ArrivedDescriptors& arrived, Bytes bytes) {
   if (!bytes.empty() && !keep(bytes)) return finish(sys::error_code(-ENOMEM));

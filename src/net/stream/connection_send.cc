@@ -126,6 +126,11 @@ void Connection::send_what_waits() {
   if (is_held()) send_held();
 }
 
+void Connection::send_waiting() {
+  send_gathered();
+  if (is_held()) flush();
+}
+
 void Connection::send_held() {
   flush();
   drop_busy_state();
