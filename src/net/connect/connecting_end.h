@@ -20,7 +20,7 @@ class ConnectingEnd final : public Transport {
 
   bool is_connected() const override { return false; }
   bool want(Connection&, Events) override { return true; }
-  void shut_down(Connection&) override { is_ended_ = true; }
+  bool shut_down(Connection&) override { return is_ended_ = true; }
   void close(Connection& connection, bool reset) override;
   void leave(Connection&) override { delete this; }
 

@@ -14,7 +14,7 @@ class MemoryEnd final : public Transport {
   static std::pair<Connection*, Connection*> make_pair(Hub& hub);
 
   bool want(Connection& connection, Events events) override;
-  void shut_down(Connection& connection) override;
+  bool shut_down(Connection& connection) override;
   void close(Connection& connection, bool reset) override;
   void leave(Connection& connection) override;
 

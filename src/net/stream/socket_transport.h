@@ -10,6 +10,7 @@ namespace spate {
 class ReadinessTransport : public Transport {
  public:
   using Transport::Transport;
+  bool is_bare() const final { return true; }
   bool want(Connection& connection, Events events) final;
   void close(Connection& connection, bool reset) override;
   int release(Connection& connection) override;
@@ -29,7 +30,7 @@ class SocketTransport : public ReadinessTransport {
                         std::span<const int> descriptors) override;
   long receive_descriptors(Connection& connection, std::span<std::byte> room,
                            ArrivedDescriptors& arrived) override;
-  void shut_down(Connection& connection) override;
+  bool shut_down(Connection& connection) override;
   void close(Connection& connection, bool reset) override;
 
  private:
@@ -39,7 +40,7 @@ class SocketTransport : public ReadinessTransport {
 class FileTransport final : public ReadinessTransport {
  public:
   using ReadinessTransport::ReadinessTransport;
-  void shut_down(Connection& connection) override;
+  bool shut_down(Connection& connection) override;
 
  private:
   long receive_own_way(Connection& connection, std::span<std::byte> room) override;
