@@ -105,9 +105,10 @@ TEST(ChunkedDecoder, TakesSizesOfHexadecimalDigits) {
 TEST(ChunkedDecoder, EndsLinesWithBothBytes) {
   for (const char* body :
        {"1\nx\r\n0\r\n\r\n", "1\r\nx\n0\r\n\r\n", "1\r\nx\r0\r\n\r\n", "1\rx\r\n0\r\n\r\n",
-        "1\r\nxx\r\n0\r\n\r\n", "1\r\nx0\r\n\r\n", "1\r\nx\r\n0\n\r\n", "1\r\nx\r\n0\r\n\n",
-        "1\r\nx\r\n\r\n0\r\n\r\n", "1\r\r\nx\r\n0\r\n\r\n", "0\r\r\n\r\n", "\r\n0\r\n\r\n",
-        "1;a\nx\r\n0\r\n\r\n", "1;a=\"\n\"\r\nx\r\n0\r\n\r\n"})
+        "1\r\nxX\n0\r\n\r\n", "1\rXx\r\n0\r\n\r\n", "1\r\nx\rX0\r\n\r\n", "1\r\nxx\r\n0\r\n\r\n",
+        "1\r\nx0\r\n\r\n", "1\r\nx\r\n0\n\r\n", "1\r\nx\r\n0\r\n\n", "1\r\nx\r\n\r\n0\r\n\r\n",
+        "1\r\r\nx\r\n0\r\n\r\n", "0\r\r\n\r\n", "\r\n0\r\n\r\n", "1;a\nx\r\n0\r\n\r\n",
+        "1;a=\"\n\"\r\nx\r\n0\r\n\r\n"})
     EXPECT_EQ(chunked_refusal_of(body), 400) << body;
 }
 
@@ -117,10 +118,10 @@ TEST(ChunkedDecoder, ChecksExtensionsAndPassesOverThem) {
         ";a=\"\"", ";a=\"\\\\\"", ";a ;b", ";a=b ;c", ";a=\"b\" ;c", ";a=\"\xc3\xa4\t \""})
     EXPECT_EQ(with_extension(extension), 0) << extension;
   for (const char* extension :
-       {";",           "; ",          ";;a",       ";a=",  ";=b",  ";a=b=c", ";a b",
-        ";a=b c",      ";a=\"b\"c",   ";a=\"b",    " ",    ";a ",  ";a=b ",  ";a=\"b\\\x01\"",
-        ";a=\"\x01\"", ";a\x01",      ";a=\"b\" ", ";a,b", " a",   ";a=(b)", ";a\\b",
-        ";a=\x7f",     ";a=\"\x7f\"", ";\"a\"",    ";a= ", ";a =", ";a=;b"})
+       {" ;a",         "\t;a",   ";",         "; ",     ";;a",  ";a=",    ";=b",   ";a=b=c",
+        ";a b",        ";a=b c", ";a=\"b\"c", ";a=\"b", " ",    ";a ",    ";a=b ", ";a=\"b\\\x01\"",
+        ";a=\"\x01\"", ";a\x01", ";a=\"b\" ", ";a,b",   " a",   ";a=(b)", ";a\\b", ";a=\x7f",
+        ";a=\"\x7f\"", ";\"a\"", ";a= ",      ";a =",   ";a=;b"})
     EXPECT_EQ(with_extension(extension), 400) << extension;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <type_traits>
 
 #include "http/codec/field_hash.h"
 #include "http/codec/head_end.h"
@@ -23,20 +24,23 @@ Refusal read_version(const char* text, Version& version) {
   return {Status::http_version_not_supported, "the major version is not 1"};
 }
 
-bool is_line_end(const char* at) { return at[0] == '\r' && at[1] == '\n'; }
+bool is_line_end(const char* at) { return std::memcmp(at, kCrLf.data(), kCrLf.size()) == 0; }
 
 Refusal wrong_name(char first) {
   return bad_request(is_blank(first) ? "a line begins with a blank"
                                      : "a field's name is not a token with a colon");
 }
 
-// Reads a head whose end has been found. It ends with CR LF CR LF, and each LF in it follows a CR:
-// so every search ends within it, whatever lies between it and `readable`.
+// Reads the head at the front of `size` bytes, which end with CR LF CR LF: so every search ends
+// within them. Vectors may look as far as `readable`.
 template <class Scan>
 class HeadReader {
  public:
   HeadReader(const char* text, std::size_t start, std::size_t size, const char* readable)
-      : text_(text), at_(text + start), end_(text + size), readable_(readable) {}
+      : text_(text), begin_(text + start), at_(begin_), end_(text + size), readable_(readable) {}
+
+  // Bytes, from where the head begins.
+  std::size_t passed() const { return static_cast<std::size_t>(at_ - begin_); }
 
   Refusal request_line(RequestView& view) {
     const char* const method = at_;
@@ -44,7 +48,7 @@ class HeadReader {
     if (method_end == method || *method_end != ' ')
       return bad_request("the method is not a token with a space");
     const char* const target = method_end + 1;
-    const char* const target_end = Scan::visible_end(target, readable_);
+    const char* const target_end = Scan::visible_end(text_, target, readable_);
     if (target_end == target || *target_end != ' ')
       return bad_request("the target is not of visible characters with a space");
     at_ = target_end + 1;
@@ -109,7 +113,7 @@ class HeadReader {
       ++at_;
     else if (*at_ != '\r')
       return bad_request("the status is not a number of three digits");
-    const char* const reason_end = Scan::value_end(at_, readable_);
+    const char* const reason_end = Scan::value_end(text_, at_, readable_);
     if (!is_line_end(reason_end)) return bad_request("a control character in the reason");
     view.reason = {at_, reason_end};
     at_ = reason_end + kCrLf.size();
@@ -118,20 +122,22 @@ class HeadReader {
 
   Refusal field(FieldEntry& entry) {
     const char* const name = at_;
-    const char* const name_end = skip(name, end_, kToken);
+    const char* const name_end = Scan::name_end(text_, name, readable_);
     if (name_end == name || *name_end != ':') return wrong_name(*name);
     const char* value = name_end + 1;
     while (is_blank(*value)) ++value;
-    const char* value_end = Scan::value_end(value, readable_);
+    const char* value_end = Scan::value_end(text_, value, readable_);
     if (!is_line_end(value_end)) return bad_request("a control character in a field's value");
     at_ = value_end + kCrLf.size();
     while (value_end != value && is_blank(value_end[-1])) --value_end;
-    entry = {offset(name), size(name, name_end), offset(value), size(value, value_end),
-             token_id_of({name, name_end})};
+    const std::uint16_t name_size = size(name, name_end);
+    entry = {offset(name), name_size, offset(value), size(value, value_end),
+             token_id_of(name, name_size, readable_)};
     return {};
   }
 
   const char* const text_;
+  const char* const begin_;
   const char* at_;
   const char* const end_;
   const char* const readable_;
@@ -142,18 +148,36 @@ Refusal read_first_line(auto& reader, ResponseView& view) { return reader.status
 Refusal read_first_line(auto&, TrailerView&) { return {}; }
 
 template <class Scan, class View>
+Refusal read_head(HeadReader<Scan>& reader, const HeadLimits& limits, Head<View>& head) {
+  if (const Refusal refusal = read_first_line(reader, head)) return refusal;
+  if (reader.passed() > limits.line + kCrLf.size())
+    return {Status::uri_too_long, "the first line is too long"};
+  const std::size_t max = std::min(limits.fields, head.entries.size());
+  return reader.fields(head.entries.data(), max, head.fields, head.repeated);
+}
+
+// Of bytes that end as a head does, without looking for its end first. What it takes parse_from()
+// takes, too; what it does not is for parse_from() to judge.
+template <class Scan, class View>
+bool read_at_once(std::string_view text, std::size_t start, const HeadLimits& limits,
+                  Head<View>& head) {
+  if (!text.ends_with("\r\n\r\n")) return false;
+  HeadReader<Scan> reader(text.data(), start, text.size(), text.data() + text.size());
+  if (read_head(reader, limits, head)) return false;
+  head.size = start + reader.passed() + kCrLf.size();
+  return head.size <= limits.head;
+}
+
+template <class Scan, class View>
 Parsed parse_from(std::string_view text, std::size_t start, std::size_t looked_at,
                   const HeadLimits& limits, Head<View>& head) {
   SPATE_ASSERT(limits.head <= UINT16_MAX, "HeadLimits::head is at most 65,535");
+  if (std::is_same_v<Scan, VectorScan> && read_at_once<Scan>(text, start, limits, head))
+    return Parsed::whole();
   const HeadEnd end = find_head_end<Scan>(text, start, looked_at, limits);
   if (end.found.state != Parsed::State::whole) return end.found;
   HeadReader<Scan> reader(text.data(), start, end.size, text.data() + text.size());
-  View view;
-  if (const Refusal refusal = read_first_line(reader, view)) return Parsed::broken(refusal);
-  const std::size_t max = std::min(limits.fields, head.entries.size());
-  if (const Refusal refusal = reader.fields(head.entries.data(), max, view.fields, view.repeated))
-    return Parsed::broken(refusal);
-  static_cast<View&>(head) = view;
+  if (const Refusal refusal = read_head(reader, limits, head)) return Parsed::broken(refusal);
   head.size = end.size;
   return Parsed::whole();
 }
@@ -165,7 +189,7 @@ Parsed parse_request_with(Bytes bytes, std::size_t looked_at, const HeadLimits& 
   const std::string_view text = text_of(bytes);
   if (text.empty() || text == "\r") return Parsed::unfinished(0);
   const std::size_t start = text.starts_with(kCrLf) ? kCrLf.size() : 0;
-  if (start < text.size() && !is_in(text[start], kToken))
+  if (start < std::min(text.size(), limits.head) && !is_in(text[start], kToken))
     return Parsed::broken(bad_request("the method is not a token with a space"));
   return parse_from<Scan>(text, start, looked_at, limits, head);
 }
@@ -174,8 +198,8 @@ template <class Scan>
 Parsed parse_response_with(Bytes bytes, std::size_t looked_at, const HeadLimits& limits,
                            ResponseHead& head) {
   const std::string_view text = text_of(bytes);
-  if (!text.empty() && text[0] != 'H')
-    return Parsed::broken({Status::bad_gateway, "the answer is not of HTTP/1"});
+  if (text.empty()) return Parsed::unfinished(0);
+  if (text[0] != 'H') return Parsed::broken({Status::bad_gateway, "the answer is not of HTTP/1"});
   Parsed parsed = parse_from<Scan>(text, 0, looked_at, limits, head);
   if (parsed.refusal) parsed.refusal.status = Status::bad_gateway;
   return parsed;

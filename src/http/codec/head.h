@@ -82,7 +82,8 @@ struct Parsed {
 };
 
 // `bytes` begin with the head; what follows it is not looked at. `looked_at` is 0, or what the last
-// call with fewer of the same bytes has answered. The head is set only when it is whole.
+// call with fewer of the same bytes has answered. `head` is what it says when it is whole; else it
+// is in no state to be read.
 Parsed parse_request(Bytes bytes, std::size_t looked_at, const HeadLimits& limits,
                      RequestHead& head);
 // All refusals are 502.

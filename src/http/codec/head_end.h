@@ -34,9 +34,10 @@ HeadEnd find_head_end(std::string_view text, std::size_t start, std::size_t look
   if (is_line_too_long(text, start, looked_at, limits))
     return {Parsed::broken({Status::uri_too_long, "the first line is too long"})};
   const char* const begin = text.data();
-  const char* const end = begin + std::min(text.size(), limits.head);
-  const char* at = begin + std::max(start, looked_at);
-  while ((at = Scan::line_feed(at, end)) != end) {
+  const std::size_t size = std::min(text.size(), limits.head);
+  const char* const end = begin + size;
+  const char* at = begin + std::min(std::max(start, looked_at), size);
+  while ((at = Scan::line_feed(begin, at, end)) != end) {
     if (at - begin < 2 || at[-1] != '\r')
       return {Parsed::broken(bad_request("a line does not end with CR LF"))};
     ++at;

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/fault.h"
+#include "http/codec/head_end.h"
 
 namespace spate::http {
 namespace {
@@ -80,8 +81,8 @@ TEST(RequestHead, HasSingleSpacesInItsLine) {
   EXPECT_EQ(with_line("GET / HTTP/1.1\r\n"), 0);
   for (const char* text :
        {"GET  / HTTP/1.1\r\n", "GET /  HTTP/1.1\r\n", "GET\t/ HTTP/1.1\r\n", "GET /\tHTTP/1.1\r\n",
-        "GET / HTTP/1.1 \r\n", "GET /a b HTTP/1.1\r\n", "GET / \r\n", "GET /\r\n", "GET\r\n",
-        "GET \r\n", "GET / HTTP/1.1\r\r\n", "GET  HTTP/1.1\r\n"})
+        "GET / HTTP/1.1XX", "GET / HTTP/1.1 \r\n", "GET /a b HTTP/1.1\r\n", "GET / \r\n",
+        "GET /\r\n", "GET\r\n", "GET \r\n", "GET / HTTP/1.1\r\r\n", "GET  HTTP/1.1\r\n"})
     EXPECT_EQ(with_line(text), 400) << text;
 }
 
@@ -195,8 +196,43 @@ TEST(RequestHead, IsRefusedEarly) {
   EXPECT_EQ(parse_head("\r\n", head).state, Found::unfinished);
   EXPECT_EQ(parse_head("", head).state, Found::unfinished);
   EXPECT_EQ(parse_head("GET /\n", head).refusal.status, Status::bad_request);
+  EXPECT_EQ(parse_head("\r\nGET", head, {.head = 1}).refusal.status,
+            Status::request_header_fields_too_large);
   EXPECT_EQ(parse_head(std::string(100, 'a'), head, {.head = 100}).refusal.status,
             Status::request_header_fields_too_large);
+}
+
+// Counts the bytes that a search for the head's end looks at.
+struct CountingScan {
+  static inline std::size_t looked_at = 0;
+  static const char* line_feed(const char* begin, const char* at, const char* end) {
+    const char* const found = TableScan::line_feed(begin, at, end);
+    looked_at += static_cast<std::size_t>((found == end ? end : found + 1) - at);
+    return found;
+  }
+};
+
+std::size_t looked_at_in_steps(std::string_view text, std::size_t step) {
+  CountingScan::looked_at = 0;
+  Parsed parsed = Parsed::unfinished(0);
+  for (std::size_t there = step; parsed.state == Found::unfinished; there += step) {
+    const std::string_view bytes = text.substr(0, there);
+    parsed = find_head_end<CountingScan>(bytes, 0, parsed.looked_at, {}).found;
+    if (there >= text.size()) break;
+  }
+  return CountingScan::looked_at;
+}
+
+TEST(RequestHead, IsLookedAtOnceHoweverItComes) {
+  std::string text = "GET / HTTP/1.1\r\n";
+  for (int i = 0; i < 90; ++i) text += "X-Name: " + std::string(100, 'a') + "\r\n";
+  text += "\r\n";
+  for (const std::size_t step : {1u, 2u, 7u, 100u, 100'000u})
+    EXPECT_EQ(looked_at_in_steps(text, step), text.size()) << step;
+  // Nor is more looked at than a head may have.
+  text.insert(16, "X: " + std::string(20'000, 'a') + "\r\n");
+  for (const std::size_t step : {1u, 1000u, 100'000u})
+    EXPECT_EQ(looked_at_in_steps(text, step), HeadLimits().head) << step;
 }
 
 TEST(RequestHead, IsCopiedOnce) {

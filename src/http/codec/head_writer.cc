@@ -9,6 +9,8 @@ namespace spate::http {
 
 namespace {
 
+constexpr std::size_t kMostDecimals = 20;
+
 // What most answers begin with; empty for the others.
 std::string_view prepared_line(Status status) {
   switch (status) {
@@ -50,19 +52,9 @@ void HeadWriter::request_line(std::string_view method, std::string_view target) 
   put(" HTTP/1.1\r\n");
 }
 
-void HeadWriter::date(std::string_view text) {
-  put("Date: ");
-  put(text);
-  put("\r\n");
-}
-
 void HeadWriter::framing(const Outgoing& outgoing, std::string_view protocol) {
   if (outgoing.announced == Announced::chunked) put("Transfer-Encoding: chunked\r\n");
-  if (outgoing.announced == Announced::length) {
-    put("Content-Length: ");
-    put_number(outgoing.length);
-    put("\r\n");
-  }
+  if (outgoing.announced == Announced::length) put_length(outgoing.length);
   switch (outgoing.connection) {
     case ConnectionOption::none:
       return;
@@ -78,9 +70,9 @@ void HeadWriter::framing(const Outgoing& outgoing, std::string_view protocol) {
 
 void HeadWriter::field(FieldName name, std::string_view value) {
   const std::string_view spelling = name.name.empty() ? name_of(name.id) : name.name;
-  is_refused_ |=
-      !is_token(spelling) ||
-      Scan::value_end(value.data(), value.data() + value.size()) != value.data() + value.size();
+  const char* const begin = value.data();
+  const char* const end = begin + value.size();
+  is_refused_ |= !is_token(spelling) || Scan::value_end(begin, begin, end) != end;
   put_line(spelling, value);
 }
 
@@ -102,8 +94,19 @@ void HeadWriter::put_line(std::string_view name, std::string_view value) {
   put("\r\n");
 }
 
+void HeadWriter::put_length(std::uint64_t length) {
+  constexpr std::string_view kName = "Content-Length: ";
+  char line[kName.size() + kMostDecimals + 2];
+  std::memcpy(line, kName.data(), kName.size());
+  char* const digits = line + kName.size();
+  char* end = std::to_chars(digits, digits + kMostDecimals, length).ptr;
+  *end++ = '\r';
+  *end++ = '\n';
+  put({line, end});
+}
+
 void HeadWriter::put_number(std::uint64_t number) {
-  char digits[20];
+  char digits[kMostDecimals];
   put({digits, std::to_chars(digits, digits + sizeof(digits), number).ptr});
 }
 
