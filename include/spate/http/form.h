@@ -60,10 +60,10 @@ class SPATE_EXPORT MultipartDecoder {
   // returns unfinished or broken.
   Event next(Bytes& bytes);
 
-  // Of the last part; valid until the next one begins. The name and the file's name are what the
-  // client says, in UTF-8 if it is a browser: a file's name may be empty, have slashes and dots,
-  // and is not to be used as a path. Their %22, %0D and %0A, as browsers write quotes, CR and LF,
-  // are these.
+  // Of the last part; valid until the next one begins or the decoder is moved. The name and the
+  // file's name are what the client says, in UTF-8 if it is a browser: a file's name may be empty,
+  // have slashes and dots, and is not to be used as a path. Their %22, %0D and %0A, as browsers
+  // write quotes, CR and LF, are these.
   std::string_view name() const { return name_; }
   // None: it is no file.
   std::optional<std::string_view> filename() const {
@@ -71,7 +71,8 @@ class SPATE_EXPORT MultipartDecoder {
   }
   // "text/plain" if the part says nothing.
   std::string_view content_type() const { return content_type_; }
-  // Valid until next() is called, or the bytes that were given to it are no longer.
+  // Valid until next() is called, the decoder is moved, or the bytes that were given to it are no
+  // longer.
   Bytes data() const { return data_; }
 
   // The last part has ended. A body that ends before was cut off.
@@ -86,6 +87,7 @@ class SPATE_EXPORT MultipartDecoder {
   MultipartDecoder(std::string_view boundary, const MultipartLimits& limits);
   Event fail(std::errc error);
   Event skip_preamble(Bytes& bytes);
+  std::size_t size_of_beginning(std::string_view text) const;
   Event scan(Bytes& bytes);
   Event go_on_matching(Bytes& bytes);
   Event meet_delimiter();

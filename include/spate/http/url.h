@@ -101,6 +101,8 @@ class SPATE_EXPORT Query {
  public:
   // `text` must outlive the Query.
   explicit Query(std::string_view text) : rest_(text) {}
+  Query(const Query&) = delete;
+  Query& operator=(const Query&) = delete;
 
   // Goes on to the next pair, at first the first. False at the end.
   bool next();

@@ -148,7 +148,7 @@ TEST(Multipart, IsBrokenByAHeadThatIsNone) {
         "Content-Disposition: form-data; name=n\nX: y",
         "Content-Disposition: form-data; name=\"\\\"", " Content-Disposition: form-data; name=n"})
     EXPECT_TRUE(is_broken(part(head))) << head;
-  EXPECT_TRUE(is_broken(part(std::string("Content-Disposition: form-data; name=\"a\0\"", 42))));
+  EXPECT_TRUE(is_broken(part(std::string("Content-Disposition: form-data; name=\"a\0\"", 41))));
 }
 
 TEST(Multipart, IsBrokenByABadDelimiter) {

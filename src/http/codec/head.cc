@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <type_traits>
 
 #include "http/codec/field_hash.h"
 #include "http/codec/head_end.h"
@@ -30,13 +31,16 @@ Refusal wrong_name(char first) {
                                      : "a field's name is not a token with a colon");
 }
 
-// Reads a head whose end has been found. It ends with CR LF CR LF, and each LF in it follows a CR:
-// so every search ends within it, whatever lies between it and `readable`.
+// Reads the head at the front of `size` bytes, which end with CR LF CR LF: so every search ends
+// within them. Vectors may look as far as `readable`.
 template <class Scan>
 class HeadReader {
  public:
   HeadReader(const char* text, std::size_t start, std::size_t size, const char* readable)
-      : text_(text), at_(text + start), end_(text + size), readable_(readable) {}
+      : text_(text), begin_(text + start), at_(begin_), end_(text + size), readable_(readable) {}
+
+  // Bytes, from where the head begins.
+  std::size_t passed() const { return static_cast<std::size_t>(at_ - begin_); }
 
   Refusal request_line(RequestView& view) {
     const char* const method = at_;
@@ -133,6 +137,7 @@ class HeadReader {
   }
 
   const char* const text_;
+  const char* const begin_;
   const char* at_;
   const char* const end_;
   const char* const readable_;
@@ -143,16 +148,36 @@ Refusal read_first_line(auto& reader, ResponseView& view) { return reader.status
 Refusal read_first_line(auto&, TrailerView&) { return {}; }
 
 template <class Scan, class View>
+Refusal read_head(HeadReader<Scan>& reader, const HeadLimits& limits, Head<View>& head) {
+  if (const Refusal refusal = read_first_line(reader, head)) return refusal;
+  if (reader.passed() > limits.line + kCrLf.size())
+    return {Status::uri_too_long, "the first line is too long"};
+  const std::size_t max = std::min(limits.fields, head.entries.size());
+  return reader.fields(head.entries.data(), max, head.fields, head.repeated);
+}
+
+// Of bytes that end as a head does, without looking for its end first. What it takes parse_from()
+// takes, too; what it does not is for parse_from() to judge.
+template <class Scan, class View>
+bool read_at_once(std::string_view text, std::size_t start, const HeadLimits& limits,
+                  Head<View>& head) {
+  if (!text.ends_with("\r\n\r\n")) return false;
+  HeadReader<Scan> reader(text.data(), start, text.size(), text.data() + text.size());
+  if (read_head(reader, limits, head)) return false;
+  head.size = start + reader.passed() + kCrLf.size();
+  return head.size <= limits.head;
+}
+
+template <class Scan, class View>
 Parsed parse_from(std::string_view text, std::size_t start, std::size_t looked_at,
                   const HeadLimits& limits, Head<View>& head) {
   SPATE_ASSERT(limits.head <= UINT16_MAX, "HeadLimits::head is at most 65,535");
+  if (std::is_same_v<Scan, VectorScan> && read_at_once<Scan>(text, start, limits, head))
+    return Parsed::whole();
   const HeadEnd end = find_head_end<Scan>(text, start, looked_at, limits);
   if (end.found.state != Parsed::State::whole) return end.found;
   HeadReader<Scan> reader(text.data(), start, end.size, text.data() + text.size());
-  if (const Refusal refusal = read_first_line(reader, head)) return Parsed::broken(refusal);
-  const std::size_t max = std::min(limits.fields, head.entries.size());
-  if (const Refusal refusal = reader.fields(head.entries.data(), max, head.fields, head.repeated))
-    return Parsed::broken(refusal);
+  if (const Refusal refusal = read_head(reader, limits, head)) return Parsed::broken(refusal);
   head.size = end.size;
   return Parsed::whole();
 }

@@ -9,7 +9,7 @@ namespace spate::http {
 
 namespace {
 
-constexpr std::size_t kMostDigits = 20;
+constexpr std::size_t kMostDecimals = 20;
 
 // What most answers begin with; empty for the others.
 std::string_view prepared_line(Status status) {
@@ -97,17 +97,17 @@ void HeadWriter::put_line(std::string_view name, std::string_view value) {
 
 void HeadWriter::put_length(std::uint64_t length) {
   constexpr std::string_view kName = "Content-Length: ";
-  char line[kName.size() + kMostDigits + 2];
+  char line[kName.size() + kMostDecimals + 2];
   std::memcpy(line, kName.data(), kName.size());
   char* const digits = line + kName.size();
-  char* end = std::to_chars(digits, digits + kMostDigits, length).ptr;
+  char* end = std::to_chars(digits, digits + kMostDecimals, length).ptr;
   *end++ = '\r';
   *end++ = '\n';
   put({line, end});
 }
 
 void HeadWriter::put_number(std::uint64_t number) {
-  char digits[kMostDigits];
+  char digits[kMostDecimals];
   put({digits, std::to_chars(digits, digits + sizeof(digits), number).ptr});
 }
 

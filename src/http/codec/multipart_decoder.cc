@@ -106,19 +106,23 @@ MultipartDecoder::Event MultipartDecoder::skip_preamble(Bytes& bytes) {
   return Event::unfinished;
 }
 
+// How many bytes at the end may be the beginning of a delimiter.
+std::size_t MultipartDecoder::size_of_beginning(std::string_view text) const {
+  const std::string_view end = text.substr(text.size() - std::min(text.size(), delimiter_.size()));
+  const std::size_t last = end.rfind('\r');
+  if (last == std::string_view::npos) return 0;
+  const std::string_view beginning = end.substr(last);
+  return std::string_view(delimiter_).starts_with(beginning) ? beginning.size() : 0;
+}
+
 // A delimiter begins with the only CR that it has. So what has been matched of one, and turns out
 // to be none, cannot hide the beginning of another.
 MultipartDecoder::Event MultipartDecoder::scan(Bytes& bytes) {
   if (matched_ > 0) return go_on_matching(bytes);
   const std::string_view text = text_of(bytes);
   const std::size_t found = text.find(delimiter_);
-  std::size_t size = std::min(found, text.size());
-  if (found == std::string_view::npos) {
-    const std::size_t last = text.rfind('\r');
-    if (last != std::string_view::npos &&
-        std::string_view(delimiter_).starts_with(text.substr(last)))
-      size = last;
-  }
+  const std::size_t size =
+      found == std::string_view::npos ? text.size() - size_of_beginning(text) : found;
   data_ = bytes.first(size);
   bytes = bytes.subspan(size);
   if (size > 0) return Event::data;
