@@ -34,23 +34,10 @@ class IoUring final : public Epoll {
     return Epoll::reopen();
   }
 
-  // The set that is thrown away would live on in the poll.
-  std::error_code start_over() override {
-    io_uring_sqe* const entry = is_watched_ ? ring_.entry() : nullptr;
-    if (entry != nullptr) {
-      sys::prepare_cancel(*entry, watch_);
-      entry->user_data = kNobody;
-    }
-    is_watched_ = false;
-    ++watch_;
-    return Epoll::start_over();
-  }
-
  private:
-  static constexpr unsigned kEntries = 8;
-  static constexpr unsigned kCompletions = 32;
-  static constexpr std::uint64_t kNobody = 0;  // Whose completion is of no interest.
-  static constexpr Nanos kDoze{1'000'000};     // Before a kernel that is short is asked again.
+  static constexpr unsigned kEntries = 1;
+  static constexpr unsigned kCompletions = 2;
+  static constexpr Nanos kDoze{1'000'000};  // Before a kernel that is short is asked again.
 
   std::error_code open_ring() {
     is_watched_ = false;
@@ -58,13 +45,13 @@ class IoUring final : public Epoll {
     return ring_.open(kEntries, kCompletions);
   }
 
-  // Once: what is then left in the set is found by the next poll.
+  // Once: what is then left in the set is found by the next poll. A set is started over because of
+  // what it tells of: the poll of the old one is over by then, too.
   bool watch_set() {
     if (is_watched_) return true;
     io_uring_sqe* const entry = ring_.entry();
     if (entry == nullptr) return false;
     sys::prepare_poll(*entry, set().get(), POLLIN);
-    entry->user_data = watch_;
     return is_watched_ = true;
   }
 
@@ -73,7 +60,6 @@ class IoUring final : public Epoll {
     long result = ring_.wait(timeout);
     // A poll that is refused is an error of the wait.
     ring_.for_each_completion([&](const io_uring_cqe& completion) {
-      if (completion.user_data != watch_) return;
       is_watched_ = false;
       if (completion.res < 0) result = completion.res;
     });
@@ -93,7 +79,6 @@ class IoUring final : public Epoll {
   sys::Ring ring_;
   bool was_open_ = false;
   bool is_watched_ = false;
-  std::uint64_t watch_ = 1;  // The user_data of the poll of this set.
 };
 
 }  // namespace

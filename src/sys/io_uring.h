@@ -62,11 +62,4 @@ inline void prepare_poll(io_uring_sqe& entry, int fd, short events) {
   entry.poll_events = static_cast<__u16>(events);
 }
 
-// Ends what carries `target`; tells only if that fails.
-inline void prepare_cancel(io_uring_sqe& entry, std::uint64_t target) {
-  entry.opcode = IORING_OP_ASYNC_CANCEL;
-  entry.flags = IOSQE_CQE_SKIP_SUCCESS;
-  entry.addr = target;
-}
-
 }  // namespace spate::sys

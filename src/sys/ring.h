@@ -1,5 +1,5 @@
 // Ring: the two queues that are shared with the kernel. Entries that ask for something go in at one
-// end; completions, which carry the `user_data` of their entry, come out at the other.
+// end; completions come out at the other.
 //
 // A ring is bound to the thread that has opened it: from another one wait() answers -EEXIST. The
 // kernel completes operations only within wait(), so that nothing changes under its caller's feet.

@@ -127,7 +127,7 @@ bool Connection::hold(Bytes bytes) {
 // Behind what is held back already. What `high` has room for, so has `max`.
 bool Connection::add_to_held(Bytes bytes) {
   SendQueue& queue = busy_->queue;
-  if (!is_writable() || queue.empty()) return false;
+  if (!is_writable() || queue.empty() || bytes.empty()) return false;
   return queue.size() + bytes.size() <= std::min(kMaxHeldShared, busy_->limits.high) &&
          queue.append_shared(hub().shared_writes(), bytes);
 }
