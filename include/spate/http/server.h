@@ -47,11 +47,9 @@ using OnRequest = std::move_only_function<void(Exchange exchange)>;
 // What is done with requests: the user's; it must outlive its Servers.
 class SPATE_EXPORT Service {
  public:
+  virtual ~Service() = default;
   // The head of a request is there. Keep the Exchange, or answer now.
   virtual void on_request(Exchange exchange) = 0;
-
- protected:
-  ~Service() = default;
 };
 
 // One line of an access log. Views are valid until the callback returns.
@@ -81,8 +79,8 @@ struct ServerOptions {
 
   // The field Server of every answer; empty: none.
   std::string server_name{};
-  // Called at the end of each exchange.
-  std::move_only_function<void(const AccessRecord& record)> log{};
+  // Called at the end of each exchange. On Workers each calls a copy, concurrently.
+  std::function<void(const AccessRecord& record)> log{};
 };
 
 struct ServerMetrics {
@@ -133,5 +131,38 @@ SPATE_EXPORT Result<Server> serve(Loop& loop, const Address& address, Service& s
 [[nodiscard("destroying the Server closes its connections")]]
 SPATE_EXPORT Result<Server> serve(Loop& loop, const Address& address, OnRequest on_request,
                                   ServerOptions options = {}, const ListenOptions& listen = {});
+
+// ---- on Workers, until Workers::stop(), which drains: what Server::drain() does, on each worker.
+// What is left when its grace is over is reset, and told Error::deadline. The Service of a worker
+// is made and called on the worker's thread, and destroyed there with its last connection closed.
+// Errors: those of Server::create() and Workers::listen().
+
+// May return nullptr (out of memory): the connection is then closed. Called concurrently.
+using MakeService = std::move_only_function<std::unique_ptr<Service>(Loop& loop) const>;
+
+SPATE_EXPORT Result<Address> serve(Workers& workers, const Address& address, MakeService make,
+                                   const ServerOptions& options = {}, const ServeOptions& how = {});
+
+// Not for programs: what serve() makes of a function.
+template <class Handler>
+class CopiedService final : public Service {
+ public:
+  explicit CopiedService(const Handler& handler) : handler_(handler) {}
+  void on_request(Exchange exchange) override { handler_(std::move(exchange)); }
+
+ private:
+  Handler handler_;
+};
+
+// The same with a function, of which each worker has a copy: what copies share must be thread-safe.
+template <class Handler>
+  requires std::copy_constructible<Handler> && std::invocable<Handler&, Exchange>
+Result<Address> serve(Workers& workers, const Address& address, Handler handler,
+                      const ServerOptions& options = {}, const ServeOptions& how = {}) {
+  return serve(workers, address, MakeService([handler](Loop&) -> std::unique_ptr<Service> {
+                 return std::make_unique<CopiedService<Handler>>(handler);
+               }),
+               options, how);
+}
 
 }  // namespace spate::http

@@ -15,20 +15,20 @@ namespace {
 
 constexpr Nanos kSecond{1'000'000'000};
 
-bool is_valid(const ServerOptions& options) {
+}  // namespace
+
+// ---- how it begins and ends
+
+bool ServerCore::are_valid(const ServerOptions& options) {
   return options.max_head > 0 && options.max_head <= 65'535 && options.max_request_line > 0 &&
          options.max_fields > 0 && options.max_fields <= kMostHeadFields &&
          options.max_requests > 0;
 }
 
-}  // namespace
-
-// ---- how it begins and ends
-
 Result<std::unique_ptr<ServerCore>> ServerCore::create(Loop& loop, Service* service,
                                                        OnRequest on_request,
                                                        ServerOptions options) {
-  if (!is_valid(options)) return std::unexpected(std::error_code(EINVAL, std::system_category()));
+  if (!are_valid(options)) return std::unexpected(std::error_code(EINVAL, std::system_category()));
   std::unique_ptr<ServerCore> core(
       new (std::nothrow) ServerCore(loop, service, std::move(on_request), std::move(options)));
   if (core != nullptr) core->pool_ = new (std::nothrow) ExchangePool(loop);
@@ -202,8 +202,12 @@ void ServerCore::end_grace() {
       if (connection.is_idle()) connection.close();
     });
   } else {
-    visit_connections([](Http1Connection& connection) { connection.abort(Error::deadline); });
+    abort_all(Error::deadline);
   }
+}
+
+void ServerCore::abort_all(std::error_code error) {
+  visit_connections([error](Http1Connection& connection) { connection.abort(error); });
 }
 
 ServerMetrics ServerCore::metrics() const { return metrics_; }

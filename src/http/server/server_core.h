@@ -26,6 +26,8 @@ class Http1Connection;
 
 class ServerCore {
  public:
+  // Whether create() takes them.
+  static bool are_valid(const ServerOptions& options);
   // `service`, or `on_request`.
   static Result<std::unique_ptr<ServerCore>> create(Loop& loop, Service* service,
                                                     OnRequest on_request, ServerOptions options);
@@ -39,6 +41,8 @@ class ServerCore {
   void add(Stream stream);
   void drain(Nanos grace, std::move_only_function<void()> done);
   ServerMetrics metrics() const;
+  // Resets what there is; exchanges are told.
+  void abort_all(std::error_code error);
 
   // ---- what connections use
 
