@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "spate/http/date.h"
+#include "spate/http/html.h"
 #include "spate/http/url.h"
 
 namespace spate::http {
@@ -19,30 +20,6 @@ struct Entry {
 
 bool is_directory(const Entry& entry) {
   return entry.status.kind == sys::FileStatus::Kind::directory;
-}
-
-// For text and for values in double quotes.
-std::string escaped(std::string_view text) {
-  std::string result;
-  for (const char c : text) {
-    switch (c) {
-      case '&':
-        result += "&amp;";
-        break;
-      case '<':
-        result += "&lt;";
-        break;
-      case '>':
-        result += "&gt;";
-        break;
-      case '"':
-        result += "&quot;";
-        break;
-      default:
-        result += c;
-    }
-  }
-  return result;
 }
 
 // Directories first, each by name.
@@ -72,7 +49,7 @@ std::string row_of(const Entry& entry) {
   const std::chrono::sys_seconds time{std::chrono::seconds(entry.status.seconds)};
   char date[kDateSize];
   return "<tr><td><a href=\"" + percent_encode(entry.name) + std::string(slash) + "\">" +
-         escaped(entry.name) + std::string(slash) + "</a><td>" + size + "<td>" +
+         html_of(entry.name) + std::string(slash) + "</a><td>" + size + "<td>" +
          std::string(format_date(time, date)) + "\n";
 }
 
@@ -80,7 +57,7 @@ std::string row_of(const Entry& entry) {
 
 std::string list_directory(sys::Directory& directory, std::string_view path, Hidden hidden) {
   const std::vector<Entry> entries = entries_of(directory, hidden);
-  const std::string title = escaped(path);
+  const std::string title = html_of(path);
   std::string page = "<!DOCTYPE html>\n<meta charset=\"utf-8\">\n<title>" + title +
                      "</title>\n<h1>" + title + "</h1>\n<table cellpadding=\"4\">\n";
   if (path != "/") page += "<tr><td><a href=\"../\">../</a>\n";
