@@ -77,6 +77,10 @@ struct ServerOptions {
   // Bytes a second of such a body, on average after the first ten seconds [408].
   std::uint64_t min_body_rate = 1024;
 
+  // Of answers that have not said otherwise (Exchange::set_compression()).
+  Compression compression = Compression::none;
+  int compression_level = 4;  // 1 is fast, 9 is small.
+
   // The field Server of every answer; empty: none.
   std::string server_name{};
   // Called at the end of each exchange. On Workers each calls a copy, concurrently.
@@ -101,7 +105,7 @@ class SPATE_EXPORT Server {
   Server& operator=(Server&& other) noexcept;
   ~Server();
 
-  // Errors: EINVAL for a limit that is zero or too high; ENOMEM.
+  // Errors: EINVAL for a limit that is zero or too high, or another level; ENOMEM.
   [[nodiscard("destroying the Server closes its connections")]]
   static Result<Server> create(Loop& loop, Service& service, ServerOptions options = {});
   [[nodiscard("destroying the Server closes its connections")]]

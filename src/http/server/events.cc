@@ -69,6 +69,7 @@ bool EventStream::State::begin(const Fields& fields) {
   const bool is_said = all.add_all(fields) && all.set(FieldId::content_type, kEventStreamType) &&
                        all.set(FieldId::cache_control, "no-cache") &&
                        all.set("X-Accel-Buffering", "no");  // Of nginx.
+  exchange_.set_compression(Compression::none);             // They are short, and many at a time.
   if (!is_said || !exchange_.begin(Status::ok, all)) return false;
   if (exchange_.request().method() == Method::head) return false;
   if (!exchange_.start(*this)) return false;

@@ -27,7 +27,7 @@ std::error_code closed() { return {EPIPE, std::system_category()}; }
 }  // namespace
 
 ExchangeState::ExchangeState(ExchangePool& pool) : pool_(pool) {}
-ExchangeState::~ExchangeState() = default;
+ExchangeState::~ExchangeState() { drop_compressor(); }
 
 Loop& ExchangeState::loop() const { return pool_.loop(); }
 
@@ -47,6 +47,7 @@ void ExchangeState::on_begun(const AnswerHead& answer) {
   status_ = answer.status;
   answer_ = Answer::begun;
   drops_body_ = is_bodiless(status_);
+  is_sized_ = answer.size.has_value() && extent != Extent::nothing;
   left_ = answer.size.value_or(0);
   last_progress = loop().now();
 }
@@ -54,6 +55,12 @@ void ExchangeState::on_begun(const AnswerHead& answer) {
 bool ExchangeState::respond(AnswerHead answer, Bytes content) {
   if (!may_begin(answer)) return false;
   answer.size = content.size();
+  const CodingChoice choice = choose_coding(answer);
+  return choice == CodingChoice::unsuitable ? respond_plainly(answer, content)
+                                            : respond_as(choice, answer, content);
+}
+
+bool ExchangeState::respond_plainly(const AnswerHead& answer, Bytes content) {
   const Bytes sent = is_bodiless(answer.status) ? Bytes() : content;
   if (!wire_->send_head(*this, answer, sent)) return false;
   on_begun(answer);
@@ -71,6 +78,10 @@ void ExchangeState::respond_refusal(const Refusal& refusal) {
 bool ExchangeState::respond(AnswerHead answer, Buffer&& content) {
   if (!may_begin(answer)) return false;
   answer.size = content.size();
+  if (choose_coding(answer) != CodingChoice::unsuitable) {
+    const Bytes flat = content.flat(content.size());
+    if (flat.size() == content.size()) return respond(answer, flat);
+  }
   if (!wire_->send_head(*this, answer, {})) return false;
   on_begun(answer);
   if (!write(std::move(content))) {
@@ -82,23 +93,31 @@ bool ExchangeState::respond(AnswerHead answer, Buffer&& content) {
 
 bool ExchangeState::begin(AnswerHead answer) {
   if (!may_begin(answer)) return false;
+  const CodingChoice choice = choose_coding(answer);
+  return choice == CodingChoice::unsuitable ? begin_plainly(answer) : begin_as(choice, answer);
+}
+
+bool ExchangeState::begin_plainly(const AnswerHead& answer) {
   if (!wire_->send_head(*this, answer, {})) return false;
   on_begun(answer);
   return true;
 }
 
 bool ExchangeState::takes(std::uint64_t size) const {
-  return wire_ != nullptr && answer_ == Answer::begun && (coding != Coding::sized || size <= left_);
+  return wire_ != nullptr && answer_ == Answer::begun && (!is_sized_ || size <= left_);
 }
 
 void ExchangeState::took(std::uint64_t size) {
-  sent_ += size;
-  if (coding == Coding::sized) left_ -= size;
+  if (compressor_ == nullptr) sent_ += size;
+  if (is_sized_) left_ -= size;
 }
 
 bool ExchangeState::write(Bytes bytes) {
   if (!takes(bytes.size())) return false;
-  if (!drops_body_ && !bytes.empty() && !wire_->send(*this, bytes)) return false;
+  if (!drops_body_ && !bytes.empty()) {
+    const bool is_sent = compressor_ == nullptr ? wire_->send(*this, bytes) : compress(bytes);
+    if (!is_sent) return false;
+  }
   took(bytes.size());
   return true;
 }
@@ -106,6 +125,12 @@ bool ExchangeState::write(Bytes bytes) {
 bool ExchangeState::write(Buffer&& buffer) {
   const std::size_t size = buffer.size();
   if (!takes(size)) return false;
+  if (!drops_body_ && compressor_ != nullptr) {
+    const Bytes flat = buffer.flat(size);
+    if (flat.size() < size || !write(flat)) return false;
+    buffer.clear();
+    return true;
+  }
   if (drops_body_) {
     buffer.clear();
   } else if (size != 0 && !wire_->send(*this, std::move(buffer))) {
@@ -119,6 +144,10 @@ std::error_code ExchangeState::send_file(int file, std::uint64_t offset, std::ui
   if (!takes(size)) return closed();
   if (drops_body_) {
     close_descriptors({&file, 1});
+  } else if (compressor_ != nullptr) {
+    if (const std::error_code error = compress_file(file, offset, size)) return error;
+    close_descriptors({&file, 1});
+    return {};
   } else if (const std::error_code error = wire_->send_file(*this, file, offset, size)) {
     return error;
   }
@@ -128,8 +157,9 @@ std::error_code ExchangeState::send_file(int file, std::uint64_t offset, std::ui
 
 bool ExchangeState::end(const Fields& behind) {
   if (!takes(0)) return false;
-  const bool is_short = coding == Coding::sized && left_ != 0 && !drops_body_;
-  if (is_short || (!drops_body_ && !wire_->send_end(*this, behind))) {
+  const bool is_short = is_sized_ && left_ != 0 && !drops_body_;
+  const bool is_ended = !is_short && (compressor_ == nullptr || end_compression());
+  if (!is_ended || (!drops_body_ && !wire_->send_end(*this, behind))) {
     give_up();
     return false;
   }
@@ -256,6 +286,7 @@ void ExchangeState::detach(std::error_code error) {
   const Use use(*this);
   wire_ = nullptr;
   ExchangeList::remove(*this);
+  drop_compressor();
   const std::unique_ptr<BodyReader> reader = std::move(reader_);
   ExchangeHandler* handler = std::exchange(handler_, nullptr);
   if (handler != nullptr && reader == nullptr) handler->on_closed(error);
@@ -278,12 +309,15 @@ void ExchangeState::reset() {
   body = Body::none;
   received = 0;
   max_body = UINT64_MAX;
-  coding = Coding::nothing;
+  extent = Extent::nothing;
+  compression = Compression::none;
   taken = 0;
   param_count = 0;
   view_ = &head;
   kept_.clear();
+  drop_compressor();
   left_ = sent_ = 0;
+  is_sized_ = false;
   answer_ = Answer::none;
   drops_body_ = is_paused_ = has_deadline = false;
 }

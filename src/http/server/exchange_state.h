@@ -15,6 +15,7 @@
 #include "http/codec/framing.h"
 #include "http/codec/head.h"
 #include "http/codec/target.h"
+#include "http/server/answer_coding.h"
 #include "http/server/exchange_list.h"
 #include "http/server/wire.h"
 #include "spate/http/exchange.h"
@@ -22,6 +23,7 @@
 namespace spate::http {
 
 class BodyReader;
+class Compressor;
 class ExchangePool;
 class ServerCore;
 
@@ -125,9 +127,10 @@ class ExchangeState {
 
   // The answer.
   enum class Answer : std::uint8_t { none, begun, ended };
-  enum class Coding : std::uint8_t { nothing, sized, chunked, until_end };
+  enum class Extent : std::uint8_t { nothing, sized, chunked, until_end };
   Answer answer() const { return answer_; }
-  Coding coding = Coding::nothing;
+  Extent extent = Extent::nothing;
+  Compression compression = Compression::none;
   Status status() const { return status_; }
   std::uint64_t sent() const { return sent_; }
 
@@ -171,7 +174,17 @@ class ExchangeState {
 
   void begin_reading();
   bool may_begin(const AnswerHead& answer) const;
+  CodingChoice choose_coding(const AnswerHead& answer) const;
+  bool respond_as(CodingChoice choice, AnswerHead answer, Bytes content);
+  bool respond_plainly(const AnswerHead& answer, Bytes content);
+  bool begin_as(CodingChoice choice, AnswerHead answer);
+  bool begin_plainly(const AnswerHead& answer);
   void on_begun(const AnswerHead& answer);
+  bool compress(Bytes bytes);
+  bool end_compression();
+  bool send_compressed(Buffer&& coded);
+  void drop_compressor();
+  std::error_code compress_file(int file, std::uint64_t offset, std::uint64_t size);
   void end_answer();
   bool takes(std::uint64_t size) const;
   void took(std::uint64_t size);
@@ -187,10 +200,12 @@ class ExchangeState {
   const RequestView* view_ = &head;  // That, or the copy.
   HeadCopy<RequestView> kept_;
 
-  std::uint64_t left_ = 0;  // Of a sized answer.
+  std::unique_ptr<Compressor> compressor_;  // Of an answer that has begun.
+  std::uint64_t left_ = 0;                  // Of one whose size was said.
   std::uint64_t sent_ = 0;
   Status status_{};
   Answer answer_ = Answer::none;
+  bool is_sized_ = false;
   bool drops_body_ = false;
   bool is_paused_ = false;
   bool has_handle_ = false;

@@ -51,12 +51,12 @@ std::size_t Http1Connection::head_size(const AnswerHead& answer) const {
 }
 
 Bytes Http1Connection::write_head(ExchangeState& state, const AnswerHead& answer, char* room) {
-  using Coding = ExchangeState::Coding;
+  using Extent = ExchangeState::Extent;
   Text text(room);
   write_status(text, answer.status);
   text << "Date: " << server_.date() << "\r\n";
-  if (state.coding == Coding::sized) text << "Content-Length: " << *answer.size << "\r\n";
-  if (state.coding == Coding::chunked) text << "Transfer-Encoding: chunked\r\n";
+  if (state.extent == Extent::sized) text << "Content-Length: " << *answer.size << "\r\n";
+  if (state.extent == Extent::chunked) text << "Transfer-Encoding: chunked\r\n";
   if (is_last(state)) {
     text << "Connection: close\r\n";
   } else if (state.view().version == Version::http_1_0) {
@@ -71,19 +71,19 @@ Bytes Http1Connection::write_head(ExchangeState& state, const AnswerHead& answer
 }
 
 // 204 has no length, and 304 that of what it does not send, which is not known here.
-ExchangeState::Coding Http1Connection::coding_of(const ExchangeState& state,
+ExchangeState::Extent Http1Connection::extent_of(const ExchangeState& state,
                                                  const AnswerHead& answer) {
-  using Coding = ExchangeState::Coding;
+  using Extent = ExchangeState::Extent;
   if (answer.status == Status::no_content || answer.status == Status::not_modified)
-    return Coding::nothing;
-  if (answer.size) return Coding::sized;
-  if (state.view().version == Version::http_1_1) return Coding::chunked;
-  return Coding::until_end;
+    return Extent::nothing;
+  if (answer.size) return Extent::sized;
+  if (state.view().version == Version::http_1_1) return Extent::chunked;
+  return Extent::until_end;
 }
 
 bool Http1Connection::send_head(ExchangeState& state, const AnswerHead& answer, Bytes body) {
-  state.coding = coding_of(state, answer);
-  if (state.coding == ExchangeState::Coding::until_end) set(kClosing);
+  state.extent = extent_of(state, answer);
+  if (state.extent == ExchangeState::Extent::until_end) set(kClosing);
   char on_stack[kMostOnStack];
   std::unique_ptr<char[]> on_heap;
   char* room = on_stack;
@@ -97,21 +97,21 @@ bool Http1Connection::send_head(ExchangeState& state, const AnswerHead& answer, 
 }
 
 bool Http1Connection::send(ExchangeState& state, Bytes body) {
-  if (state.coding != ExchangeState::Coding::chunked) return stream_.write(body);
+  if (state.extent != ExchangeState::Extent::chunked) return stream_.write(body);
   const ChunkHeader header(body.size());
   const Bytes pieces[] = {bytes_of(header.text()), body, bytes_of(kChunkEnd)};
   return stream_.write(pieces);
 }
 
 bool Http1Connection::send(ExchangeState& state, Buffer&& body) {
-  if (state.coding != ExchangeState::Coding::chunked) return stream_.write(std::move(body));
+  if (state.extent != ExchangeState::Extent::chunked) return stream_.write(std::move(body));
   const ChunkHeader header(body.size());
   return stream_.write(header.text()) && stream_.write(std::move(body)) && stream_.write(kChunkEnd);
 }
 
 std::error_code Http1Connection::send_file(ExchangeState& state, int file, std::uint64_t offset,
                                            std::uint64_t size) {
-  if (state.coding != ExchangeState::Coding::chunked || size == 0)
+  if (state.extent != ExchangeState::Extent::chunked || size == 0)
     return stream_.send_file(file, offset, size);
   const ChunkHeader header(size);
   if (!stream_.write(header.text())) return {EPIPE, std::system_category()};
@@ -121,7 +121,7 @@ std::error_code Http1Connection::send_file(ExchangeState& state, int file, std::
 }
 
 bool Http1Connection::send_end(ExchangeState& state, const Fields& trailers) {
-  if (state.coding != ExchangeState::Coding::chunked) return true;
+  if (state.extent != ExchangeState::Extent::chunked) return true;
   if (trailers.empty()) return stream_.write(kLastChunk);
   const Bytes pieces[] = {bytes_of(kLastChunkHeader), bytes_of(trailers.lines()),
                           bytes_of(kChunkEnd)};

@@ -119,6 +119,7 @@ std::size_t Http1Connection::take_request(ExchangeState& state) {
   ++requests_;
   state.open(framing, server_.loop().now());
   state.max_body = server_.options().max_body;
+  state.compression = server_.options().compression;
   server_.serve(state.make_handle());
   if (state.wire() == this) go_on(state);
   return size;

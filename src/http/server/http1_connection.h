@@ -98,7 +98,7 @@ class Http1Connection final : public StreamHandler, public Wire {
 
   std::size_t head_size(const AnswerHead& answer) const;
   Bytes write_head(ExchangeState& state, const AnswerHead& answer, char* room);
-  static ExchangeState::Coding coding_of(const ExchangeState& state, const AnswerHead& answer);
+  static ExchangeState::Extent extent_of(const ExchangeState& state, const AnswerHead& answer);
   Stream hand_over(ExchangeState& state);
 
   // ---- the exchange

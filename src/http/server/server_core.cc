@@ -22,7 +22,8 @@ constexpr Nanos kSecond{1'000'000'000};
 bool ServerCore::are_valid(const ServerOptions& options) {
   return options.max_head > 0 && options.max_head <= 65'535 && options.max_request_line > 0 &&
          options.max_fields > 0 && options.max_fields <= kMostHeadFields &&
-         options.max_requests > 0;
+         options.max_requests > 0 && options.compression_level >= 1 &&
+         options.compression_level <= 9;
 }
 
 Result<std::unique_ptr<ServerCore>> ServerCore::create(Loop& loop, Service* service,
@@ -31,7 +32,8 @@ Result<std::unique_ptr<ServerCore>> ServerCore::create(Loop& loop, Service* serv
   if (!are_valid(options)) return std::unexpected(std::error_code(EINVAL, std::system_category()));
   std::unique_ptr<ServerCore> core(
       new (std::nothrow) ServerCore(loop, service, std::move(on_request), std::move(options)));
-  if (core != nullptr) core->pool_ = new (std::nothrow) ExchangePool(loop);
+  if (core != nullptr)
+    core->pool_ = new (std::nothrow) ExchangePool(loop, core->options_.compression_level);
   if (core == nullptr || core->pool_ == nullptr)
     return std::unexpected(std::error_code(ENOMEM, std::system_category()));
   return core;
