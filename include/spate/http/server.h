@@ -113,6 +113,8 @@ class SPATE_EXPORT Server {
 
   // May be called several times. Errors: those of Listener::create().
   Result<Address> listen(const Address& address, const ListenOptions& options = {});
+  // That of the first listen(), with the kernel's choice for port 0; without a family before.
+  Address address() const;
   // Serves a connection that was accepted elsewhere; of the same loop (asserted).
   void add(Stream stream);
 

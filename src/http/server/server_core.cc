@@ -68,6 +68,10 @@ Result<Address> ServerCore::listen(const Address& address, const ListenOptions& 
   return listeners_.back().address();
 }
 
+Address ServerCore::address() const {
+  return listeners_.empty() ? Address() : listeners_.front().address();
+}
+
 void ServerCore::serve(Exchange exchange) {
   ++metrics_.requests;
   ++metrics_.exchanges;

@@ -38,6 +38,7 @@ class ServerCore {
   // ---- what Server's functions of the same name do
 
   Result<Address> listen(const Address& address, const ListenOptions& options);
+  Address address() const;
   void add(Stream stream);
   void drain(Nanos grace, std::move_only_function<void()> done);
   ServerMetrics metrics() const;
