@@ -27,6 +27,7 @@
 #include <system_error>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "spate/error.h"
 #include "spate/export.h"
@@ -62,6 +63,14 @@ struct AccessRecord {
   std::error_code error;  // Why it was cut short, if it was.
 };
 
+// Whether connections begin with a header of the PROXY protocol, version 1 or 2, which says who is
+// at the other end of a load balancer. Whoever may send it may claim to be anybody.
+enum class ProxyProtocol : std::uint8_t {
+  off,
+  from_proxies,  // Those from ServerOptions::proxies must, others do not.
+  always,        // All must: where nobody but the load balancer can connect.
+};
+
 struct ServerOptions {
   // ---- limits; what exceeds them is answered with the status in brackets
   std::size_t max_head = 16 * 1024;         // Bytes of a request's head [431]; at most 64 KiB.
@@ -80,6 +89,11 @@ struct ServerOptions {
   // Of answers that have not said otherwise (Exchange::set_compression()).
   Compression compression = Compression::none;
   int compression_level = 4;  // 1 is fast, 9 is small.
+
+  // What it says is Request::peer(). Without a good one, within head_timeout, a connection is
+  // reset.
+  ProxyProtocol proxy_protocol = ProxyProtocol::off;
+  std::vector<Address> proxies{};  // Their ports do not count.
 
   // The field Server of every answer; empty: none.
   std::string server_name{};
