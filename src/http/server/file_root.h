@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "spate/error.h"
-#include "sys/file.h"
+#include "sys/directory.h"
 
 namespace spate::http {
 

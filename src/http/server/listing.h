@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "sys/file.h"
+#include "sys/directory.h"
 
 namespace spate::http {
 
