@@ -91,7 +91,7 @@ TEST_F(FilesServed, MayBeEmpty) {
 }
 
 TEST_F(FilesServed, OfAnySizeArriveWhole) {
-  for (const std::size_t size : {16 * 1024 - 1, 16 * 1024, 16 * 1024 + 1, 1024 * 1024}) {
+  for (const std::size_t size : {8 * 1024 - 1, 8 * 1024, 8 * 1024 + 1, 1024 * 1024}) {
     std::string text(size, 'x');
     text.back() = 'y';
     tree_.write("big", text);

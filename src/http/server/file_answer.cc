@@ -12,7 +12,7 @@ namespace spate::http {
 namespace {
 
 // What is read and sent with the head. Above it sendfile() costs less than the copy.
-constexpr std::size_t kMostRead = 16 * 1024;
+constexpr std::size_t kMostRead = 8 * 1024;
 
 std::string hexadecimal(std::uint64_t number) {
   std::array<char, 16> digits;
