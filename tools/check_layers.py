@@ -74,7 +74,7 @@ VOCABULARY = {f"spate/{name}.h" for name in (
     "assert", "error", "events", "export", "metrics", "time")}
 
 # Built on the public headers only, besides their own files.
-OUTSIDE = ("compat", "bindings", "examples", "bench")
+OUTSIDE = ("compat", "bindings", "examples", "bench", "programs")
 
 # Only src/sys enters the kernel.
 KERNEL_HEADERS = re.compile(

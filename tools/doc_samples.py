@@ -3,8 +3,9 @@
 
 A block fenced as ```cpp run is a whole program. Each becomes OUT/<page>_<n>.cc, and its path is
 printed. One fenced as ```cpp serve WORD is a server at port 7000 that answers a line with WORD by
-one that has it, too; PATH=WORD is printed, and the program takes its port from the environment
-(SPATE_SAMPLE_PORT), so that several can be tried at once.
+one that has it, too, or, if WORD begins with a slash, a GET of that path with 200; PATH=WORD is
+printed, and the program takes its port from the environment (SPATE_SAMPLE_PORT), so that several
+can be tried at once.
 
 <page> is the page's path below docs/ (or the root), in snake_case. Files that no longer belong to a
 block are removed; those that did not change are left alone, so as not to rebuild them.

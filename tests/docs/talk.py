@@ -2,7 +2,8 @@
 """A server of the docs, and somebody who talks to it.   talk.py PROGRAM WORD
 
 Starts it at a free port, sends a line with WORD, waits for one that has it, and ends the server
-with SIGTERM, which it may follow in good order.
+with SIGTERM, which it may follow in good order. Where WORD begins with a slash, it asks for that
+path by HTTP, and waits for 200.
 """
 
 import os
@@ -37,11 +38,18 @@ def connect(port, end):
             time.sleep(0.02)
 
 
-def talk(port, word):
+def question(word):
+    """What is sent, and what the answer has."""
+    if word.startswith(b"/"):
+        return b"GET " + word + b" HTTP/1.0\r\n\r\n", b" 200 OK\r\n"
+    return word + b"\n", word
+
+
+def talk(port, said, wanted):
     with connect(port, time.monotonic() + PATIENCE) as peer:
-        peer.sendall(word + b"\n")
+        peer.sendall(said)
         heard = b""
-        while word not in heard:
+        while wanted not in heard:
             piece = peer.recv(4096)
             if not piece:
                 break
@@ -52,15 +60,16 @@ def talk(port, word):
 def main(program, word):
     port = free_port()
     environment = dict(os.environ, SPATE_SAMPLE_PORT=str(port))
+    said, wanted = question(word.encode())
     with subprocess.Popen([program], env=environment) as server:
         try:
-            heard = talk(port, word.encode())
+            heard = talk(port, said, wanted)
             server.send_signal(signal.SIGTERM)
             code = server.wait(PATIENCE)
         finally:
             server.kill()
     print(f"heard {heard!r}, ended with {code}")
-    return 0 if word.encode() in heard and code in (0, -signal.SIGTERM) else 1
+    return 0 if wanted in heard and code in (0, -signal.SIGTERM) else 1
 
 
 if __name__ == "__main__":

@@ -102,6 +102,13 @@ class EchoTest(unittest.TestCase):
             peer.hang_up()
 
 
+def curl(*arguments):
+    """What curl prints."""
+    done = subprocess.run(["curl", "--silent", "--max-time", str(PATIENCE), *arguments],
+                          stdout=subprocess.PIPE, text=True, timeout=2 * PATIENCE, check=False)
+    return done.stdout
+
+
 def run(program, *arguments):
     """Runs it to its end."""
     return subprocess.run([program, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE,

@@ -50,6 +50,15 @@ namespace spate::http {
 
 class ExchangeState;
 
+// Whether an answer may be compressed.
+enum class Compression : std::uint8_t {
+  none,
+  // gzip, if its type becomes much shorter by it (is_compressible(), media_type.h), it has 1 KiB to
+  // 8 MiB or is of no size, and the client accepts it. Answers with Content-Encoding, Accept-Ranges
+  // or Content-Range, or Cache-Control: no-transform stay as they are. A strong ETag becomes weak.
+  by_type,
+};
+
 // Every function is inline: the library is built without RTTI and must not provide the type
 // information.
 class SPATE_EXPORT ExchangeHandler {
@@ -105,18 +114,25 @@ class SPATE_EXPORT Exchange {
   // been sent, if the connection was lost in between.
   bool respond(Status status, const Fields& fields, Buffer&& body);
 
+  // In place of ServerOptions::compression; before the answer. Leave answers alone that have both
+  // a secret and something that a stranger chooses: from their length he learns the secret
+  // (BREACH).
+  void set_compression(Compression compression);
+
   // ---- the answer, in pieces
 
   // Its head. With `size`, exactly that many bytes follow; without, as many as are written before
   // end(): chunked, or, of HTTP/1.0, until the connection's end. False as above.
   bool begin(Status status, const Fields& fields = {}, std::optional<std::uint64_t> size = {});
   // False: not begun, ended, closed, or more than `size`; or the queue is full as by
-  // Stream::write().
+  // Stream::write(). Of a compressed answer each piece can be read at once, and larger ones become
+  // shorter; if one cannot be sent, the connection is reset.
   bool write(Bytes bytes);
   bool write(std::string_view text) { return write(bytes_of(text)); }
   // If it returns false, the bytes are still in `buffer`.
   bool write(Buffer&& buffer);
-  // As Stream::send_file(). EPIPE where write() returns false.
+  // As Stream::send_file(). EPIPE where write() returns false. A compressed answer reads it at
+  // once.
   std::error_code send_file(int file, std::uint64_t offset, std::uint64_t size);
   // Ends the answer; with trailers if it is chunked, else they are dropped. Fewer bytes than `size`
   // reset the connection, as abort() does. False: not begun, ended or closed already, or reset.

@@ -27,6 +27,7 @@
 #include <system_error>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "spate/error.h"
 #include "spate/export.h"
@@ -47,11 +48,9 @@ using OnRequest = std::move_only_function<void(Exchange exchange)>;
 // What is done with requests: the user's; it must outlive its Servers.
 class SPATE_EXPORT Service {
  public:
+  virtual ~Service() = default;
   // The head of a request is there. Keep the Exchange, or answer now.
   virtual void on_request(Exchange exchange) = 0;
-
- protected:
-  ~Service() = default;
 };
 
 // One line of an access log. Views are valid until the callback returns.
@@ -62,6 +61,14 @@ struct AccessRecord {
   std::uint64_t received;
   Nanos duration;         // From the head's last byte to the end of the exchange.
   std::error_code error;  // Why it was cut short, if it was.
+};
+
+// Whether connections begin with a header of the PROXY protocol, version 1 or 2, which says who is
+// at the other end of a load balancer. Whoever may send it may claim to be anybody.
+enum class ProxyProtocol : std::uint8_t {
+  off,
+  from_proxies,  // Those from ServerOptions::proxies must, others do not.
+  always,        // All must: where nobody but the load balancer can connect.
 };
 
 struct ServerOptions {
@@ -79,10 +86,19 @@ struct ServerOptions {
   // Bytes a second of such a body, on average after the first ten seconds [408].
   std::uint64_t min_body_rate = 1024;
 
+  // Of answers that have not said otherwise (Exchange::set_compression()).
+  Compression compression = Compression::none;
+  int compression_level = 4;  // 1 is fast, 9 is small.
+
+  // What it says is Request::peer(). Without a good one, within head_timeout, a connection is
+  // reset.
+  ProxyProtocol proxy_protocol = ProxyProtocol::off;
+  std::vector<Address> proxies{};  // Their ports do not count.
+
   // The field Server of every answer; empty: none.
   std::string server_name{};
-  // Called at the end of each exchange.
-  std::move_only_function<void(const AccessRecord& record)> log{};
+  // Called at the end of each exchange. On Workers each calls a copy, concurrently.
+  std::function<void(const AccessRecord& record)> log{};
 };
 
 struct ServerMetrics {
@@ -103,7 +119,7 @@ class SPATE_EXPORT Server {
   Server& operator=(Server&& other) noexcept;
   ~Server();
 
-  // Errors: EINVAL for a limit that is zero or too high; ENOMEM.
+  // Errors: EINVAL for a limit that is zero or too high, or another level; ENOMEM.
   [[nodiscard("destroying the Server closes its connections")]]
   static Result<Server> create(Loop& loop, Service& service, ServerOptions options = {});
   [[nodiscard("destroying the Server closes its connections")]]
@@ -111,6 +127,8 @@ class SPATE_EXPORT Server {
 
   // May be called several times. Errors: those of Listener::create().
   Result<Address> listen(const Address& address, const ListenOptions& options = {});
+  // That of the first listen(), with the kernel's choice for port 0; without a family before.
+  Address address() const;
   // Serves a connection that was accepted elsewhere; of the same loop (asserted).
   void add(Stream stream);
 
@@ -133,5 +151,38 @@ SPATE_EXPORT Result<Server> serve(Loop& loop, const Address& address, Service& s
 [[nodiscard("destroying the Server closes its connections")]]
 SPATE_EXPORT Result<Server> serve(Loop& loop, const Address& address, OnRequest on_request,
                                   ServerOptions options = {}, const ListenOptions& listen = {});
+
+// ---- on Workers, until Workers::stop(), which drains: what Server::drain() does, on each worker.
+// What is left when its grace is over is reset, and told Error::deadline. The Service of a worker
+// is made and called on the worker's thread, and destroyed there with its last connection closed.
+// Errors: those of Server::create() and Workers::listen().
+
+// May return nullptr (out of memory): the connection is then closed. Called concurrently.
+using MakeService = std::move_only_function<std::unique_ptr<Service>(Loop& loop) const>;
+
+SPATE_EXPORT Result<Address> serve(Workers& workers, const Address& address, MakeService make,
+                                   const ServerOptions& options = {}, const ServeOptions& how = {});
+
+// Not for programs: what serve() makes of a function.
+template <class Handler>
+class CopiedService final : public Service {
+ public:
+  explicit CopiedService(const Handler& handler) : handler_(handler) {}
+  void on_request(Exchange exchange) override { handler_(std::move(exchange)); }
+
+ private:
+  Handler handler_;
+};
+
+// The same with a function, of which each worker has a copy: what copies share must be thread-safe.
+template <class Handler>
+  requires std::copy_constructible<Handler> && std::invocable<Handler&, Exchange>
+Result<Address> serve(Workers& workers, const Address& address, Handler handler,
+                      const ServerOptions& options = {}, const ServeOptions& how = {}) {
+  return serve(workers, address, MakeService([handler](Loop&) -> std::unique_ptr<Service> {
+                 return std::make_unique<CopiedService<Handler>>(handler);
+               }),
+               options, how);
+}
 
 }  // namespace spate::http

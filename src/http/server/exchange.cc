@@ -46,6 +46,10 @@ bool Exchange::respond(Status status, const Fields& fields, Buffer&& body) {
          state_->respond({.status = status, .fields = &fields}, std::move(body));
 }
 
+void Exchange::set_compression(Compression compression) {
+  if (state_ != nullptr) state_->compression = compression;
+}
+
 bool Exchange::begin(Status status, const Fields& fields, std::optional<std::uint64_t> size) {
   return state_ != nullptr && state_->begin({.status = status, .fields = &fields, .size = size});
 }

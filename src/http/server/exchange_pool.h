@@ -4,15 +4,17 @@
 
 #include <cstddef>
 
+#include "http/server/answer_coding.h"
 #include "http/server/exchange_state.h"
 
 namespace spate::http {
 
 class ExchangePool {
  public:
-  explicit ExchangePool(Loop& loop) : loop_(loop) {}
+  ExchangePool(Loop& loop, int compression_level) : loop_(loop), compressors_(compression_level) {}
 
   Loop& loop() const { return loop_; }
+  Compressors& compressors() { return compressors_; }
   // nullptr when memory runs out.
   ExchangeState* take();
   void give_back(ExchangeState* state);
@@ -25,6 +27,7 @@ class ExchangePool {
   ~ExchangePool();
 
   Loop& loop_;
+  Compressors compressors_;
   ExchangeList free_;
   std::size_t kept_ = 0;
   std::size_t in_use_ = 0;

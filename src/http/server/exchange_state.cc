@@ -27,7 +27,7 @@ std::error_code closed() { return {EPIPE, std::system_category()}; }
 }  // namespace
 
 ExchangeState::ExchangeState(ExchangePool& pool) : pool_(pool) {}
-ExchangeState::~ExchangeState() = default;
+ExchangeState::~ExchangeState() { drop_compressor(); }
 
 Loop& ExchangeState::loop() const { return pool_.loop(); }
 
@@ -50,6 +50,12 @@ void ExchangeState::on_begun(const AnswerHead& answer) {
 bool ExchangeState::respond(AnswerHead answer, Bytes content) {
   if (!may_begin(answer)) return false;
   answer.size = content.size();
+  const CodingChoice choice = choose_coding(answer);
+  return choice == CodingChoice::unsuitable ? respond_plainly(answer, content)
+                                            : respond_as(choice, answer, content);
+}
+
+bool ExchangeState::respond_plainly(const AnswerHead& answer, Bytes content) {
   const Bytes sent = may_have_content(view().method, answer.status) ? content : Bytes();
   if (!wire_->send_head(*this, answer, sent)) return false;
   on_begun(answer);
@@ -67,6 +73,10 @@ void ExchangeState::respond_refusal(const Refusal& refusal) {
 bool ExchangeState::respond(AnswerHead answer, Buffer&& content) {
   if (!may_begin(answer)) return false;
   answer.size = content.size();
+  if (choose_coding(answer) != CodingChoice::unsuitable) {
+    const Bytes flat = content.flat(content.size());
+    if (flat.size() == content.size()) return respond(answer, flat);
+  }
   if (!wire_->send_head(*this, answer, {})) return false;
   on_begun(answer);
   return write(std::move(content)) && end({});
@@ -74,6 +84,11 @@ bool ExchangeState::respond(AnswerHead answer, Buffer&& content) {
 
 bool ExchangeState::begin(AnswerHead answer) {
   if (!may_begin(answer)) return false;
+  const CodingChoice choice = choose_coding(answer);
+  return choice == CodingChoice::unsuitable ? begin_plainly(answer) : begin_as(choice, answer);
+}
+
+bool ExchangeState::begin_plainly(const AnswerHead& answer) {
   if (!wire_->send_head(*this, answer, {})) return false;
   on_begun(answer);
   return true;
@@ -84,13 +99,16 @@ bool ExchangeState::takes(std::uint64_t size) const {
 }
 
 void ExchangeState::took(std::uint64_t size) {
-  sent_ += size;
+  if (compressor_ == nullptr) sent_ += size;
   if (is_sized_) left_ -= size;
 }
 
 bool ExchangeState::write(Bytes bytes) {
   if (!takes(bytes.size())) return false;
-  if (!drops_body_ && !bytes.empty() && !wire_->send(*this, bytes)) return false;
+  if (!drops_body_ && !bytes.empty()) {
+    const bool is_sent = compressor_ == nullptr ? wire_->send(*this, bytes) : compress(bytes);
+    if (!is_sent) return false;
+  }
   took(bytes.size());
   return true;
 }
@@ -98,6 +116,12 @@ bool ExchangeState::write(Bytes bytes) {
 bool ExchangeState::write(Buffer&& buffer) {
   const std::size_t size = buffer.size();
   if (!takes(size)) return false;
+  if (!drops_body_ && compressor_ != nullptr) {
+    const Bytes flat = buffer.flat(size);
+    if (flat.size() < size || !write(flat)) return false;
+    buffer.clear();
+    return true;
+  }
   if (drops_body_) {
     buffer.clear();
   } else if (size != 0 && !wire_->send(*this, std::move(buffer))) {
@@ -111,6 +135,10 @@ std::error_code ExchangeState::send_file(int file, std::uint64_t offset, std::ui
   if (!takes(size)) return closed();
   if (drops_body_) {
     close_descriptors({&file, 1});
+  } else if (compressor_ != nullptr) {
+    if (const std::error_code error = compress_file(file, offset, size)) return error;
+    close_descriptors({&file, 1});
+    return {};
   } else if (const std::error_code error = wire_->send_file(*this, file, offset, size)) {
     return error;
   }
@@ -122,6 +150,7 @@ bool ExchangeState::end(const Fields& behind) {
   if (!takes(0)) return false;
   const bool is_short = is_sized_ && left_ != 0 && !drops_body_;
   if (is_short) return give_up(), false;
+  if (compressor_ != nullptr && !end_compression()) return give_up(), false;
   if (!drops_body_ && !wire_->send_end(*this, behind)) return false;
   end_answer();
   return true;
@@ -247,6 +276,7 @@ void ExchangeState::detach(std::error_code error) {
   const Use use(*this);
   wire_ = nullptr;
   ExchangeList::remove(*this);
+  drop_compressor();
   const std::unique_ptr<BodyReader> reader = std::move(reader_);
   ExchangeHandler* handler = std::exchange(handler_, nullptr);
   if (handler != nullptr && reader == nullptr) handler->on_closed(error);
@@ -269,11 +299,14 @@ void ExchangeState::reset() {
   body = Body::none;
   received = 0;
   max_body = UINT64_MAX;
+  compression = Compression::none;
   taken = 0;
   param_count = 0;
   view_ = &head;
   kept_.clear();
+  drop_compressor();
   left_ = sent_ = 0;
+  is_sized_ = false;
   answer_ = Answer::none;
   drops_body_ = is_paused_ = has_deadline = is_counted = false;
 }

@@ -16,6 +16,7 @@
 #include "http/codec/head.h"
 #include "http/codec/outgoing.h"
 #include "http/codec/target.h"
+#include "http/server/answer_coding.h"
 #include "http/server/exchange_list.h"
 #include "http/server/wire.h"
 #include "spate/http/exchange.h"
@@ -23,6 +24,7 @@
 namespace spate::http {
 
 class BodyReader;
+class Compressor;
 class ExchangePool;
 class ServerCore;
 
@@ -129,6 +131,7 @@ class ExchangeState {
   enum class Answer : std::uint8_t { none, begun, ended };
   Answer answer() const { return answer_; }
   Outgoing outgoing{};  // Once it has begun.
+  Compression compression = Compression::none;
   Status status() const { return status_; }
   std::uint64_t sent() const { return sent_; }
 
@@ -175,7 +178,17 @@ class ExchangeState {
 
   void begin_reading();
   bool may_begin(const AnswerHead& answer) const;
+  CodingChoice choose_coding(const AnswerHead& answer) const;
+  bool respond_as(CodingChoice choice, AnswerHead answer, Bytes content);
+  bool respond_plainly(const AnswerHead& answer, Bytes content);
+  bool begin_as(CodingChoice choice, AnswerHead answer);
+  bool begin_plainly(const AnswerHead& answer);
   void on_begun(const AnswerHead& answer);
+  bool compress(Bytes bytes);
+  bool end_compression();
+  bool send_compressed(Buffer&& coded);
+  void drop_compressor();
+  std::error_code compress_file(int file, std::uint64_t offset, std::uint64_t size);
   void end_answer();
   bool takes(std::uint64_t size) const;
   void took(std::uint64_t size);
@@ -191,7 +204,8 @@ class ExchangeState {
   const RequestView* view_ = &head;  // That, or the copy.
   HeadCopy<RequestView> kept_;
 
-  std::uint64_t left_ = 0;  // Of an answer that is_sized_.
+  std::unique_ptr<Compressor> compressor_;  // Of an answer that has begun.
+  std::uint64_t left_ = 0;                  // Of one that is_sized_.
   std::uint64_t sent_ = 0;
   Status status_{};
   Answer answer_ = Answer::none;

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <new>
 #include <utility>
 
+#include "http/codec/proxy_protocol.h"
 #include "http/codec/request_check.h"
 #include "http/server/server_core.h"
 #include "spate/error.h"
@@ -43,6 +45,10 @@ Http1Connection::~Http1Connection() {
 }
 
 void Http1Connection::start() {
+  if (server_.expects_proxy_header(stream_.peer_address())) {
+    set(kInProxyHeader);
+    stream_.set_deadline(server_.options().head_timeout);
+  }
   stream_.set_half_open(true);
   stream_.set_idle_timeout(server_.options().idle_timeout);
   stream_.start(*this);
@@ -62,10 +68,26 @@ std::size_t Http1Connection::on_data(Bytes bytes) {
 }
 
 std::size_t Http1Connection::take(Bytes bytes) {
+  if (has(kInProxyHeader)) return take_proxy_header(bytes);
   if (state_ == nullptr || has(kInHead)) return has(kClosing) ? bytes.size() : take_head(bytes);
   const bool is_wanted = state_->is_reading() && !is_at_end(*state_);
   if (is_wanted || state_->body == ExchangeState::Body::discarded) return take_body(*state_, bytes);
   return hold();
+}
+
+std::size_t Http1Connection::take_proxy_header(Bytes bytes) {
+  const ProxyHeader header = parse_proxy_header(bytes);
+  if (header.state == ProxyHeader::State::unfinished) return 0;
+  const bool is_named = header.source.family() != Address::Family::none;
+  if (is_named) forwarded_.reset(new (std::nothrow) Address(header.source));
+  if (header.state == ProxyHeader::State::broken || (is_named && forwarded_ == nullptr)) {
+    server_.count_refused();
+    this->abort({EBADMSG, std::system_category()});
+    return bytes.size();
+  }
+  clear(kInProxyHeader);
+  stream_.set_deadline(Nanos{0});
+  return header.size;
 }
 
 // What has come is for the next exchange, or for when somebody asks.
@@ -120,6 +142,7 @@ std::size_t Http1Connection::take_request(ExchangeState& state) {
   ++requests_;
   state.open(framing, server_.loop().now());
   state.max_body = server_.options().max_body;
+  state.compression = server_.options().compression;
   server_.serve(state.make_handle());
   if (state.wire() == this) go_on(state);
   return size;

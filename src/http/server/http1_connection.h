@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string_view>
 #include <system_error>
 
@@ -49,7 +50,9 @@ class Http1Connection final : public StreamHandler, public Wire {
 
   bool is_full() const override { return stream_.is_full(); }
   std::size_t queued() const override { return stream_.queued(); }
-  Address peer() const override { return stream_.peer_address(); }
+  Address peer() const override {
+    return forwarded_ == nullptr ? stream_.peer_address() : *forwarded_;
+  }
   bool send_head(ExchangeState& state, const AnswerHead& head, Bytes body) override;
   bool send(ExchangeState& state, Bytes body) override;
   bool send(ExchangeState& state, Buffer&& body) override;
@@ -74,6 +77,7 @@ class Http1Connection final : public StreamHandler, public Wire {
     kClientEnded = 1 << 2,  // It sends no more.
     kHeld = 1 << 3,         // What has come is for later: not read until then.
     kAskedBody = 1 << 4,    // "100 Continue" has been sent.
+    kInProxyHeader = 1 << 5,
   };
 
   bool has(unsigned flags) const { return (flags_ & flags) != 0; }
@@ -83,6 +87,7 @@ class Http1Connection final : public StreamHandler, public Wire {
   // ---- receiving: each returns how many bytes it has used; afterwards this may be gone
 
   std::size_t take(Bytes bytes);
+  std::size_t take_proxy_header(Bytes bytes);
   std::size_t take_head(Bytes bytes);
   std::size_t take_request(ExchangeState& state);
   std::size_t take_body(ExchangeState& state, Bytes bytes);
@@ -113,7 +118,8 @@ class Http1Connection final : public StreamHandler, public Wire {
 
   ServerCore& server_;
   Stream stream_;
-  ExchangeState* state_ = nullptr;  // Of the head that is being read, or the exchange.
+  ExchangeState* state_ = nullptr;      // Of the head that is being read, or the exchange.
+  std::unique_ptr<Address> forwarded_;  // Whom a proxy speaks for.
   Lifetime lifetime_;
   std::uint32_t requests_ = 0;
   std::uint8_t flags_ = 0;

@@ -44,6 +44,8 @@ Result<Address> Server::listen(const Address& address, const ListenOptions& opti
   return core_->listen(address, options);
 }
 
+Address Server::address() const { return core_->address(); }
+
 void Server::add(Stream stream) { core_->add(std::move(stream)); }
 
 void Server::drain(Nanos grace, std::move_only_function<void()> done) {

@@ -17,23 +17,25 @@ namespace {
 
 constexpr Nanos kSecond{1'000'000'000};
 
-bool is_valid(const ServerOptions& options) {
-  return options.max_head > 0 && options.max_head <= 65'535 && options.max_request_line > 0 &&
-         options.max_fields > 0 && options.max_fields <= kMostHeadFields &&
-         options.max_requests > 0;
-}
-
 }  // namespace
 
 // ---- how it begins and ends
 
+bool ServerCore::are_valid(const ServerOptions& options) {
+  return options.max_head > 0 && options.max_head <= 65'535 && options.max_request_line > 0 &&
+         options.max_fields > 0 && options.max_fields <= kMostHeadFields &&
+         options.max_requests > 0 && options.compression_level >= 1 &&
+         options.compression_level <= 9;
+}
+
 Result<std::unique_ptr<ServerCore>> ServerCore::create(Loop& loop, Service* service,
                                                        OnRequest on_request,
                                                        ServerOptions options) {
-  if (!is_valid(options)) return std::unexpected(std::error_code(EINVAL, std::system_category()));
+  if (!are_valid(options)) return std::unexpected(std::error_code(EINVAL, std::system_category()));
   std::unique_ptr<ServerCore> core(
       new (std::nothrow) ServerCore(loop, service, std::move(on_request), std::move(options)));
-  if (core != nullptr) core->pool_ = new (std::nothrow) ExchangePool(loop);
+  if (core != nullptr)
+    core->pool_ = new (std::nothrow) ExchangePool(loop, core->options_.compression_level);
   if (core == nullptr || core->pool_ == nullptr)
     return std::unexpected(std::error_code(ENOMEM, std::system_category()));
   return core;
@@ -68,12 +70,25 @@ Result<Address> ServerCore::listen(const Address& address, const ListenOptions& 
   return listeners_.back().address();
 }
 
+Address ServerCore::address() const {
+  return listeners_.empty() ? Address() : listeners_.front().address();
+}
+
 void ServerCore::serve(Exchange exchange) {
   ++metrics_.requests;
   ++metrics_.exchanges;
   ExchangeState::of(exchange)->is_counted = true;
   if (service_ != nullptr) return service_->on_request(std::move(exchange));
   on_request_(std::move(exchange));
+}
+
+bool ServerCore::expects_proxy_header(const Address& peer) const {
+  if (options_.proxy_protocol != ProxyProtocol::from_proxies)
+    return options_.proxy_protocol == ProxyProtocol::always;
+  const Address from = peer.unmapped();
+  return from.is_ip() && std::ranges::any_of(options_.proxies, [&from](const Address& proxy) {
+           return proxy.unmapped().with_port(0) == from.with_port(0);
+         });
 }
 
 // ---- connections
@@ -209,8 +224,12 @@ void ServerCore::end_grace() {
       if (connection.is_idle()) connection.close();
     });
   } else {
-    visit_connections([](Http1Connection& connection) { connection.abort(Error::deadline); });
+    abort_all(Error::deadline);
   }
+}
+
+void ServerCore::abort_all(std::error_code error) {
+  visit_connections([error](Http1Connection& connection) { connection.abort(error); });
 }
 
 ServerMetrics ServerCore::metrics() const { return metrics_; }

@@ -26,6 +26,8 @@ class Http1Connection;
 
 class ServerCore {
  public:
+  // Whether create() takes them.
+  static bool are_valid(const ServerOptions& options);
   // `service`, or `on_request`.
   static Result<std::unique_ptr<ServerCore>> create(Loop& loop, Service* service,
                                                     OnRequest on_request, ServerOptions options);
@@ -36,9 +38,12 @@ class ServerCore {
   // ---- what Server's functions of the same name do
 
   Result<Address> listen(const Address& address, const ListenOptions& options);
+  Address address() const;
   void add(Stream stream);
   void drain(Nanos grace, std::move_only_function<void()> done);
   ServerMetrics metrics() const;
+  // Resets what there is; exchanges are told.
+  void abort_all(std::error_code error);
 
   // ---- what connections use
 
@@ -48,6 +53,8 @@ class ServerCore {
   ExchangePool& pool() { return *pool_; }
   bool is_draining() const { return is_draining_; }
   void serve(Exchange exchange);
+  // Whether a connection from there begins with a header of the PROXY protocol.
+  bool expects_proxy_header(const Address& peer) const;
   // The lines of every answer: Date, of this second or the one before, and Server.
   std::string_view prepared_lines();
 

@@ -1,0 +1,101 @@
+// ExchangeState's answers that are compressed.
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <utility>
+
+#include "http/server/exchange_pool.h"
+#include "http/server/exchange_state.h"
+#include "sys/descriptor.h"
+
+namespace spate::http {
+
+CodingChoice ExchangeState::choose_coding(const AnswerHead& answer) const {
+  const bool has_body = !is_informational(answer.status) && answer.status != Status::no_content &&
+                        answer.status != Status::not_modified;
+  if (compression == Compression::none || !has_body) return CodingChoice::unsuitable;
+  return http::choose_coding(view().fields, answer);
+}
+
+// As short as it is, or as it becomes.
+bool ExchangeState::respond_as(CodingChoice choice, AnswerHead answer, Bytes content) {
+  Buffer coded;
+  Bytes shorter;
+  if (choice == CodingChoice::wanted && pool_.compressors().compress(content, coded) &&
+      coded.size() < content.size())
+    shorter = coded.flat(coded.size());
+  Fields fields;
+  if (!describe_coding(answer, shorter.empty() ? IsCoded::no : IsCoded::yes, fields)) return false;
+  const Bytes sent = shorter.empty() ? content : shorter;
+  answer.fields = &fields;
+  answer.size = sent.size();
+  return respond_plainly(answer, sent);
+}
+
+// Its size is not known before its end.
+bool ExchangeState::begin_as(CodingChoice choice, AnswerHead answer) {
+  if (choice == CodingChoice::wanted) compressor_ = pool_.compressors().take();
+  const bool is_coded = compressor_ != nullptr;
+  Fields fields;
+  const bool is_described = describe_coding(answer, is_coded ? IsCoded::yes : IsCoded::no, fields);
+  const auto size = answer.size;
+  answer.fields = &fields;
+  if (is_coded) answer.size.reset();
+  if (!is_described || !begin_plainly(answer)) {
+    drop_compressor();
+    return false;
+  }
+  is_sized_ = size.has_value();
+  left_ = size.value_or(0);
+  return true;
+}
+
+void ExchangeState::drop_compressor() {
+  if (compressor_ != nullptr) pool_.compressors().give_back(std::move(compressor_));
+}
+
+// What cannot be sent leaves a gap.
+bool ExchangeState::send_compressed(Buffer&& coded) {
+  const std::size_t size = coded.size();
+  if (size != 0 && !wire_->send(*this, std::move(coded))) {
+    give_up();
+    return false;
+  }
+  sent_ += size;
+  return true;
+}
+
+bool ExchangeState::compress(Bytes bytes) {
+  Buffer coded;
+  if (compressor_->write(bytes, coded) && compressor_->flush(coded))
+    return send_compressed(std::move(coded));
+  give_up();
+  return false;
+}
+
+// Of a HEAD nothing was written.
+bool ExchangeState::end_compression() {
+  Buffer coded;
+  const bool is_sent =
+      drops_body_ || (compressor_->end(coded) && send_compressed(std::move(coded)));
+  drop_compressor();
+  return is_sent;
+}
+
+// The descriptor stays the caller's.
+std::error_code ExchangeState::compress_file(int file, std::uint64_t offset, std::uint64_t size) {
+  std::array<std::byte, 16 * 1024> room;
+  while (size != 0) {
+    const std::size_t most = static_cast<std::size_t>(std::min<std::uint64_t>(size, room.size()));
+    const long count = sys::read_at(file, room.data(), most, static_cast<std::int64_t>(offset));
+    if (count < 0) return sys::error_code(count);
+    if (count == 0) return {ENODATA, std::system_category()};
+    if (!write(Bytes(room).first(static_cast<std::size_t>(count))))
+      return {EPIPE, std::system_category()};
+    offset += static_cast<std::uint64_t>(count);
+    size -= static_cast<std::uint64_t>(count);
+  }
+  return {};
+}
+
+}  // namespace spate::http

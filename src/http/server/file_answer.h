@@ -1,0 +1,42 @@
+// FileAnswer: answers a request with a file: whole, in ranges, or not, as it asks.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "http/server/file_root.h"
+#include "spate/http/conditional.h"
+#include "spate/http/exchange.h"
+#include "spate/http/range.h"
+
+namespace spate::http {
+
+class FileAnswer {
+ public:
+  // `fields` has what is said of the file besides; all must outlive send().
+  FileAnswer(Exchange& exchange, Fields& fields, OpenFile& file, std::string_view content_type);
+  void send();
+
+ private:
+  Verdict verdict() const;
+  void send_part(Status status, ByteRange part);
+  void send_whole();
+  void send_ranges(std::span<const ByteRange> ranges);
+  void send_by_range(std::string_view range);
+  bool send_file(ByteRange part);
+  std::uint64_t size() const { return file_.status.size; }
+
+  Exchange& exchange_;
+  Fields& fields_;
+  OpenFile& file_;
+  std::string_view content_type_;
+  std::string etag_;
+  std::chrono::sys_seconds now_;
+  std::optional<std::chrono::sys_seconds> last_modified_;
+};
+
+}  // namespace spate::http

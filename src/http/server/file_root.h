@@ -1,0 +1,34 @@
+// FileRoot: opens files beneath a directory, and nothing else.
+#pragma once
+
+#include <string>
+#include <utility>
+
+#include "spate/error.h"
+#include "sys/directory.h"
+
+namespace spate::http {
+
+struct OpenFile {
+  sys::Descriptor file;
+  sys::FileStatus status;
+};
+
+class FileRoot {
+ public:
+  static Result<FileRoot> open(const std::string& directory);
+
+  // `path` has neither dot segments nor a slash in front; empty is the root.
+  Result<OpenFile> find(const std::string& path) const;
+
+ private:
+  FileRoot(sys::Descriptor root, bool has_openat2)
+      : root_(std::move(root)), has_openat2_(has_openat2) {}
+  long open_path(const std::string& path) const;
+  long walk(const std::string& path) const;
+
+  sys::Descriptor root_;
+  bool has_openat2_;
+};
+
+}  // namespace spate::http

@@ -1,0 +1,195 @@
+// HTTP on Workers: a server in each, drained by stop().
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <functional>
+#include <list>
+#include <memory>
+#include <set>
+#include <string>
+#include <thread>
+
+#include "spate/error.h"
+#include "spate/http/server.h"
+#include "threads/workers_harness.h"
+
+namespace spate::testing {
+namespace {
+
+using http::Exchange;
+
+// Asks at once, and keeps what it is answered.
+class Asking final : public StreamHandler {
+ public:
+  Asking(Loop& loop, const Address& address) {
+    connecting_ = connect(loop, address, [this](Result<Stream> made) {
+      ASSERT_TRUE(made) << made.error().message();
+      stream_ = std::move(*made);
+      stream_.start(*this);
+      stream_.write("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    });
+  }
+  std::size_t on_data(Bytes bytes) override {
+    received += text_of(bytes);
+    return bytes.size();
+  }
+  void on_closed(std::error_code) override { is_closed = true; }
+  bool is_answered() const { return received.ends_with("done\n"); }
+
+  std::string received;
+  bool is_closed = false;
+
+ private:
+  Connecting connecting_;
+  Stream stream_;
+};
+
+struct Counts {
+  std::atomic<int> services{0};
+  std::atomic<int> elsewhere{0};
+  std::atomic<int> waiting{0};
+  std::atomic<int> closed{0};
+  std::atomic<int> late{0};
+};
+
+// Answers at once, or keeps the exchange.
+class Counting final : public http::Service {
+ public:
+  enum class Does : std::uint8_t { answer, wait };
+
+  Counting(Counts& counts, Does what) : counts_(counts), what_(what) { ++counts_.services; }
+  ~Counting() override {
+    look();
+    --counts_.services;
+  }
+  void on_request(Exchange exchange) override {
+    look();
+    if (what_ == Does::answer) {
+      exchange.respond("done\n");
+      return;
+    }
+    waiting_.emplace_back(counts_).exchange = std::move(exchange);
+    waiting_.back().exchange.start(waiting_.back());
+    ++counts_.waiting;
+  }
+
+ private:
+  struct Waiting final : http::ExchangeHandler {
+    explicit Waiting(Counts& to) : counts(to) {}
+    void on_closed(std::error_code error) override {
+      ++counts.closed;
+      if (error == Error::deadline) ++counts.late;
+    }
+    Counts& counts;
+    Exchange exchange;
+  };
+  void look() {
+    if (std::this_thread::get_id() != thread_) ++counts_.elsewhere;
+  }
+
+  Counts& counts_;
+  Does what_;
+  std::list<Waiting> waiting_;
+  const std::thread::id thread_ = std::this_thread::get_id();
+};
+
+class HttpOnWorkers : public WorkersTest {
+ protected:
+  http::MakeService make(Counting::Does what) {
+    return [this, what](Loop&) { return std::make_unique<Counting>(counts_, what); };
+  }
+  void ask(const Result<Address>& address, int count) {
+    ASSERT_TRUE(address) << address.error().message();
+    for (int i = 0; i < count; ++i) clients_.emplace_back(*loop_, *address);
+  }
+  bool all(bool (*is)(const Asking&)) { return std::ranges::all_of(clients_, is); }
+
+  std::unique_ptr<Workers> workers_ = *Workers::create({.threads = 2});
+  Counts counts_;
+  std::list<Asking> clients_;
+};
+
+TEST_F(HttpOnWorkers, IsServedByAServiceEach) {
+  ask(http::serve(*workers_, Address::loopback_ipv4(0), make(Counting::Does::answer), {},
+                  {.balance = Balance::round_robin}),
+      4);
+  run_until([&] { return all([](const Asking& client) { return client.is_answered(); }); });
+  EXPECT_EQ(counts_.services, 2);
+  workers_.reset();
+  EXPECT_EQ(counts_.services, 0);
+  EXPECT_EQ(counts_.elsewhere, 0);
+}
+
+TEST_F(HttpOnWorkers, IsServedByACopyEach) {
+  std::atomic<int> calls{0};
+  ask(http::serve(*workers_, Address::loopback_ipv4(0),
+                  [&calls, own = 0](Exchange exchange) mutable {
+                    ++own;
+                    ++calls;
+                    exchange.respond(std::to_string(own) + " done\n");
+                  },
+                  {}, {.balance = Balance::round_robin}),
+      4);
+  run_until([&] { return all([](const Asking& client) { return client.is_answered(); }); });
+  EXPECT_EQ(calls, 4);
+  std::multiset<char> counts;  // Each counts its own.
+  for (const Asking& client : clients_) counts.insert(client.received[client.received.size() - 7]);
+  EXPECT_EQ(counts, (std::multiset<char>{'1', '1', '2', '2'}));
+}
+
+TEST_F(HttpOnWorkers, LogsOnEach) {
+  std::atomic<int> lines{0};
+  http::ServerOptions options;
+  options.log = [&lines](const http::AccessRecord& record) {
+    if (record.status == http::Status::ok) ++lines;
+  };
+  ask(http::serve(*workers_, Address::loopback_ipv4(0), make(Counting::Does::answer), options), 4);
+  run_until([&] { return all([](const Asking& client) { return client.is_answered(); }); });
+  workers_.reset();
+  EXPECT_EQ(lines, 4);
+}
+
+TEST_F(HttpOnWorkers, IsDrainedByStop) {
+  ask(http::serve(*workers_, Address::loopback_ipv4(0), make(Counting::Does::answer)), 4);
+  run_until([&] { return all([](const Asking& client) { return client.is_answered(); }); });
+  std::atomic<bool> is_done{false};
+  bool was_whole = false;
+  std::thread stopping([&] {
+    was_whole = workers_->stop(30s);
+    is_done = true;
+  });
+  run_until([&] { return is_done.load(); });
+  stopping.join();
+  EXPECT_TRUE(was_whole);
+  EXPECT_EQ(counts_.services, 0);
+  EXPECT_EQ(counts_.elsewhere, 0);
+}
+
+TEST_F(HttpOnWorkers, TellsExchangesWhenTheGraceIsOver) {
+  ask(http::serve(*workers_, Address::loopback_ipv4(0), make(Counting::Does::wait)), 4);
+  run_until([&] { return counts_.waiting == 4; });
+  EXPECT_FALSE(workers_->stop(20ms));
+  EXPECT_EQ(counts_.closed, 4);
+  EXPECT_EQ(counts_.late, 4);
+  EXPECT_EQ(counts_.services, 0);
+  EXPECT_EQ(counts_.elsewhere, 0);
+}
+
+TEST_F(HttpOnWorkers, ClosesWhatNoServiceIsMadeFor) {
+  ask(http::serve(*workers_, Address::loopback_ipv4(0),
+                  http::MakeService([](Loop&) { return std::unique_ptr<http::Service>(); })),
+      2);
+  run_until([&] { return all([](const Asking& client) { return client.is_closed; }); });
+}
+
+TEST_F(HttpOnWorkers, RefusesLimitsThatAreNone) {
+  http::ServerOptions options;
+  options.max_fields = 0;
+  EXPECT_EQ(http::serve(*workers_, Address::loopback_ipv4(0), make(Counting::Does::answer), options)
+                .error(),
+            std::errc::invalid_argument);
+}
+
+}  // namespace
+}  // namespace spate::testing
