@@ -126,7 +126,8 @@ class IoUring final : public Epoll {
     const long fd = sys::create_eventfd();
     if (fd < 0) return sys::error_code(fd);
     bell_ = sys::Descriptor(fd);
-    long result = sys::epoll_ctl(around, EPOLL_CTL_ADD, bell_.get(), EPOLLIN, 0);
+    epoll_event event{.events = EPOLLIN, .data = {}};
+    long result = sys::epoll_ctl(around, EPOLL_CTL_ADD, bell_.get(), event);
     if (result >= 0) result = tie_bell();
     if (result == -EEXIST) return replace_ring(result), std::error_code();
     if (result < 0) bell_ = sys::Descriptor();
