@@ -111,7 +111,7 @@ function(spate_configure target)
   target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-fexceptions>)
   target_compile_options(${target} PRIVATE
     -fvisibility=hidden -fvisibility-inlines-hidden -fno-plt)
-  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")  # A base class's own function is never what is called.
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")  # A base class's own function is hardly ever called.
     target_compile_options(${target} PRIVATE
       -fno-semantic-interposition -fno-devirtualize-speculatively)
   endif()
@@ -123,7 +123,7 @@ function(spate_configure target)
 endfunction()
 
 # The sources of a folder as one: a quarter of the time, as each header is read once a folder, and
-# # they are inlined into each other. Other builds show whether each can be compiled by itself.
+# functions are inlined across them. Other builds show whether each can be compiled by itself.
 function(spate_compile_by_folder target)
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
   target_compile_options(${target} PRIVATE  # Only of a header would it be true.

@@ -17,17 +17,19 @@ PendingQueue::~PendingQueue() {
 }
 
 void PendingQueue::feed_with_care(ev_watcher& watcher, int events) {
-  Stack& stack = stacks_[level_of(watcher)];
+  const std::uint32_t level = level_of(watcher);
+  Stack& stack = stacks_[level];
   if (watcher.pending != 0) {
     stack.entries[watcher.pending - 1].events |= events;
     return;
   }
+  if (push(level, watcher, events)) return;
   const std::uint32_t capacity = stack.capacity == 0 ? kFirstCapacity : stack.capacity * 2;
   void* entries = std::realloc(stack.entries, capacity * sizeof(Entry));
   require(entries != nullptr, "out of memory for pending events");
   stack.entries = static_cast<Entry*>(entries);
   stack.capacity = capacity;
-  feed(watcher, events);
+  push(level, watcher, events);
 }
 
 int PendingQueue::blank(ev_watcher& watcher) {

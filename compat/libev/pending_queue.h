@@ -29,15 +29,10 @@ class PendingQueue {
   PendingQueue& operator=(const PendingQueue&) = delete;
 
   void feed(ev_watcher& watcher, int events) {
-    const std::uint32_t level = level_of(watcher);
-    Stack& stack = stacks_[level];
-    const std::uint32_t size = stack.size;
-    if (watcher.pending != 0 || size == stack.capacity) [[unlikely]]
-      return feed_with_care(watcher, events);
-    stack.entries[size] = {&watcher, events};
-    stack.size = size + 1;
-    watcher.pending = static_cast<int>(size + 1);
-    filled_ |= 1u << level;
+    constexpr std::uint32_t kNormal = 0 - EV_MINPRI;  // The level of nearly all.
+    if ((watcher.pending | watcher.priority) == 0 && push(kNormal, watcher, events)) [[likely]]
+      return;
+    feed_with_care(watcher, events);
   }
 
   // Returns the events that were queued for it.
@@ -74,7 +69,18 @@ class PendingQueue {
       return level;
     return watcher.priority > EV_MAXPRI ? kPriorityLevels - 1 : 0;
   }
-  // One that is queued already, or for which there is no room yet.
+  // False if there is no room.
+  bool push(std::uint32_t level, ev_watcher& watcher, int events) {
+    Stack& stack = stacks_[level];
+    const std::uint32_t size = stack.size;
+    if (size == stack.capacity) return false;
+    stack.entries[size] = {&watcher, events};
+    stack.size = size + 1;
+    watcher.pending = static_cast<int>(size + 1);
+    filled_ |= 1u << level;
+    return true;
+  }
+  // One of another priority, one that is queued already, or for which there is no room yet.
   [[gnu::noinline]] void feed_with_care(ev_watcher& watcher, int events);
   [[gnu::cold]] int blank(ev_watcher& watcher);
   static void do_nothing(struct ev_loop*, ev_watcher*, int) {}

@@ -45,7 +45,12 @@ struct Tables {
 };
 constexpr Tables kTables;
 
-std::uint32_t to_epoll(Events events) { return kTables.masks[static_cast<std::uint32_t>(events)]; }
+// What the kernel keeps of a descriptor, and what comes back with its events.
+epoll_event entry_of(int fd, Events events, std::uint32_t generation) {
+  const std::uint64_t cookie = std::uint64_t{generation} << 32 | static_cast<std::uint32_t>(fd);
+  return {.events = kTables.masks[static_cast<std::uint32_t>(events)], .data = {.u64 = cookie}};
+}
+int fd_of(const epoll_event& entry) { return static_cast<int>(entry.data.u64 & 0xffffffffu); }
 
 int rounded_up(Nanos timeout) {
   const std::int64_t ms = (timeout.count() + 999'999) / 1'000'000;
@@ -62,17 +67,16 @@ Result<int> Epoll::poll_fd() {
 }
 
 long Epoll::modify(int fd, Events before, Events after, std::uint32_t generation) {
+  epoll_event entry = entry_of(fd, after, generation);
   if (!any(after)) {
-    control(EPOLL_CTL_DEL, fd, after,
-            generation);  // Closing the file has done it already, often enough.
+    control(EPOLL_CTL_DEL, fd, entry);  // Closing the file has done it already, often enough.
     return 0;
   }
-  const bool known = any(before);
   // The same file is refused, which costs less than changing it to what it is.
   const bool is_new = before == after && !any(after & kEdge);
-  const int operation = known && !is_new ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
-  const long result = control(operation, fd, after, generation);
-  return result >= 0 || is_new ? result : correct(result, known, fd, after, generation);
+  const int operation = any(before) && !is_new ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
+  const long result = control(operation, fd, entry);
+  return result >= 0 || is_new ? result : correct(result, entry);
 }
 
 long Epoll::wait(Nanos timeout, ReadyList& ready) {
@@ -84,7 +88,7 @@ long Epoll::wait(Nanos timeout, ReadyList& ready) {
   }
   Ready* to = ready.end();
   for (const epoll_event* event = buffer_.begin(); event != buffer_.begin() + count; ++event) {
-    *to++ = {.fd = static_cast<int>(event->data.u64 & 0xffffffffu),
+    *to++ = {.fd = fd_of(*event),
              .generation = static_cast<std::uint32_t>(event->data.u64 >> 32),
              .events = event->events < kPlainMasks ? kTables.events[event->events]
                                                    : from_epoll(event->events),
@@ -118,13 +122,13 @@ std::error_code Epoll::surround() {
 }
 
 std::error_code Epoll::put_into(const sys::Descriptor& around) {
-  return sys::error_code(sys::epoll_ctl(around.get(), EPOLL_CTL_ADD, epoll_.get(), EPOLLIN, 0));
+  epoll_event entry{.events = EPOLLIN, .data = {}};
+  return sys::error_code(sys::epoll_ctl(around.get(), EPOLL_CTL_ADD, epoll_.get(), entry));
 }
 
-long Epoll::control(int operation, int fd, Events events, std::uint32_t generation) {
+long Epoll::control(int operation, int fd, epoll_event& entry) {
   ++calls_.modify;
-  const std::uint64_t cookie = std::uint64_t{generation} << 32 | static_cast<std::uint32_t>(fd);
-  return sys::epoll_ctl(epoll_.get(), operation, fd, to_epoll(events), cookie);
+  return sys::epoll_ctl(epoll_.get(), operation, fd, entry);
 }
 
 long Epoll::wait_for(Nanos timeout, std::size_t room) {
@@ -145,11 +149,10 @@ long Epoll::wait_for(Nanos timeout, std::size_t room) {
 }
 
 // The number was closed and reopened, or is in the set through a duplicate: it is the other case
-// after all.
-[[gnu::noinline]] long Epoll::correct(long result, bool known, int fd, Events after,
-                                      std::uint32_t generation) {
-  if (known && result == -ENOENT) result = control(EPOLL_CTL_ADD, fd, after, generation);
-  if (!known && result == -EEXIST) result = control(EPOLL_CTL_MOD, fd, after, generation);
+// after all. Only changing is told of the one, and only adding of the other.
+[[gnu::noinline]] long Epoll::correct(long result, epoll_event& entry) {
+  if (result == -ENOENT) return control(EPOLL_CTL_ADD, fd_of(entry), entry);
+  if (result == -EEXIST) return control(EPOLL_CTL_MOD, fd_of(entry), entry);
   return result;
 }
 

@@ -30,10 +30,10 @@ class Epoll : public Backend {
 
   std::error_code surround();
   std::error_code put_into(const sys::Descriptor& around);
-  long control(int operation, int fd, Events events, std::uint32_t generation);
+  long control(int operation, int fd, epoll_event& entry);
   long wait_for(Nanos timeout, std::size_t room);
   long wait_until(Nanos timeout, int capacity);
-  long correct(long result, bool known, int fd, Events after, std::uint32_t generation);
+  long correct(long result, epoll_event& entry);
   long look_after(long error, std::size_t room);
   void make_larger_batches();
 

@@ -36,7 +36,7 @@ bool TimerQueue::move(TimerNode& node, std::int64_t deadline) {
   take_out(node);
   if (node.deadline == kParked) unpark(node);
   node.deadline = deadline;
-  place(node);
+  place(node, node.head.extra & ~kBucketMask);
   return true;
 }
 

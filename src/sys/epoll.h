@@ -16,12 +16,8 @@ inline long epoll_create() {
   return result_of(::epoll_create1(EPOLL_CLOEXEC));
 }
 
-inline long epoll_ctl(int epoll, int operation, int fd, std::uint32_t events,
-                      std::uint64_t cookie) {
+inline long epoll_ctl(int epoll, int operation, int fd, epoll_event& event) {
   if (const int error = injected(SystemCall::epoll_ctl)) return -error;
-  epoll_event event{};
-  event.events = events;
-  event.data.u64 = cookie;
   return result_of(::epoll_ctl(epoll, operation, fd, &event));
 }
 

@@ -44,6 +44,14 @@ TEST_P(Keeping, OneThatReadsKeepsTheLoop) {
   EXPECT_TRUE(keeps_loop());
 }
 
+TEST_P(Keeping, OneThatWasPausedBeforeItStartedDoesNotKeepTheLoop) {
+  left_.pause();
+  left_.start(log_);
+  EXPECT_FALSE(keeps_loop());
+  left_.resume();
+  EXPECT_TRUE(keeps_loop());
+}
+
 TEST_P(Keeping, OneThatSendsKeepsTheLoopThoughItIsPaused) {
   left_.start(log_);
   left_.pause();

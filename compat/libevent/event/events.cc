@@ -233,7 +233,7 @@ void event_base::activate_refused() {
   }
 }
 
-// All events of a descriptor have to be edge-triggered, or none. Only debug mode looks.
+// All events of a descriptor have to be edge-triggered, or none. Only debug mode looks, and warns.
 bool event_base::mixes_edges(const event& ev) const {
   const event* known = &ev;
   bool (*is_alike)(void*, spate::FdNode&) = [](void* context, spate::FdNode& node) {

@@ -62,8 +62,9 @@ class WriteGather {
     }
     std::size_t& copied = is_in_place ? behind_ : size_;
     if (bytes.size() > kLargestCopied || bytes.size() > kCapacity - copied) return false;
-    std::memcpy(copies_.get() + copied, bytes.data(), bytes.size());
+    std::byte* const to = copies_.get() + copied;
     copied += bytes.size();
+    std::memcpy(to, bytes.data(), bytes.size());
     return true;
   }
 
