@@ -143,11 +143,4 @@ inline void RawPeer::use(const Certificate& certificate) {
   EVP_PKEY_free(key);
 }
 
-// One side's handshake, with whatever is on the other.
-struct OneSide {
-  TlsResult<Stream> result = std::unexpected(TlsFailure{});
-  bool is_told = false;
-  Connecting attempt;
-};
-
 }  // namespace spate::testing
