@@ -15,6 +15,7 @@
 #include "spate/http/method.h"
 #include "spate/http/version.h"
 #include "spate/net/address.h"
+#include "spate/net/tls.h"
 
 namespace spate::http {
 
@@ -56,6 +57,9 @@ class SPATE_EXPORT Request {
   // The other end of the connection; what a proxy says of it, if the server believes that
   // (ServerOptions::proxy_protocol).
   Address peer() const;
+  // Whether the connection carries TLS, and what its two ends have agreed on.
+  bool is_secure() const { return tls().has_value(); }
+  std::optional<TlsInfo> tls() const;
 
  private:
   friend class ExchangeState;

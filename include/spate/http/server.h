@@ -36,6 +36,7 @@
 #include "spate/net/listener.h"
 #include "spate/net/server.h"
 #include "spate/net/stream.h"
+#include "spate/net/tls.h"
 #include "spate/net/workers.h"
 #include "spate/time.h"
 
@@ -72,6 +73,11 @@ enum class ProxyProtocol : std::uint8_t {
 };
 
 struct ServerOptions {
+  // Connections that are accepted speak TLS: a server's context, with "http/1.1" in its `alpn`, or
+  // with none; not with `proxy_protocol`. TlsContext::reload() changes the certificates of a server
+  // that runs. For plain connections on another port, a second Server may have the same Service.
+  TlsContext tls{};
+
   // ---- limits; what exceeds them is answered with the status in brackets
   std::size_t max_head = 16 * 1024;         // Bytes of a request's head [431]; at most 64 KiB.
   std::size_t max_request_line = 8 * 1024;  // [414]
@@ -119,7 +125,8 @@ class SPATE_EXPORT Server {
   Server& operator=(Server&& other) noexcept;
   ~Server();
 
-  // Errors: EINVAL for a limit that is zero or too high, or another level; ENOMEM.
+  // Errors: EINVAL for a limit that is zero or too high, another level, or TLS behind the PROXY
+  // protocol; ENOMEM.
   [[nodiscard("destroying the Server closes its connections")]]
   static Result<Server> create(Loop& loop, Service& service, ServerOptions options = {});
   [[nodiscard("destroying the Server closes its connections")]]
@@ -129,7 +136,7 @@ class SPATE_EXPORT Server {
   Result<Address> listen(const Address& address, const ListenOptions& options = {});
   // That of the first listen(), with the kernel's choice for port 0; without a family before.
   Address address() const;
-  // Serves a connection that was accepted elsewhere; of the same loop (asserted).
+  // Serves a connection that was accepted elsewhere, as it is; of the same loop (asserted).
   void add(Stream stream);
 
   // Stops listening. Answers say `Connection: close`; connections without a request have a second,

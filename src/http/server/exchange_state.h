@@ -64,6 +64,8 @@ class ExchangeState {
 
   Address peer() const { return wire_ == nullptr ? Address() : wire_->peer(); }
 
+  std::optional<TlsInfo> tls() const { return wire_ == nullptr ? std::nullopt : wire_->tls(); }
+
   // ---- what a wire does with it
 
   // While one lives, the state does.

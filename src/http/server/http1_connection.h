@@ -51,6 +51,7 @@ class Http1Connection final : public StreamHandler, public Wire {
   bool is_full() const override { return stream_.is_full(); }
   std::size_t queued() const override { return stream_.queued(); }
   Address peer() const override {
+    std::optional<TlsInfo> tls() const override { return tls_info(stream_); }
     return forwarded_ == nullptr ? stream_.peer_address() : *forwarded_;
   }
   bool send_head(ExchangeState& state, const AnswerHead& head, Bytes body) override;

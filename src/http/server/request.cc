@@ -29,4 +29,6 @@ std::string Request::param(std::string_view name) const { return state_.param(na
 
 Address Request::peer() const { return state_.peer(); }
 
+std::optional<TlsInfo> Request::tls() const { return state_.tls(); }
+
 }  // namespace spate::http

@@ -25,7 +25,8 @@ bool ServerCore::are_valid(const ServerOptions& options) {
   return options.max_head > 0 && options.max_head <= 65'535 && options.max_request_line > 0 &&
          options.max_fields > 0 && options.max_fields <= kMostHeadFields &&
          options.max_requests > 0 && options.compression_level >= 1 &&
-         options.compression_level <= 9;
+         options.compression_level <= 9 &&
+         (!options.tls || options.proxy_protocol == ProxyProtocol::off);
 }
 
 Result<std::unique_ptr<ServerCore>> ServerCore::create(Loop& loop, Service* service,
@@ -51,7 +52,11 @@ ServerCore::ServerCore(Loop& loop, Service* service, OnRequest on_request, Serve
                    .fields = options_.max_fields},
       tick_(loop, [this] { tick(); }),
       settle_(loop, [this] { settle(); }),
-      grace_(loop, [this] { end_grace(); }) {}
+      grace_(loop, [this] { end_grace(); }) {
+  if (!options_.tls) return;
+  shake_hands_ =
+      with_tls(options_.tls, [this](Stream stream, const Address&) { add(std::move(stream)); });
+}
 
 ServerCore::~ServerCore() {
   while (connections_ != nullptr) {
@@ -64,7 +69,8 @@ ServerCore::~ServerCore() {
 
 Result<Address> ServerCore::listen(const Address& address, const ListenOptions& options) {
   Result<Listener> listener = Listener::create(
-      loop_, address, [this](Stream stream, const Address&) { add(std::move(stream)); }, options);
+      loop_, address,
+      [this](Stream stream, const Address& peer) { accept(std::move(stream), peer); }, options);
   if (!listener) return std::unexpected(listener.error());
   listeners_.push_back(std::move(*listener));
   return listeners_.back().address();
@@ -92,6 +98,10 @@ bool ServerCore::expects_proxy_header(const Address& peer) const {
 }
 
 // ---- connections
+
+void ServerCore::accept(Stream stream, const Address& peer) {
+  shake_hands_ ? shake_hands_(std::move(stream), peer) : add(std::move(stream));
+}
 
 // Out of memory, it is closed.
 void ServerCore::add(Stream stream) {

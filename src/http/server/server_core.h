@@ -40,6 +40,8 @@ class ServerCore {
   Result<Address> listen(const Address& address, const ListenOptions& options);
   Address address() const;
   void add(Stream stream);
+  // One that was accepted: where it has to speak TLS, it shakes hands first.
+  void accept(Stream stream, const Address& peer);
   void drain(Nanos grace, std::move_only_function<void()> done);
   ServerMetrics metrics() const;
   // Resets what there is; exchanges are told.
@@ -88,6 +90,7 @@ class ServerCore {
   HeadLimits head_limits_;
   ExchangePool* pool_ = nullptr;
   std::vector<Listener> listeners_;
+  std::move_only_function<void(Stream stream, const Address& peer)> shake_hands_;
   Http1Connection* connections_ = nullptr;
   Http1Connection* next_visited_ = nullptr;
   ExchangeList in_progress_;

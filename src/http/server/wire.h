@@ -15,6 +15,7 @@
 #include "spate/net/buffer.h"
 #include "spate/net/bytes.h"
 #include "spate/net/stream.h"
+#include "spate/net/tls.h"
 #include "spate/time.h"
 
 namespace spate::http {
@@ -34,6 +35,7 @@ class Wire {
   virtual bool is_full() const = 0;
   virtual std::size_t queued() const = 0;
   virtual Address peer() const = 0;
+  virtual std::optional<TlsInfo> tls() const = 0;
 
   // The head and, in the same send, the beginning of the body.
   virtual bool send_head(ExchangeState& state, const AnswerHead& head, Bytes body) = 0;

@@ -17,7 +17,9 @@ class WorkerServer final : public WorkerService {
   WorkerServer(std::unique_ptr<Service> service, std::unique_ptr<ServerCore> core)
       : service_(std::move(service)), core_(std::move(core)) {}
 
-  void on_accept(Stream stream, const Address&) override { core_->add(std::move(stream)); }
+  void on_accept(Stream stream, const Address& peer) override {
+    core_->accept(std::move(stream), peer);
+  }
   void on_drain(Nanos) override { core_->drain(kForever, {}); }  // The worker watches the grace.
   void on_end() override { core_->abort_all(Error::deadline); }
 
