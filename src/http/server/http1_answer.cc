@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
-#include <cstring>
 #include <utility>
 
 #include "http/codec/chunked.h"
@@ -23,8 +22,7 @@ class Text {
  public:
   explicit Text(char* room) : begin_(room), end_(room) {}
   Text& operator<<(std::string_view text) {
-    std::memcpy(end_, text.data(), text.size());
-    end_ += text.size();
+    end_ = std::ranges::copy(text, end_).out;  // Empty text may be nowhere: no memcpy().
     return *this;
   }
   Text& operator<<(std::uint64_t number) {
