@@ -53,8 +53,8 @@ class ServerCore {
   ExchangePool& pool() { return *pool_; }
   bool is_draining() const { return is_draining_; }
   void serve(Exchange exchange);
-  // Whether a connection from there begins with a header of the PROXY protocol.
-  bool expects_proxy_header(const Address& peer) const;
+  // Whether a connection begins with a header of the PROXY protocol.
+  bool expects_proxy_header(const Stream& stream) const;
   // "Sun, 06 Nov 1994 08:49:37 GMT": of this second or the one before.
   std::string_view date();
 
