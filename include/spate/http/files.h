@@ -20,7 +20,7 @@
 //
 // Blocking: opening a file and reading one that is not in the page cache blocks the loop for as
 // long as the disk takes. Up to 8 KiB are read at once and sent with the head; more is sent by
-// sendfile(), a piece whenever the client takes one, and needs no memory.
+// Stream::send_file(), a piece whenever the client takes one, and needs no memory.
 //
 // Ownership: keeps the root open, also if it is renamed. Must outlive its Servers; not the
 // Exchanges, which it answers at once.

@@ -118,7 +118,8 @@ void FileAnswer::send_whole() {
 void FileAnswer::send_part(Status status, ByteRange part) {
   const bool is_read = part.size() <= kMostRead && exchange_.request().method() == Method::get;
   if (!is_read) {
-    if (exchange_.begin(status, fields_, part.size()) && send_file(part)) exchange_.end();
+    if (exchange_.begin(status, fields_, part.size()) && send_file(std::move(file_.file), part))
+      exchange_.end();
     return;
   }
   std::array<std::byte, kMostRead> room;
@@ -131,14 +132,13 @@ void FileAnswer::send_part(Status status, ByteRange part) {
   }
 }
 
-// The Exchange takes a descriptor each time, and closes it.
-bool FileAnswer::send_file(ByteRange part) {
-  sys::Descriptor copy(sys::duplicate(file_.file.get()));
-  if (!copy.is_open() || exchange_.send_file(copy.get(), part.first, part.size())) {
+// The Exchange takes the descriptor over.
+bool FileAnswer::send_file(sys::Descriptor file, ByteRange part) {
+  if (!file.is_open() || exchange_.send_file(file.get(), part.first, part.size())) {
     exchange_.abort();
     return false;
   }
-  copy.release();
+  file.release();
   return true;
 }
 
@@ -158,8 +158,11 @@ void FileAnswer::send_ranges(std::span<const ByteRange> ranges) {
   }
   fields_.set(FieldId::content_type, "multipart/byteranges; boundary=" + boundary);
   if (!exchange_.begin(Status::partial_content, fields_, total)) return;
-  for (std::size_t i = 0; i < ranges.size(); ++i)
-    if (!exchange_.write(heads[i]) || !send_file(ranges[i])) return;
+  for (std::size_t i = 0; i < ranges.size(); ++i) {
+    const bool is_sent = exchange_.write(heads[i]) &&
+                         send_file(sys::Descriptor(sys::duplicate(file_.file.get())), ranges[i]);
+    if (!is_sent) return;
+  }
   exchange_.write(end);
   exchange_.end();
 }

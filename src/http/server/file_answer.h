@@ -27,7 +27,7 @@ class FileAnswer {
   void send_whole();
   void send_ranges(std::span<const ByteRange> ranges);
   void send_by_range(std::string_view range);
-  bool send_file(ByteRange part);
+  bool send_file(sys::Descriptor file, ByteRange part);
   std::uint64_t size() const { return file_.status.size; }
 
   Exchange& exchange_;

@@ -45,7 +45,7 @@ Http1Connection::~Http1Connection() {
 }
 
 void Http1Connection::start() {
-  if (server_.expects_proxy_header(stream_.peer_address())) {
+  if (server_.expects_proxy_header(stream_)) {
     set(kInProxyHeader);
     stream_.set_deadline(server_.options().head_timeout);
   }

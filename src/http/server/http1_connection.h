@@ -51,9 +51,9 @@ class Http1Connection final : public StreamHandler, public Wire {
   bool is_full() const override { return stream_.is_full(); }
   std::size_t queued() const override { return stream_.queued(); }
   Address peer() const override {
-    std::optional<TlsInfo> tls() const override { return tls_info(stream_); }
     return forwarded_ == nullptr ? stream_.peer_address() : *forwarded_;
   }
+  std::optional<TlsInfo> tls() const override { return tls_info(stream_); }
   bool send_head(ExchangeState& state, const AnswerHead& head, Bytes body) override;
   bool send(ExchangeState& state, Bytes body) override;
   bool send(ExchangeState& state, Buffer&& body) override;

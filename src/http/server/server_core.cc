@@ -88,10 +88,11 @@ void ServerCore::serve(Exchange exchange) {
   on_request_(std::move(exchange));
 }
 
-bool ServerCore::expects_proxy_header(const Address& peer) const {
+// The kernel is asked for the peer only where that matters.
+bool ServerCore::expects_proxy_header(const Stream& stream) const {
   if (options_.proxy_protocol != ProxyProtocol::from_proxies)
     return options_.proxy_protocol == ProxyProtocol::always;
-  const Address from = peer.unmapped();
+  const Address from = stream.peer_address().unmapped();
   return from.is_ip() && std::ranges::any_of(options_.proxies, [&from](const Address& proxy) {
            return proxy.unmapped().with_port(0) == from.with_port(0);
          });

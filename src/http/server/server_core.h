@@ -55,8 +55,8 @@ class ServerCore {
   ExchangePool& pool() { return *pool_; }
   bool is_draining() const { return is_draining_; }
   void serve(Exchange exchange);
-  // Whether a connection from there begins with a header of the PROXY protocol.
-  bool expects_proxy_header(const Address& peer) const;
+  // Whether a connection begins with a header of the PROXY protocol.
+  bool expects_proxy_header(const Stream& stream) const;
   // The lines of every answer: Date, of this second or the one before, and Server.
   std::string_view prepared_lines();
 

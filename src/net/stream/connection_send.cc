@@ -53,7 +53,7 @@ bool Connection::write(std::span<const Bytes> pieces) {
   const bool is_small = is_ours ? size <= WriteGather::kLargestCopied : may_hold(size);
   if (has_queue() || is_small || pieces.size() > Transport::kMaxPieces - 2) {
     for (const Bytes piece : pieces) {
-      if (!write(piece)) return lose_rest();
+      if (!piece.empty() && !write(piece)) return lose_rest();
     }
     return true;
   }
