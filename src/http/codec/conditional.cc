@@ -34,15 +34,15 @@ EntityTag tag_of(std::string_view text) {
 // Whether a list of tags, or "*", matches what is present.
 bool matches_any(std::string_view list, const Representation& present, EqualTags equal) {
   if (!present.exists) return false;
-  list = trim_blanks(list);
+  list = trimmed(list);
   if (list == "*") return true;
   const auto current = parse_entity_tag(present.etag);
   while (current && !list.empty()) {
     const std::size_t size = size_of_tag(list);
     if (size > 0 && equal(tag_of(list.substr(0, size)), *current)) return true;
-    list = trim_blanks(list.substr(size));
+    list = trimmed(list.substr(size));
     if (!list.empty() && list.front() != ',') return false;
-    list = trim_blanks(list.substr(std::min<std::size_t>(1, list.size())));
+    list = trimmed(list.substr(std::min<std::size_t>(1, list.size())));
   }
   return false;
 }

@@ -73,7 +73,7 @@ void Ranges::merge() {
 
 Ranges Ranges::parse(std::string_view value, std::uint64_t size) {
   const std::string_view unit = value.substr(0, kBytesUnit.size());
-  if (!is_same_ignoring_case(unit, kBytesUnit)) return {};
+  if (!equal_ignoring_case(unit, kBytesUnit)) return {};
   value.remove_prefix(unit.size());
   if (!value.starts_with('=')) return {};
   value.remove_prefix(1);
@@ -110,7 +110,7 @@ std::string_view format_unsatisfied_range(std::uint64_t size,
 
 std::optional<ContentRange> parse_content_range(std::string_view value) {
   const std::string_view unit = value.substr(0, kBytesUnit.size());
-  if (!is_same_ignoring_case(unit, kBytesUnit)) return {};
+  if (!equal_ignoring_case(unit, kBytesUnit)) return {};
   value.remove_prefix(unit.size());
   const std::size_t slash = value.find('/');
   if (!value.starts_with(' ') || slash == std::string_view::npos) return {};

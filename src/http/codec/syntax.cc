@@ -23,7 +23,7 @@ std::string_view take_element(std::string_view& list, char separator) {
   const std::size_t size = find_separator(list, separator);
   const std::string_view element = list.substr(0, size);
   list.remove_prefix(std::min(size + 1, list.size()));
-  return trim_blanks(element);
+  return trimmed(element);
 }
 
 std::size_t size_of_quoted(std::string_view text) {
@@ -47,16 +47,16 @@ std::string_view unquote(std::string_view text, char* room) {
 }
 
 std::optional<Parameter> take_parameter(std::string_view& text) {
-  std::string_view rest = trim_blanks(text);
+  std::string_view rest = trimmed(text);
   while (rest.starts_with(';')) {
-    rest = trim_blanks(rest.substr(1));
+    rest = trimmed(rest.substr(1));
     if (rest.empty() || rest.starts_with(';')) continue;  // An empty one (RFC 9110 §5.6.6).
     const std::string_view name = token_at(rest);
     if (name.empty() || !rest.substr(name.size()).starts_with('=')) return {};
     rest.remove_prefix(name.size() + 1);
     const std::size_t size = rest.starts_with('"') ? size_of_quoted(rest) : token_at(rest).size();
     if (size == 0 || size == std::string_view::npos) return {};
-    text = trim_blanks(rest.substr(size));
+    text = trimmed(rest.substr(size));
     return Parameter{name, rest.substr(0, size)};
   }
   text = rest;

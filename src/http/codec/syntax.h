@@ -6,50 +6,18 @@
 #include <optional>
 #include <string_view>
 
+#include "http/codec/characters.h"
+
 namespace spate::http {
 
-constexpr char to_lower_ascii(char c) {
-  return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-}
-constexpr bool is_same_ignoring_case(std::string_view a, std::string_view b) {
-  if (a.size() != b.size()) return false;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    if (to_lower_ascii(a[i]) != to_lower_ascii(b[i])) return false;
-  }
-  return true;
-}
-
-// Without blanks and tabs around it.
-constexpr std::string_view trim_blanks(std::string_view text) {
-  const std::size_t first = text.find_first_not_of(" \t");
-  if (first == std::string_view::npos) return text.substr(0, 0);
-  return text.substr(first, text.find_last_not_of(" \t") - first + 1);
-}
-
-constexpr bool is_token_byte(char c) {
-  return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-         std::string_view("!#$%&'*+-.^_`|~").find(c) != std::string_view::npos;
-}
 // The token at the front; it may be empty.
-constexpr std::string_view token_at(std::string_view text) {
-  std::size_t size = 0;
-  while (size < text.size() && is_token_byte(text[size])) ++size;
-  return text.substr(0, size);
-}
-constexpr bool is_whole_token(std::string_view text) {
-  return !text.empty() && token_at(text).size() == text.size();
+inline std::string_view token_at(std::string_view text) {
+  const char* end = skip(text.data(), text.data() + text.size(), kToken);
+  return text.substr(0, static_cast<std::size_t>(end - text.data()));
 }
 
-// A control other than the tab: no value of a field may have one.
-constexpr bool is_control(char c) {
-  return (static_cast<unsigned char>(c) < ' ' && c != '\t') || c == '\x7f';
-}
-constexpr bool has_control(std::string_view text) {
-  for (const char c : text) {
-    if (is_control(c)) return true;
-  }
-  return false;
-}
+// One that is not the tab: no value of a field may have it.
+inline bool has_control(std::string_view text) { return !consists_of(text, kValue); }
 
 // Removes and returns the element at the front of a list, up to a separator that is not within a
 // quoted string; trimmed. It may be empty, which those who read lists pass over.

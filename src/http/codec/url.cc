@@ -50,7 +50,7 @@ std::size_t size_of_scheme(std::string_view text) {
 }
 
 void append_lower(std::string& target, std::string_view text) {
-  for (const char c : text) target += to_lower_ascii(c);
+  for (const char c : text) target += lower(c);
 }
 
 void append_escape(std::string& target, char c) {
