@@ -1,0 +1,81 @@
+#include "http/client/connector.h"
+
+#include <cerrno>
+#include <new>
+#include <utility>
+
+#include "http/client/error_codes.h"
+#include "spate/loop.h"
+
+namespace spate::http {
+
+// Not at once: nobody is called from inside a call, a user's OpenStream neither.
+Connector::Connector(Loop& loop, ClientOptions& options, const Route& route, ConnectorUser& user)
+    : loop_(loop),
+      options_(options),
+      route_(route),
+      user_(user),
+      begin_(loop, [this] { open(); }),
+      timeout_(loop, [this] { fail(Error::connect_timeout); }) {
+  if (!begin_.start(Nanos{0})) begin_.feed();
+  if (options.connect.timeout > Nanos{0}) timeout_.start(options.connect.timeout);
+}
+
+void Connector::open() {
+  const Proxy& proxy = route_.proxy;
+  if (proxy.kind == ProxyKind::none) {
+    connect_to(route_.host, route_.port);
+  } else {
+    connect_to(proxy.host, proxy.port);
+  }
+}
+
+void Connector::connect_to(std::string_view host, std::uint16_t port) {
+  if (options_.open) return on_connected_to(options_.open(host, port));
+  ConnectOptions options = options_.connect;
+  options.timeout = Nanos{0};  // Which is ours.
+  auto callback = [this](Result<Stream> stream) { on_connected_to(std::move(stream)); };
+  const bool is_direct = route_.proxy.kind == ProxyKind::none;
+  if (is_direct && route_.address.family() != Address::Family::none) {
+    connecting_ = spate::connect(loop_, route_.address, std::move(callback), options);
+  } else {
+    connecting_ = spate::connect(loop_, host, port, std::move(callback), options);
+  }
+}
+
+void Connector::on_connected_to(Result<Stream> stream) {
+  if (!stream) return fail(stream.error());
+  const ProxyKind kind = route_.proxy.kind;
+  if (kind == ProxyKind::none || route_.is_told_url()) return on_way(std::move(*stream));
+  handshake_ = kind == ProxyKind::socks5 ? make_socks5(route_) : make_http_tunnel(route_);
+  if (handshake_ == nullptr) return fail(system_error(ENOMEM));
+  stream_ = std::move(*stream);
+  stream_.start(*this);
+  stream_.write(handshake_->greeting());
+}
+
+std::size_t Connector::on_data(Bytes bytes) {
+  Handshake::Step step = handshake_->next(bytes);
+  if (step.state == Handshake::Step::State::broken) return fail(step.error), bytes.size();
+  if (!step.reply.empty()) stream_.write(step.reply);
+  if (step.state == Handshake::Step::State::unfinished) return step.used;
+  // The server speaks when it is asked, and it was not asked yet.
+  if (step.used < bytes.size()) return fail(HttpError::bad_proxy), bytes.size();
+  on_way(std::move(stream_));
+  return step.used;
+}
+
+void Connector::on_end() { fail(HttpError::bad_proxy); }
+void Connector::on_closed(std::error_code error) {
+  fail(error ? error : std::error_code(HttpError::bad_proxy));
+}
+
+// There is a connection to the server, or to a proxy that takes requests for it. Here TLS begins.
+void Connector::on_way(Stream stream) { done(std::move(stream)); }
+
+void Connector::done(Result<Stream> stream) {
+  timeout_.stop();
+  user_.on_made(*this, std::move(stream));
+}
+
+}  // namespace spate::http
