@@ -31,7 +31,7 @@ LAYERS = {
     "net/connect": GROUND | {"net/stream", "net/names"},
     "net/datagram": GROUND,
     "net/process": GROUND | {"net/stream"},
-    "http/codec": {"base", "spate/net/bytes.h", "spate/net/buffer.h"},
+    "http/codec": {"base", "spate/net/bytes.h", "spate/net/buffer.h", "spate/net/address.h"},
     "http/server": {PUBLIC, "sys", "http/codec"},
     "http/client": {PUBLIC, "http/codec"},
     "http/inspector": {PUBLIC, "http/codec", "http/server"},

@@ -1,0 +1,154 @@
+#include "http/codec/proxy_protocol.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace spate::http {
+namespace {
+
+using State = ProxyHeader::State;
+
+// What follows a header is not looked at, and no beginning of it is anything but unfinished.
+ProxyHeader header_of(const std::string& text) {
+  for (std::size_t size = 0; size < text.size(); ++size) {
+    const ProxyHeader part = parse_proxy_header(bytes_of(std::string_view(text).substr(0, size)));
+    EXPECT_EQ(part.state, State::unfinished) << size;
+    EXPECT_GT(part.size, size);
+    EXPECT_LE(part.size, text.size());
+  }
+  const std::string more = text + "GET / HTTP/1.1\r\n";
+  const ProxyHeader header = parse_proxy_header(bytes_of(more));
+  EXPECT_EQ(header.state, State::whole) << text;
+  EXPECT_EQ(header.size, text.size());
+  return header;
+}
+State state_of_header(std::string_view text) { return parse_proxy_header(bytes_of(text)).state; }
+
+std::string block(int version_and_command, int family, std::string_view body) {
+  std::string text("\r\n\r\n\0\r\nQUIT\n", 12);
+  text += static_cast<char>(version_and_command);
+  text += static_cast<char>(family);
+  text += static_cast<char>(body.size() >> 8);
+  text += static_cast<char>(body.size());
+  return text.append(body);
+}
+const std::string kFour("\xc0\0\2\1\xc0\0\2\2\x1f\x90\0\x50", 12);
+
+TEST(ProxyLine, HasAddresses) {
+  const ProxyHeader four = header_of("PROXY TCP4 192.0.2.1 192.0.2.2 8080 80\r\n");
+  EXPECT_EQ(four.source, *Address::parse("192.0.2.1:8080"));
+  EXPECT_EQ(four.destination, *Address::parse("192.0.2.2:80"));
+  const ProxyHeader six = header_of("PROXY TCP6 2001:db8::1 ::1 65535 0\r\n");
+  EXPECT_EQ(six.source, *Address::parse("[2001:db8::1]:65535"));
+  EXPECT_EQ(six.destination, *Address::parse("[::1]:0"));
+}
+
+TEST(ProxyLine, MayNameNothing) {
+  for (const char* text : {"PROXY UNKNOWN\r\n", "PROXY UNKNOWN ffff::1 ffff::2 1 2\r\n",
+                           "PROXY UNKNOWN anything\r\n"}) {
+    EXPECT_EQ(header_of(text).source.family(), Address::Family::none);
+    EXPECT_EQ(header_of(text).destination.family(), Address::Family::none);
+  }
+}
+
+TEST(ProxyLine, IsBrokenIfItIsNotWrittenSo) {
+  for (const char* text : {"GET / HTTP/1.1\r\n",
+                           "P\r\n",
+                           "proxy TCP4",
+                           "PROXY\r\n",
+                           "PROXY \r\n",
+                           "PROXY TCP4\r\n",
+                           "PROXY TCP4 \r\n",
+                           "PROXY TCP5 192.0.2.1 192.0.2.2 1 2\r\n",
+                           "PROXY TCP4 192.0.2.1 192.0.2.2 1\r\n",
+                           "PROXY TCP4 192.0.2.1 192.0.2.2 1 2 \r\n",
+                           "PROXY TCP4 192.0.2.1 192.0.2.2 1 2 3\r\n",
+                           "PROXY TCP4  192.0.2.1 192.0.2.2 1 2\r\n",
+                           "PROXY  TCP4 192.0.2.1 192.0.2.2 1 2\r\n",
+                           "PROXY TCP4 192.0.2.1 192.0.2.2 1 2\n",
+                           "PROXY TCP4 192.0.2.1 192.0.2.2 01 2\r\n",
+                           "PROXY TCP4 192.0.2.1 192.0.2.2 65536 2\r\n",
+                           "PROXY TCP4 192.0.2.1 192.0.2.2 -1 2\r\n",
+                           "PROXY TCP4 192.0.2.1 192.0.2.256 1 2\r\n",
+                           "PROXY TCP4 ::1 ::2 1 2\r\n",
+                           "PROXY TCP6 192.0.2.1 192.0.2.2 1 2\r\n",
+                           "PROXY TCP6 fe80::1%lo ::1 1 2\r\n",
+                           "PROXY TCP4 192.0.2.1 192.0.2.2 1 2\r\r\n",
+                           "PROXY UNKNOWNX\r\n",
+                           "PROXY tcp4 192.0.2.1 192.0.2.2 1 2\r\n",
+                           "PROXY TCP4 192.0.2.1 192.0.2.2  2\r\n"})
+    EXPECT_EQ(state_of_header(text), State::broken) << text;
+}
+
+TEST(ProxyLine, HasALimit) {
+  const std::string start = "PROXY UNKNOWN ";
+  const std::string longest = start + std::string(kMostProxyLine - 2 - start.size(), 'x') + "\r\n";
+  EXPECT_EQ(longest.size(), 107u);
+  header_of(longest);
+  const std::string longer = start + std::string(kMostProxyLine - 1 - start.size(), 'x') + "\r\n";
+  EXPECT_EQ(state_of_header(longer), State::broken);
+  EXPECT_EQ(state_of_header(longer.substr(0, 107)), State::broken);
+  EXPECT_EQ(state_of_header(longer.substr(0, 106)), State::unfinished);
+}
+
+TEST(ProxyBlock, HasAddresses) {
+  const ProxyHeader four = header_of(block(0x21, 0x11, kFour));
+  EXPECT_EQ(four.source, *Address::parse("192.0.2.1:8080"));
+  EXPECT_EQ(four.destination, *Address::parse("192.0.2.2:80"));
+  const std::string zeros(13, '\0');
+  const ProxyHeader six = header_of(block(
+      0x21, 0x21, "\x20\x01" + zeros + "\1\x20\x01" + zeros + "\2" + std::string("\0\1\0\2", 4)));
+  EXPECT_EQ(six.source, *Address::parse("[2001::1]:1"));
+  EXPECT_EQ(six.destination, *Address::parse("[2001::2]:2"));
+  std::string paths(216, '\0');
+  paths.replace(0, 4, "/run");
+  paths.replace(108, 3, std::string("\0ab", 3));
+  const ProxyHeader local = header_of(block(0x21, 0x31, paths));
+  EXPECT_EQ(local.source, *Address::path("/run"));
+  EXPECT_EQ(local.destination, *Address::abstract("ab"));
+}
+
+TEST(ProxyBlock, OfTheBalancerItselfHasNone) {
+  for (const std::string& text : {block(0x20, 0x00, ""), block(0x20, 0x11, kFour),
+                                  block(0x20, 0xf1, "junk"), block(0x21, 0x00, "")})
+    EXPECT_EQ(header_of(text).source.family(), Address::Family::none);
+}
+
+TEST(ProxyBlock, MayHaveExtensions) {
+  const std::string extensions("\2\0\1h\4\0\0", 7);
+  const std::string text = block(0x21, 0x11, kFour + extensions);
+  const ProxyHeader header = parse_proxy_header(bytes_of(text));
+  EXPECT_EQ(text_of(header.extensions), extensions);
+  for (const std::string& bad : {std::string("\2"), std::string("\2\0", 2),
+                                 std::string("\2\0\1", 3), std::string("\2\0\1h\4\0\1", 7)})
+    EXPECT_EQ(state_of_header(block(0x21, 0x11, kFour + bad)), State::broken);
+}
+
+TEST(ProxyBlock, IsBrokenIfItIsNotWrittenSo) {
+  for (const auto& [command, family] : std::vector<std::pair<int, int>>{{0x22, 0x11},
+                                                                        {0x11, 0x11},
+                                                                        {0x31, 0x11},
+                                                                        {0x2f, 0x11},
+                                                                        {0x21, 0x41},
+                                                                        {0x21, 0xf0},
+                                                                        {0x21, 0x13},
+                                                                        {0x20, 0x1f}})
+    EXPECT_EQ(state_of_header(block(command, family, std::string(300, '\0'))), State::broken)
+        << command << family;
+  EXPECT_EQ(state_of_header(block(0x21, 0x11, kFour.substr(1))), State::broken);
+  EXPECT_EQ(state_of_header(block(0x21, 0x21, std::string(35, '\0'))), State::broken);
+  EXPECT_EQ(state_of_header(block(0x21, 0x31, std::string(215, '\0'))), State::broken);
+  EXPECT_EQ(state_of_header("\r\n\r\nx"), State::broken);
+}
+
+TEST(ProxyBlock, HasALimit) {
+  header_of(block(0x20, 0x00, std::string(4096, 'x')));
+  const std::string longer = block(0x20, 0x00, std::string(4097, 'x'));
+  EXPECT_EQ(state_of_header(longer.substr(0, 16)), State::broken);
+}
+
+}  // namespace
+}  // namespace spate::http
