@@ -101,7 +101,7 @@ class SPATE_EXPORT CallHandler {
 
 using OnResponse = std::move_only_function<void(Result<Response> response)>;
 
-class [[nodiscard("a Call that nobody keeps is cancelled at once")]] SPATE_EXPORT Call {
+class SPATE_EXPORT Call {
  public:
   Call() = default;
   Call(Call&& other) noexcept : state_(std::exchange(other.state_, nullptr)) {}

@@ -100,8 +100,10 @@ class SPATE_EXPORT Client {
   // Errors of the callback: EINVAL for what is wrong with `url` or `options`; EPROTONOSUPPORT for a
   // scheme other than http and https; ENOTSUP for https; HttpError; Error::deadline; those of
   // connect(); ECONNRESET if the server closes without an answer, and what else ends a Stream.
+  [[nodiscard("a Call that nobody keeps is cancelled at once")]]
   Call fetch(std::string_view url, OnResponse on_response, CallOptions options = {});
   // The same in pieces, both ways. `handler` must outlive the Call, or its on_closed().
+  [[nodiscard("a Call that nobody keeps is cancelled at once")]]
   Call send(std::string_view url, CallHandler& handler, CallOptions options = {});
 
   // Closes the idle connections.

@@ -11,8 +11,8 @@
 #include "http/client/client_core.h"
 #include "http/client/error_codes.h"
 #include "http/client/proxy_fields.h"
+#include "http/codec/characters.h"
 #include "http/codec/head_writer.h"
-#include "http/codec/syntax.h"
 #include "spate/loop.h"
 
 namespace spate::http {
@@ -68,7 +68,7 @@ std::error_code CallState::prepare(std::string_view text) {
 
 std::error_code CallState::check_options() const {
   const bool has_body = !options_.body.empty() || !options_.content.empty();
-  const bool is_named = options_.method != Method::other || is_whole_token(options_.method_name);
+  const bool is_named = options_.method != Method::other || is_token(options_.method_name);
   if (options_.method == Method::connect || options_.method_name == "CONNECT" || !is_named ||
       (options_.upload && has_body) || options_.fields.view().contains_any(kOwnFields))
     return system_error(EINVAL);
