@@ -93,11 +93,10 @@ class CallState final : public Counted {
   // Becomes the call of where it is redirected.
   void redirect();
 
-  // The last calls. It is over before.
+  // The last calls; before the very last it is over.
   void tell_end();
   void tell_closed(std::error_code error);
   void settle();
-  bool is_told() const { return handler_ == nullptr && !on_response_; }
   void forget_user();
 
   Framing framing{};

@@ -74,6 +74,7 @@ bool ClientConnection::rest(Nanos idle_timeout) {
   return true;
 }
 
+// A stream that is closed without a word has lost its loop, which counts no more.
 void ClientConnection::wake() {
   if (!std::exchange(is_idle_, false)) return;
   if (std::exchange(is_unreferenced_, false) && stream_.is_open()) stream_.loop().ref();
@@ -264,6 +265,7 @@ void ClientConnection::on_end() {
 
 void ClientConnection::on_closed(std::error_code error) {
   const Ref<ClientConnection> self(this);
+  if (std::exchange(is_unreferenced_, false)) origin_->core().loop().ref();
   if (!call_) return drop(Ending::reset);
   lose(error ? error : std::error_code(HttpError::response_truncated));
 }

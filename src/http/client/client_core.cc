@@ -120,8 +120,9 @@ void ClientCore::complete(CallState& call) {
     call.redirect();
     return enter(call, Origin::Place::last);
   }
-  unlink(call);
   call.tell_end();
+  if (!call.is_open()) return;  // This may be gone with it.
+  unlink(call);
   call.tell_closed({});
 }
 

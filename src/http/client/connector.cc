@@ -55,14 +55,23 @@ void Connector::on_connected_to(Result<Stream> stream) {
 }
 
 std::size_t Connector::on_data(Bytes bytes) {
-  Handshake::Step step = handshake_->next(bytes);
-  if (step.state == Handshake::Step::State::broken) return fail(step.error), bytes.size();
-  if (!step.reply.empty()) stream_.write(step.reply);
-  if (step.state == Handshake::Step::State::unfinished) return step.used;
-  // The server speaks when it is asked, and it was not asked yet.
-  if (step.used < bytes.size()) return fail(HttpError::bad_proxy), bytes.size();
-  on_way(std::move(stream_));
-  return step.used;
+  using State = Handshake::Step::State;
+  std::size_t used = 0;
+  Handshake::Step step;
+  do {
+    step = handshake_->next(bytes.subspan(used));
+    used += step.used;
+    if (!step.reply.empty()) stream_.write(step.reply);
+  } while (step.state == State::unfinished && step.used > 0 && used < bytes.size());
+  if (step.state == State::unfinished) return used;
+  if (step.state == State::broken) {
+    fail(step.error);
+  } else if (used < bytes.size()) {  // The server speaks when it is asked, and it was not yet.
+    fail(HttpError::bad_proxy);
+  } else {
+    on_way(std::move(stream_));
+  }
+  return bytes.size();
 }
 
 void Connector::on_end() { fail(HttpError::bad_proxy); }
