@@ -47,7 +47,7 @@ void check_same(const Parsed& a, const AnyHead& head_a, const Parsed& b, const A
 template <class AnyHead>
 Parsed parse_slowly(Parse<AnyHead> parse, Bytes bytes, std::size_t step, const HeadLimits& limits,
                     AnyHead& head) {
-  Parsed parsed = Parsed::unfinished(0);
+  Parsed parsed = parse(bytes.first(0), 0, limits, head);
   std::size_t there = 0;
   while (parsed.state == Parsed::State::unfinished && there < bytes.size()) {
     there = std::min(there + step, bytes.size());

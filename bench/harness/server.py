@@ -21,6 +21,7 @@ READY_S, LOAD_S, END_S = 60, 170, 60
 # memcached sets its limit of descriptors to the connections it is told to allow, 1,024. Valgrind
 # keeps 12 back and refuses any limit but what is left.
 DESCRIPTORS = 1024 + 12
+MOST_DESCRIPTORS = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
 
 
 def arguments():
@@ -45,14 +46,16 @@ def pin(choose):
 
 
 @contextlib.contextmanager
-def running(options, *words):
-    """The server, from when it accepts connections (on a port that is put in for PORT) on."""
+def running(options, *words, port=None):
+    """The server, from when it accepts connections on: on `port`, or on one put in for PORT."""
+    most = DESCRIPTORS if port is None else MOST_DESCRIPTORS
+
     def prepare():
         if not options.under:
             pin(max)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (DESCRIPTORS, DESCRIPTORS))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
-    port = free_port()
+    port = port or free_port()
     command = [*shlex.split(options.under), options.program,
                *(str(port) if word == "PORT" else word for word in words)]
     server = subprocess.Popen(command, stdout=subprocess.DEVNULL, preexec_fn=prepare,

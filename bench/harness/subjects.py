@@ -75,6 +75,10 @@ SUBJECTS = (
             "https://github.com/libuv/libuv/blob/v1.x/test/benchmark-udp-pummel.c",
             "64 packets are on the way to a server that sends each back, one by one or in batches; "
             "more packets a second are better."),
+    Subject("http", "HTTP/1.1 requests", "wrk's and h2load's runs against servers", "",
+            "A server of one thread answers requests of 13 bytes, 20 KiB and 1 MiB, over kept and "
+            "new connections, and receives uploads; more requests a second are better.",
+            ("connections",), (("kind", "keepalive"),)),
     Subject("fanout", "One publisher, every message to all",
             "muduo's and Asio's chat servers, and Redis's PUBLISH",
             "https://github.com/chenshuo/muduo/tree/master/examples/asio/chat",

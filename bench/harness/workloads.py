@@ -15,7 +15,7 @@ def backends(*names):
 # A program that stands for several contestants: name -> extra arguments.
 VARIANTS = {
     **{(name, "spate"): backends("epoll", "io_uring")
-       for name in ("pingpong", "header_body", "churn", "udp", "fanout")},
+       for name in ("pingpong", "header_body", "churn", "udp", "fanout", "http")},
     ("fd", "spate"): backends("epoll", "io_uring", "poll", "select"),
     ("fd", "libevent"): {"libevent": {}, "libevent_changelist": {"changelist": 1}},
     **{(name, "libevent"): {"libevent": {}, "libevent_direct": {"direct": 1}}
@@ -68,6 +68,7 @@ METRICS = {
     "latency": ("p50_us", "p99_us"),
     "udp": ("packets_per_s",),
     "fanout": ("messages_per_s",),
+    "http": ("requests_per_s",),
     "programs": ("requests_per_s",),
 }
 
@@ -373,6 +374,35 @@ def fanout(quick):
     return Workload("fanout", cases, check, counts, pinned=False)
 
 
+HTTP_KINDS = ("keepalive", "pipelined", "ten", "close", "body20k", "file1m", "upload1m")
+
+# Ready-made servers pass what is uploaded on to another program, which is not measured here.
+HTTP_FILES_ONLY = {name: None for name in ("nginx", "lighttpd", "h2o")}
+
+
+def http(quick):
+    milliseconds = 300 if quick else 1500
+
+    def case(kind, connections, **more):
+        left_out = HTTP_FILES_ONLY if kind == "upload1m" else {}
+        return Case({"connections": connections, "kind": kind, **more}, overrides=left_out,
+                    hidden=("milliseconds", "requests", "verify"))
+
+    cases = [case("keepalive", n, milliseconds=milliseconds)
+             for n in possible("http", [1, 100] if quick else [1, 100, 1000])]
+    cases += [case(kind, 100, milliseconds=milliseconds) for kind in HTTP_KINDS[1:5]]
+    cases += [case(kind, 10, milliseconds=milliseconds) for kind in HTTP_KINDS[5:]]
+    check = [case(kind, 10, requests=32 if kind in HTTP_KINDS[:4] else 4, verify=1)
+             for kind in HTTP_KINDS]
+    counts = []
+    for kind, shorter, longer in (("keepalive", 40, 240), ("pipelined", 160, 960),
+                                  ("close", 40, 140), ("file1m", 4, 12), ("upload1m", 4, 12)):
+        base = case(kind, 10).params
+        counts.append(Count(f"request, {kind}", "request", {**base, "requests": shorter},
+                            {**base, "requests": longer}))
+    return Workload("http", cases, check, counts, pinned=False)
+
+
 def programs(quick):
     servers = ("memcached", "nghttpd")
     cases = []
@@ -388,4 +418,4 @@ def programs(quick):
 
 ALL = {"fd": fd, "watchers": watchers, "timers": timers, "post": post, "pingpong": pingpong,
        "header_body": header_body, "threads": threads, "churn": churn, "idle": idle,
-       "latency": latency, "udp": udp, "fanout": fanout, "programs": programs}
+       "latency": latency, "udp": udp, "fanout": fanout, "http": http, "programs": programs}

@@ -30,6 +30,17 @@ class Vector16 {
     const __m128i tab = _mm_cmpeq_epi8(bytes_, all('\t'));
     return mask(_mm_or_si128(_mm_andnot_si128(tab, low), _mm_cmpeq_epi8(bytes_, all(0x7f))));
   }
+  // What is neither a letter of ASCII nor "-".
+  std::uint32_t not_of_names() const {
+    const __m128i lower = _mm_or_si128(bytes_, all(0x20));
+    const __m128i letters =
+        _mm_and_si128(_mm_cmpgt_epi8(lower, all('a' - 1)), _mm_cmplt_epi8(lower, all('z' + 1)));
+    return mask(_mm_or_si128(letters, _mm_cmpeq_epi8(bytes_, all('-')))) ^ 0xffff;
+  }
+  // Which bytes, with the bit of lower case set, are those of `other`.
+  std::uint32_t equal_in_lower_case(const Vector16& other) const {
+    return mask(_mm_cmpeq_epi8(_mm_or_si128(bytes_, all(0x20)), other.bytes_));
+  }
   // What is not a letter, a digit or a sign of ASCII: 0x21 ... 0x7e.
   std::uint32_t invisible() const {
     const __m128i above = _mm_cmpgt_epi8(bytes_, all(' '));  // Signed: none from 0x80 on.
@@ -60,6 +71,17 @@ class Vector16 {
   }
   std::uint32_t controls() const {
     return where([](unsigned char each) { return (each < 0x20 && each != '\t') || each == 0x7f; });
+  }
+  std::uint32_t not_of_names() const {
+    return where([](unsigned char each) {
+      return each != '-' && ((each | 0x20) < 'a' || (each | 0x20) > 'z');
+    });
+  }
+  std::uint32_t equal_in_lower_case(const Vector16& other) const {
+    std::uint32_t mask = 0;
+    for (int i = 0; i < kSize; ++i)
+      mask |= static_cast<std::uint32_t>((bytes_[i] | 0x20) == other.bytes_[i]) << i;
+    return mask;
   }
   std::uint32_t invisible() const {
     return where([](unsigned char each) { return each <= 0x20 || each >= 0x7f; });

@@ -101,7 +101,8 @@ class SPATE_EXPORT Exchange {
   bool respond(Status status);
   bool respond(Status status, std::string_view body, std::string_view content_type = kText);
   bool respond(Status status, const Fields& fields, Bytes body = {});
-  // Without copying the body. If it returns false, the bytes are still in `body`.
+  // Without copying the body. If it returns false, the bytes are still in `body`; the head may have
+  // been sent, if the connection was lost in between.
   bool respond(Status status, const Fields& fields, Buffer&& body);
 
   // ---- the answer, in pieces
@@ -117,8 +118,8 @@ class SPATE_EXPORT Exchange {
   bool write(Buffer&& buffer);
   // As Stream::send_file(). EPIPE where write() returns false.
   std::error_code send_file(int file, std::uint64_t offset, std::uint64_t size);
-  // Ends the answer; with trailers if it is chunked, else they are dropped. Less than `size` bytes
-  // reset the connection. False: not begun, or ended or closed already.
+  // Ends the answer; with trailers if it is chunked, else they are dropped. Fewer bytes than `size`
+  // reset the connection, as abort() does. False: not begun, ended or closed already, or reset.
   bool end(const Fields& trailers = {});
   // An answer before the answer: 103, for instance; none in HTTP/1.0, which is no error.
   bool inform(Status status, const Fields& fields = {});

@@ -78,7 +78,11 @@ class SPATE_EXPORT FieldsView {
 
   // The value of the first field of that name; empty if there is none.
   std::string_view operator[](FieldName name) const { return find(name).value_or(""); }
-  std::optional<std::string_view> find(FieldName name) const;
+  std::optional<std::string_view> find(FieldName name) const {
+    const std::size_t index = next(name, 0);
+    if (index == count_) return {};
+    return at(index).value;
+  }
   bool contains(FieldName name) const { return next(name, 0) < count_; }
   // Whether any of a set is there: bit_of(FieldId::te) | bit_of(FieldId::upgrade).
   bool contains_any(std::uint64_t ids) const { return (known_ & ids) != 0; }
@@ -88,7 +92,12 @@ class SPATE_EXPORT FieldsView {
   // The members of a list that is separated by commas, in one field or several of that name.
   ListValues list(FieldName name) const;
   // The index of the first field of that name at or after `from`; size() if there is none.
-  std::size_t next(FieldName name, std::size_t from) const;
+  std::size_t next(FieldName name, std::size_t from) const {
+    if (name.id == FieldId::other) return next_of(name.name, from);
+    if (!contains_any(bit_of(name.id))) return count_;
+    while (from < count_ && entries_[from].id != name.id) ++from;
+    return from;
+  }
 
   // The same fields, whose text and entries have been copied.
   FieldsView moved_to(const char* text, const FieldEntry* entries) const {
@@ -122,6 +131,9 @@ class SPATE_EXPORT FieldsView {
   Iterator end() const { return {this, count_}; }
 
  private:
+  // Of a name that is none of those known.
+  std::size_t next_of(std::string_view name, std::size_t from) const;
+
   const char* text_ = nullptr;
   const FieldEntry* entries_ = nullptr;
   std::size_t count_ = 0;

@@ -7,6 +7,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <string_view>
 #include <type_traits>
 
@@ -58,32 +59,72 @@ std::string_view trimmed(std::string_view text);
 bool equal_ignoring_case(std::string_view a, std::string_view b);
 inline char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c | 0x20) : c; }
 
+// `begin`: from where on the text may be read, which is not behind `at`.
 struct TableScan {
-  static const char* line_feed(const char* at, const char* end) {
+  static const char* line_feed(const char*, const char* at, const char* end) {
     while (at != end && *at != '\n') ++at;
     return at;
   }
-  static const char* value_end(const char* at, const char* end) { return skip(at, end, kValue); }
-  static const char* visible_end(const char* at, const char* end) {
+  static const char* value_end(const char*, const char* at, const char* end) {
+    return skip(at, end, kValue);
+  }
+  static const char* visible_end(const char*, const char* at, const char* end) {
     return skip(at, end, kVisible);
+  }
+  static const char* name_end(const char*, const char* at, const char* end) {
+    return skip(at, end, kToken);
   }
 };
 
 struct VectorScan {
-  static const char* line_feed(const char* at, const char* end) {
-    for (; end - at >= Vector16::kSize; at += Vector16::kSize)
-      if (const std::uint32_t found = Vector16(at).equal('\n')) return at + std::countr_zero(found);
-    return TableScan::line_feed(at, end);
+  static const char* line_feed(const char* begin, const char* at, const char* end) {
+    return find(begin, at, end, [](Vector16 bytes) { return bytes.equal('\n'); });
   }
-  static const char* value_end(const char* at, const char* end) {
-    for (; end - at >= Vector16::kSize; at += Vector16::kSize)
-      if (const std::uint32_t found = Vector16(at).controls()) return at + std::countr_zero(found);
-    return TableScan::value_end(at, end);
+  static const char* value_end(const char* begin, const char* at, const char* end) {
+    return find(begin, at, end, [](Vector16 bytes) { return bytes.controls(); });
   }
-  static const char* visible_end(const char* at, const char* end) {
-    for (; end - at >= Vector16::kSize; at += Vector16::kSize)
-      if (const std::uint32_t found = Vector16(at).invisible()) return at + std::countr_zero(found);
-    return TableScan::visible_end(at, end);
+  static const char* visible_end(const char* begin, const char* at, const char* end) {
+    return find(begin, at, end, [](Vector16 bytes) { return bytes.invisible(); });
+  }
+  // Most names are of letters and "-" alone, and end with a colon.
+  static const char* name_end(const char* begin, const char* at, const char* end) {
+    at = find(begin, at, end, [](Vector16 bytes) { return bytes.not_of_names(); });
+    return at != end && *at == ':' ? at : skip(at, end, kToken);
+  }
+
+ private:
+  // The first byte that `mask_of` finds; `end` if there is none. Most are among the first.
+  template <class MaskOf>
+  static const char* find(const char* begin, const char* at, const char* end, MaskOf mask_of) {
+    constexpr std::ptrdiff_t kStep = 2 * Vector16::kSize;
+    if (end - at < kStep) return find_in_rest(begin, at, end, mask_of);
+    if (const std::uint32_t found = mask_of(Vector16(at))) return at + std::countr_zero(found);
+    at += Vector16::kSize;
+    for (const char* const last = end - kStep; at <= last; at += kStep) {
+      const std::uint32_t behind = mask_of(Vector16(at + Vector16::kSize));
+      if (const std::uint32_t found = mask_of(Vector16(at)) | behind << Vector16::kSize)
+        return at + std::countr_zero(found);
+    }
+    return find_in_rest(begin, at, end, mask_of);
+  }
+  // Less than two vectors. The last bytes are looked at together with some in front of them.
+  template <class MaskOf>
+  static const char* find_in_rest(const char* begin, const char* at, const char* end,
+                                  MaskOf mask_of) {
+    if (end - at >= Vector16::kSize) {
+      if (const std::uint32_t found = mask_of(Vector16(at))) return at + std::countr_zero(found);
+      at += Vector16::kSize;
+    }
+    const auto size = static_cast<std::uint32_t>(end - at);
+    std::uint32_t found = 0;
+    if (end - begin >= Vector16::kSize) {
+      found = mask_of(Vector16(end - Vector16::kSize)) >> (Vector16::kSize - size);
+    } else if (size > 0) {
+      char copy[Vector16::kSize] = {};
+      std::memcpy(copy, at, size);
+      found = mask_of(Vector16(copy)) & ((1U << size) - 1);
+    }
+    return found == 0 ? end : at + std::countr_zero(found);
   }
 };
 

@@ -16,11 +16,15 @@ constexpr std::uint32_t kFreeBytes = 16;  // Of a chunk's framing.
 
 constexpr std::uint64_t bits_of(auto... ids) { return (bit_of(ids) | ...); }
 
+// One that frames what is over already is meant for somebody who reads it otherwise.
+constexpr std::uint64_t kRefusedTrailers =
+    bits_of(FieldId::transfer_encoding, FieldId::content_length);
 constexpr std::uint64_t kNotInTrailers =
-    bits_of(FieldId::transfer_encoding, FieldId::content_length, FieldId::host, FieldId::connection,
-            FieldId::keep_alive, FieldId::proxy_connection, FieldId::te, FieldId::trailer,
-            FieldId::upgrade, FieldId::max_forwards, FieldId::forwarded, FieldId::x_forwarded_for,
-            FieldId::x_forwarded_host, FieldId::x_forwarded_proto) |
+    kRefusedTrailers |
+    bits_of(FieldId::host, FieldId::connection, FieldId::keep_alive, FieldId::proxy_connection,
+            FieldId::te, FieldId::trailer, FieldId::upgrade, FieldId::max_forwards,
+            FieldId::forwarded, FieldId::x_forwarded_for, FieldId::x_forwarded_host,
+            FieldId::x_forwarded_proto) |
     bits_of(FieldId::expect, FieldId::range, FieldId::if_match, FieldId::if_none_match,
             FieldId::if_modified_since, FieldId::if_unmodified_since, FieldId::if_range,
             FieldId::cache_control, FieldId::pragma, FieldId::age, FieldId::expires, FieldId::date,
@@ -50,10 +54,7 @@ ChunkedDecoder::Step ChunkedDecoder::next(Bytes bytes, Fields& trailers) {
       const std::size_t there = bytes.size() - used;
       return {State::data, used, bytes.subspan(used, std::min<std::uint64_t>(left_, there))};
     }
-    if (const Refusal refusal = pass(static_cast<char>(bytes[used]))) {
-      place_ = Place::broken;
-      return {State::broken, used, {}, refusal};
-    }
+    if (const Refusal refusal = pass(static_cast<char>(bytes[used]))) return fail(used, refusal);
   }
   if (place_ == Place::end) return {State::end, used};
   if (place_ != Place::trailers) return {State::unfinished, used};
@@ -75,7 +76,8 @@ Refusal ChunkedDecoder::pass(char c) {
     case Place::size:
       if (add_digit(c)) return {};
       if (digits_ == 0 || hex_value(c) >= 0) return bad_request("a chunk's size is not a number");
-      place_ = behind_size(c);
+      // RFC 9112 §7.1.1 would have a blank here passed over: several programs refuse it.
+      place_ = is_blank(c) ? Place::broken : behind_size(c);
       break;
     case Place::size_line_feed:
       if (c != '\n') return bad_request("a chunk's size does not end with CR LF");
@@ -106,6 +108,11 @@ bool ChunkedDecoder::add_digit(char c) {
   return true;
 }
 
+ChunkedDecoder::Step ChunkedDecoder::fail(std::size_t used, Refusal refusal) {
+  place_ = Place::broken;
+  return {State::broken, used, {}, refusal};
+}
+
 // The next place, or `broken`. Blanks may be in front of an extension, not of CR.
 ChunkedDecoder::Place ChunkedDecoder::behind_size(char c) {
   if (c == '\r') return Place::size_line_feed;
@@ -113,7 +120,7 @@ ChunkedDecoder::Place ChunkedDecoder::behind_size(char c) {
   return is_blank(c) ? Place::blank_before_extension : Place::broken;
 }
 
-// *( BWS ";" BWS name [ BWS "=" BWS ( token / quoted-string ) ] )
+// Behind the size: *( BWS ";" BWS name [ BWS "=" BWS ( token / quoted-string ) ] )
 ChunkedDecoder::Place ChunkedDecoder::in_extension(char c) const {
   switch (place_) {
     case Place::blank_before_extension:
@@ -159,15 +166,14 @@ ChunkedDecoder::Step ChunkedDecoder::next_trailers(Bytes bytes, std::size_t used
   constexpr HeadLimits kLimits = {.head = kMostTrailerBytes, .line = kMostTrailerBytes};
   TrailerHead head;
   const Parsed parsed = parse_trailers(bytes, looked_at_, kLimits, head);
-  if (parsed.state == Parsed::State::broken) {
-    place_ = Place::broken;
-    return {State::broken, used, {}, parsed.refusal};
-  }
+  if (parsed.state == Parsed::State::broken) return fail(used, parsed.refusal);
   looked_at_ = static_cast<std::uint32_t>(parsed.looked_at);
   if (parsed.state == Parsed::State::unfinished) return {State::unfinished, used};
+  if (head.fields.contains_any(kRefusedTrailers))
+    return fail(used, bad_request("a trailer section frames its message"));
   for (const Field field : head.fields)
     if (may_be_trailer(field.id) && !trailers.add(field.name, field.value))
-      return {State::broken, used, {}, {Status::service_unavailable, "no memory for trailers"}};
+      return fail(used, {Status::service_unavailable, "no memory for trailers"});
   place_ = Place::end;
   return {State::end, used + head.size};
 }

@@ -44,6 +44,7 @@ class ChunkedDecoder {
   static constexpr std::size_t kMostTrailerBytes = 16 * 1024;
 
   // Fields of the trailer section are added to `trailers`, but for those that may not be there.
+  // Content-Length and Transfer-Encoding there are refused.
   Step next(Bytes bytes, Fields& trailers);
   // The first `count` bytes of the data that the last step has shown.
   void take(std::size_t count);
@@ -78,6 +79,7 @@ class ChunkedDecoder {
   static Place behind_size(char c);
   Place in_extension(char c) const;
   void begin_data();
+  Step fail(std::size_t used, Refusal refusal);
   Step next_trailers(Bytes bytes, std::size_t used, Fields& trailers);
 
   std::uint64_t left_ = 0;  // Of the chunk; its size, while that is being read.

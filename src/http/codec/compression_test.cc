@@ -13,11 +13,11 @@
 namespace spate::http {
 namespace {
 
-using State = Decompressor::State;
+using InflateState = Decompressor::State;
 
 constexpr std::uint64_t kEnough = 1 << 24;
 
-std::string taken(Buffer& buffer) {
+std::string taken_from(Buffer& buffer) {
   std::string text(text_of(buffer.flat(buffer.size())));
   buffer.clear();
   return text;
@@ -28,7 +28,7 @@ std::string compressed(std::string_view text, Coding coding = Coding::gzip) {
   Buffer target;
   EXPECT_TRUE(compressor.write(bytes_of(text), target));
   EXPECT_TRUE(compressor.end(target));
-  return taken(target);
+  return taken_from(target);
 }
 
 struct Inflated {
@@ -43,15 +43,15 @@ Inflated inflate_in_steps(Decompressor& decompressor, std::string_view body, std
   Buffer target;
   for (std::size_t at = 0; at < body.size(); at += step) {
     Bytes bytes = bytes_of(body.substr(at, step));
-    State state = State::full;
-    while (state == State::full) {
+    InflateState state = InflateState::full;
+    while (state == InflateState::full) {
       const std::size_t before = target.size();
       state = decompressor.next(bytes, target, most);
       EXPECT_LE(target.size() - before, most);
     }
-    if (state == State::unfinished) EXPECT_TRUE(bytes.empty());
+    if (state == InflateState::unfinished) EXPECT_TRUE(bytes.empty());
   }
-  return {taken(target), decompressor.error(), decompressor.is_done()};
+  return {taken_from(target), decompressor.error(), decompressor.is_done()};
 }
 Inflated inflated(std::string_view body, Coding coding = Coding::gzip,
                   std::uint64_t limit = kEnough) {
@@ -96,8 +96,8 @@ TEST(Compression, ComesBackInAnyPieces) {
       if (random.one_in(3)) ASSERT_TRUE(compressor.flush(target));
     }
     ASSERT_TRUE(compressor.end(target));
-    const Inflated back =
-        inflate_in_steps(decompressor, taken(target), 1 + random.below(500), 1 + random.below(900));
+    const Inflated back = inflate_in_steps(decompressor, taken_from(target), 1 + random.below(500),
+                                           1 + random.below(900));
     ASSERT_EQ(back.text, text);
     ASSERT_TRUE(back.is_done);
     compressor.reset();
@@ -116,7 +116,7 @@ TEST(Compression, ShowsAllThatWasFlushed) {
   for (const std::string_view event : {"one", "two", "three"}) {
     Buffer target;
     ASSERT_TRUE(compressor.write(bytes_of(event), target) && compressor.flush(target));
-    const Inflated back = inflate_in_steps(decompressor, taken(target), 1000, SIZE_MAX);
+    const Inflated back = inflate_in_steps(decompressor, taken_from(target), 1000, SIZE_MAX);
     EXPECT_EQ(back.text, event);
     EXPECT_FALSE(back.is_done);
   }
@@ -139,7 +139,7 @@ TEST(Decompression, IsDoneWithNothingAtAll) {
   Decompressor decompressor = *Decompressor::make(Coding::gzip, kEnough);
   Bytes none;
   Buffer target;
-  EXPECT_EQ(decompressor.next(none, target), State::unfinished);
+  EXPECT_EQ(decompressor.next(none, target), InflateState::unfinished);
   EXPECT_TRUE(decompressor.is_done());
 }
 
@@ -194,9 +194,9 @@ TEST(Decompression, StopsWhenTheCallersRoomIsFull) {
   Decompressor decompressor = *Decompressor::make(Coding::gzip, kEnough);
   Buffer target;
   Bytes bytes = bytes_of(body);
-  EXPECT_EQ(decompressor.next(bytes, target, 10), State::full);
+  EXPECT_EQ(decompressor.next(bytes, target, 10), InflateState::full);
   EXPECT_EQ(target.size(), 10u);
-  EXPECT_EQ(decompressor.next(bytes, target, 10000), State::unfinished);
+  EXPECT_EQ(decompressor.next(bytes, target, 10000), InflateState::unfinished);
   EXPECT_EQ(target.size(), 1000u);
   EXPECT_TRUE(decompressor.is_done());
 }
@@ -234,7 +234,7 @@ TEST(Compression, ReportsThatTheBufferGotNoMemory) {
   Buffer target;
   EXPECT_FALSE(compressor.end(target));
   Bytes bytes = bytes_of(body);
-  EXPECT_EQ(decompressor.next(bytes, target), State::broken);
+  EXPECT_EQ(decompressor.next(bytes, target), InflateState::broken);
   EXPECT_EQ(decompressor.error(), std::errc::not_enough_memory);
 }
 
@@ -246,7 +246,7 @@ TEST(Compression, ReportsThatZlibGotNoMemoryForItsWindow) {
   const FaultScope scope(plan);
   Buffer target;
   Bytes bytes = bytes_of(body);
-  EXPECT_EQ(decompressor.next(bytes, target, 100), State::broken);
+  EXPECT_EQ(decompressor.next(bytes, target, 100), InflateState::broken);
   EXPECT_EQ(decompressor.error(), std::errc::not_enough_memory);
 }
 

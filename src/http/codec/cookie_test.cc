@@ -12,50 +12,50 @@ namespace {
 
 using std::chrono::seconds;
 using std::chrono::sys_seconds;
-using Pairs = std::vector<std::pair<std::string, std::string>>;
+using CookiePairs = std::vector<std::pair<std::string, std::string>>;
 
-constexpr sys_seconds kNow{seconds(784111777)};
+constexpr sys_seconds kCookieTime{seconds(784111777)};
 
-Pairs cookies_of(std::string_view field) {
-  Pairs pairs;
+CookiePairs cookies_of(std::string_view field) {
+  CookiePairs pairs;
   for (Cookies cookies(field); cookies.next();) pairs.emplace_back(cookies.name(), cookies.value());
   return pairs;
 }
 
 TEST(CookiesTest, AreThePairsOfAField) {
-  EXPECT_EQ(cookies_of("a=1; b=2"), (Pairs{{"a", "1"}, {"b", "2"}}));
-  EXPECT_EQ(cookies_of("a=1;b=2=3;a="), (Pairs{{"a", "1"}, {"b", "2=3"}, {"a", ""}}));
-  EXPECT_EQ(cookies_of(" a = \"x y\" ;\tb=2 ;"), (Pairs{{"a", "\"x y\""}, {"b", "2"}}));
-  EXPECT_EQ(cookies_of("a;=b; ;;c=d"), (Pairs{{"c", "d"}}));
-  EXPECT_EQ(cookies_of(""), Pairs());
+  EXPECT_EQ(cookies_of("a=1; b=2"), (CookiePairs{{"a", "1"}, {"b", "2"}}));
+  EXPECT_EQ(cookies_of("a=1;b=2=3;a="), (CookiePairs{{"a", "1"}, {"b", "2=3"}, {"a", ""}}));
+  EXPECT_EQ(cookies_of(" a = \"x y\" ;\tb=2 ;"), (CookiePairs{{"a", "\"x y\""}, {"b", "2"}}));
+  EXPECT_EQ(cookies_of("a;=b; ;;c=d"), (CookiePairs{{"c", "d"}}));
+  EXPECT_EQ(cookies_of(""), CookiePairs());
   EXPECT_EQ(cookie_value("a=1; A=2; a=3", "a"), "1");
   EXPECT_EQ(cookie_value("a=1; A=2", "A"), "2");
   EXPECT_EQ(cookie_value("ab=1", "a"), std::nullopt);
 }
 
-std::string formatted(const SetCookie& cookie) {
+std::string set_cookie_text(const SetCookie& cookie) {
   const auto text = format_set_cookie(cookie);
   return text ? *text : text.error().message();
 }
 
 TEST(SetCookieTest, IsWrittenWithItsAttributes) {
-  EXPECT_EQ(formatted({.name = "a"}), "a=");
+  EXPECT_EQ(set_cookie_text({.name = "a"}), "a=");
   EXPECT_EQ(
-      formatted({.name = "a",
-                 .value = "b=c",
-                 .domain = ".h.test",
-                 .path = "/x",
-                 .expires = kNow,
-                 .max_age = seconds(-1),
-                 .is_secure = true,
-                 .is_http_only = true,
-                 .same_site = SameSite::none}),
+      set_cookie_text({.name = "a",
+                       .value = "b=c",
+                       .domain = ".h.test",
+                       .path = "/x",
+                       .expires = kCookieTime,
+                       .max_age = seconds(-1),
+                       .is_secure = true,
+                       .is_http_only = true,
+                       .same_site = SameSite::none}),
       "a=b=c; Expires=Sun, 06 Nov 1994 08:49:37 GMT; Max-Age=-1; Domain=h.test; Path=/x; Secure; "
       "HttpOnly; SameSite=None");
-  EXPECT_EQ(formatted({.name = "a", .value = "\"b\"", .same_site = SameSite::lax}),
+  EXPECT_EQ(set_cookie_text({.name = "a", .value = "\"b\"", .same_site = SameSite::lax}),
             "a=\"b\"; SameSite=Lax");
   EXPECT_EQ(
-      formatted(
+      set_cookie_text(
           {.name = "__Host-a", .path = "/", .is_secure = true, .same_site = SameSite::strict}),
       "__Host-a=; Path=/; Secure; SameSite=Strict");
 }
@@ -64,15 +64,15 @@ TEST(SetCookieTest, RefusesWhatWouldEndItsField) {
   const std::string invalid = std::make_error_code(std::errc::invalid_argument).message();
   for (const char* bad : {"a\r\nSet-Cookie: b=c", "a;b", "a b", "a,b", "a\"b", "a\\b", "a\nb",
                           "a\x7f", "\xc3\xa4", "a\tb", "\"", "\"a"}) {
-    EXPECT_EQ(formatted({.name = "n", .value = bad}), invalid) << bad;
-    EXPECT_EQ(formatted({.name = bad}), invalid) << bad;
+    EXPECT_EQ(set_cookie_text({.name = "n", .value = bad}), invalid) << bad;
+    EXPECT_EQ(set_cookie_text({.name = bad}), invalid) << bad;
   }
   for (const char* bad : {"a", "/a;b", "/a\r\nb", "/a\x7f"})
-    EXPECT_EQ(formatted({.name = "n", .path = bad}), invalid) << bad;
+    EXPECT_EQ(set_cookie_text({.name = "n", .path = bad}), invalid) << bad;
   for (const char* bad : {"a b", "a;b", "a\r\nb", ".", "h:80", "h/", "u@h"})
-    EXPECT_EQ(formatted({.name = "n", .domain = bad}), invalid) << bad;
-  EXPECT_EQ(formatted({.name = ""}), invalid);
-  EXPECT_EQ(formatted({.name = "a=b"}), invalid);
+    EXPECT_EQ(set_cookie_text({.name = "n", .domain = bad}), invalid) << bad;
+  EXPECT_EQ(set_cookie_text({.name = ""}), invalid);
+  EXPECT_EQ(set_cookie_text({.name = "a=b"}), invalid);
 }
 
 TEST(SetCookieTest, RefusesWhatBrowsersRefuse) {
@@ -111,7 +111,7 @@ TEST(SetCookieTest, IsReadAsUserAgentsDo) {
   ASSERT_TRUE(cookie);
   EXPECT_EQ(cookie->name, "a");
   EXPECT_EQ(cookie->value, "b c");
-  EXPECT_EQ(cookie->expires, kNow);
+  EXPECT_EQ(cookie->expires, kCookieTime);
   EXPECT_EQ(cookie->max_age, seconds(60));
   EXPECT_EQ(cookie->domain, "H.test");
   EXPECT_EQ(cookie->path, "/x");
@@ -162,7 +162,7 @@ TEST(CookieDate, IsReadInManyForms) {
   for (const char* text : {"Sun, 06 Nov 1994 08:49:37 GMT", "Sunday, 06-Nov-94 08:49:37 GMT",
                            "Sun Nov  6 08:49:37 1994", "06-Nov-1994 8:49:37",
                            "1994 november 6 8:49:37x", "8:49:37 6 NOV 94 UTC +0000"})
-    EXPECT_EQ(parse_cookie_date(text), kNow) << text;
+    EXPECT_EQ(parse_cookie_date(text), kCookieTime) << text;
   EXPECT_EQ(parse_cookie_date("1 Jan 69 0:0:0"), sys_seconds(seconds(3124224000)));
   EXPECT_EQ(parse_cookie_date("1 Jan 70 0:0:0"), sys_seconds());
 }

@@ -18,9 +18,9 @@ constexpr sys_seconds kFirstDate = sys_days(std::chrono::year(0) / 1 / 1);
 constexpr sys_seconds kLastDate =
     sys_days(std::chrono::year(10000) / 1 / 1) - std::chrono::seconds(1);
 
-char* put(char* at, std::string_view text) { return std::ranges::copy(text, at).out; }
+char* put_date(char* at, std::string_view text) { return std::ranges::copy(text, at).out; }
 // The last `digits` of them.
-char* put(char* at, int number, int digits) {
+char* put_date(char* at, int number, int digits) {
   for (int i = digits - 1; i >= 0; --i, number /= 10) at[i] = static_cast<char>('0' + number % 10);
   return at + digits;
 }
@@ -159,13 +159,13 @@ std::string_view format_date(sys_seconds time, std::span<char, kDateSize> target
   const std::chrono::weekday day{midnight};
   const int second = static_cast<int>((time - midnight).count());
   const unsigned month = static_cast<unsigned>(date.month());
-  char* at = put(target.data(), kDays[day.c_encoding()].substr(0, 3));
-  at = put(put(at, ", "), static_cast<int>(static_cast<unsigned>(date.day())), 2);
-  at = put(put(put(at, " "), kMonths.substr(month * 3 - 3, 3)), " ");
-  at = put(put(at, static_cast<int>(date.year()), 4), " ");
-  at = put(put(at, second / 3600, 2), ":");
-  at = put(put(at, second / 60 % 60, 2), ":");
-  put(put(at, second % 60, 2), " GMT");
+  char* at = put_date(target.data(), kDays[day.c_encoding()].substr(0, 3));
+  at = put_date(put_date(at, ", "), static_cast<int>(static_cast<unsigned>(date.day())), 2);
+  at = put_date(put_date(put_date(at, " "), kMonths.substr(month * 3 - 3, 3)), " ");
+  at = put_date(put_date(at, static_cast<int>(date.year()), 4), " ");
+  at = put_date(put_date(at, second / 3600, 2), ":");
+  at = put_date(put_date(at, second / 60 % 60, 2), ":");
+  put_date(put_date(at, second % 60, 2), " GMT");
   return {target.data(), target.size()};
 }
 

@@ -12,36 +12,36 @@ namespace {
 using std::chrono::seconds;
 using std::chrono::sys_seconds;
 
-constexpr sys_seconds kExample{seconds(784111777)};
-const sys_seconds kNow = std::chrono::sys_days(std::chrono::year(2026) / 6 / 1);
+constexpr sys_seconds kDateExample{seconds(784111777)};
+const sys_seconds kToday = std::chrono::sys_days(std::chrono::year(2026) / 6 / 1);
 
-std::string formatted(sys_seconds time) {
+std::string date_text(sys_seconds time) {
   char text[kDateSize];
   return std::string(format_date(time, text));
 }
 
 TEST(Date, IsFormattedAsTheRfcHasIt) {
-  EXPECT_EQ(formatted(kExample), "Sun, 06 Nov 1994 08:49:37 GMT");
-  EXPECT_EQ(formatted(sys_seconds()), "Thu, 01 Jan 1970 00:00:00 GMT");
-  EXPECT_EQ(formatted(sys_seconds(seconds(-1))), "Wed, 31 Dec 1969 23:59:59 GMT");
-  EXPECT_EQ(formatted(sys_seconds(seconds(951782400))), "Tue, 29 Feb 2000 00:00:00 GMT");
+  EXPECT_EQ(date_text(kDateExample), "Sun, 06 Nov 1994 08:49:37 GMT");
+  EXPECT_EQ(date_text(sys_seconds()), "Thu, 01 Jan 1970 00:00:00 GMT");
+  EXPECT_EQ(date_text(sys_seconds(seconds(-1))), "Wed, 31 Dec 1969 23:59:59 GMT");
+  EXPECT_EQ(date_text(sys_seconds(seconds(951782400))), "Tue, 29 Feb 2000 00:00:00 GMT");
 }
 
 TEST(Date, HasFourDigitsForTheYearWhateverTheTime) {
-  EXPECT_EQ(formatted(sys_seconds::max()), "Fri, 31 Dec 9999 23:59:59 GMT");
-  EXPECT_EQ(formatted(sys_seconds::min()), "Sat, 01 Jan 0000 00:00:00 GMT");
+  EXPECT_EQ(date_text(sys_seconds::max()), "Fri, 31 Dec 9999 23:59:59 GMT");
+  EXPECT_EQ(date_text(sys_seconds::min()), "Sat, 01 Jan 0000 00:00:00 GMT");
 }
 
 TEST(Date, IsReadInAllThreeForms) {
-  EXPECT_EQ(parse_date("Sun, 06 Nov 1994 08:49:37 GMT", kNow), kExample);
-  EXPECT_EQ(parse_date("Sunday, 06-Nov-94 08:49:37 GMT", kNow), kExample);
-  EXPECT_EQ(parse_date("Sun Nov  6 08:49:37 1994", kNow), kExample);
-  EXPECT_EQ(parse_date("Wed Nov 16 08:49:37 1994", kNow), kExample + std::chrono::days(10));
+  EXPECT_EQ(parse_date("Sun, 06 Nov 1994 08:49:37 GMT", kToday), kDateExample);
+  EXPECT_EQ(parse_date("Sunday, 06-Nov-94 08:49:37 GMT", kToday), kDateExample);
+  EXPECT_EQ(parse_date("Sun Nov  6 08:49:37 1994", kToday), kDateExample);
+  EXPECT_EQ(parse_date("Wed Nov 16 08:49:37 1994", kToday), kDateExample + std::chrono::days(10));
 }
 
 TEST(Date, OfTwoDigitsIsAtMostFiftyYearsAhead) {
   const auto year_of = [](std::string_view text) {
-    const auto time = parse_date(text, kNow);
+    const auto time = parse_date(text, kToday);
     return static_cast<int>(
         std::chrono::year_month_day(std::chrono::floor<std::chrono::days>(*time)).year());
   };
@@ -52,7 +52,7 @@ TEST(Date, OfTwoDigitsIsAtMostFiftyYearsAhead) {
 }
 
 TEST(Date, MayBeALeapSecond) {
-  EXPECT_EQ(formatted(*parse_date("Sat, 31 Dec 2016 23:59:60 GMT", kNow)),
+  EXPECT_EQ(date_text(*parse_date("Sat, 31 Dec 2016 23:59:60 GMT", kToday)),
             "Sun, 01 Jan 2017 00:00:00 GMT");
 }
 
@@ -91,8 +91,8 @@ TEST(Date, IsNoneIfItIsNotWrittenSo) {
                            "Sun Nov  6 08:49:37 94",
                            "Sun, 06 Nov 1994 +8:49:37 GMT",
                            "Su, 06 Nov 1994 08:49:37 GMT"})
-    EXPECT_EQ(parse_date(text, kNow), std::nullopt) << text;
-  EXPECT_EQ(parse_date(std::string_view("Sun, 06 Nov 1994 08:49:37 GMT\0", 30), kNow),
+    EXPECT_EQ(parse_date(text, kToday), std::nullopt) << text;
+  EXPECT_EQ(parse_date(std::string_view("Sun, 06 Nov 1994 08:49:37 GMT\0", 30), kToday),
             std::nullopt);
 }
 
@@ -100,18 +100,18 @@ TEST(Date, ComesBackForAnyTime) {
   testing::Random random(4);
   for (int i = 0; i < 20000; ++i) {
     const sys_seconds time{seconds(random.span(253402300800))};
-    ASSERT_EQ(parse_date(formatted(time), kNow), time) << formatted(time);
+    ASSERT_EQ(parse_date(date_text(time), kToday), time) << date_text(time);
   }
 }
 
 TEST(DateTextTest, IsFormattedAgainWhenTheSecondChanges) {
   DateText date;
-  const std::string_view first = date.at(kExample);
+  const std::string_view first = date.at(kDateExample);
   EXPECT_EQ(first, "Sun, 06 Nov 1994 08:49:37 GMT");
-  EXPECT_EQ(date.at(kExample).data(), first.data());
-  EXPECT_EQ(date.at(kExample), "Sun, 06 Nov 1994 08:49:37 GMT");
-  EXPECT_EQ(date.at(kExample + seconds(1)), "Sun, 06 Nov 1994 08:49:38 GMT");
-  EXPECT_EQ(date.at(kExample - seconds(1)), "Sun, 06 Nov 1994 08:49:36 GMT");
+  EXPECT_EQ(date.at(kDateExample).data(), first.data());
+  EXPECT_EQ(date.at(kDateExample), "Sun, 06 Nov 1994 08:49:37 GMT");
+  EXPECT_EQ(date.at(kDateExample + seconds(1)), "Sun, 06 Nov 1994 08:49:38 GMT");
+  EXPECT_EQ(date.at(kDateExample - seconds(1)), "Sun, 06 Nov 1994 08:49:36 GMT");
 }
 
 }  // namespace

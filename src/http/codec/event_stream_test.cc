@@ -12,7 +12,7 @@
 namespace spate::http {
 namespace {
 
-using State = EventDecoder::State;
+using EventState = EventDecoder::State;
 
 std::string text_of_buffer(Buffer& buffer) {
   return std::string(text_of(buffer.flat(buffer.size())));
@@ -35,15 +35,15 @@ Seen decode_in_steps(EventDecoder& decoder, std::string_view text, std::size_t s
   Seen seen;
   for (std::size_t at = 0; at < text.size() && !seen.is_broken; at += step) {
     Bytes bytes = bytes_of(text.substr(at, step));
-    State state = decoder.next(bytes);
-    for (; state == State::event; state = decoder.next(bytes))
+    EventState state = decoder.next(bytes);
+    for (; state == EventState::event; state = decoder.next(bytes))
       seen.events.append(decoder.type())
           .append("(")
           .append(decoder.data())
           .append(")")
           .append(decoder.last_id())
           .append(";");
-    seen.is_broken = state == State::broken;
+    seen.is_broken = state == EventState::broken;
   }
   seen.last_id = decoder.last_id();
   return seen;
@@ -167,9 +167,9 @@ TEST(EventDecoderTest, HasALimitForALineAndAnEvent) {
   EXPECT_EQ(decoded("data:aaaa\n\ndata:aaaa\n\n", 10).events, "message(aaaa);message(aaaa);");
   EventDecoder decoder(4);
   Bytes bytes = bytes_of("data: a");
-  EXPECT_EQ(decoder.next(bytes), State::broken);
+  EXPECT_EQ(decoder.next(bytes), EventState::broken);
   bytes = bytes_of("\n");
-  EXPECT_EQ(decoder.next(bytes), State::broken);
+  EXPECT_EQ(decoder.next(bytes), EventState::broken);
 }
 
 TEST(EventDecoderTest, BeginsAnotherStreamWithTheLastId) {
@@ -183,7 +183,7 @@ TEST(EventDecoderTest, BeginsAnotherStreamWithTheLastId) {
                 .events,
             "message(b)1;");
   Bytes bytes = bytes_of("data: 9012345678901234567890");
-  EXPECT_EQ(decoder.next(bytes), State::broken);
+  EXPECT_EQ(decoder.next(bytes), EventState::broken);
   decoder.reset();
   EXPECT_EQ(decode_in_steps(decoder, "data: c\n\n", 1).events, "message(c)1;");
 }

@@ -4,8 +4,10 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <string_view>
 
+#include "base/vector16.h"
 #include "spate/http/field_id.h"
 
 namespace spate::http {
@@ -80,28 +82,29 @@ inline constexpr std::array<std::string_view, kFieldIds> kFieldNames = {
 inline constexpr std::size_t kShortestFieldName = 2;
 inline constexpr std::size_t kLongestFieldName = 24;
 inline constexpr std::size_t kFieldSlots = 256;
-inline constexpr std::uint32_t kFieldFactor = 0x0a4fa135;
+inline constexpr std::uint32_t kFieldFactor = 0xbc830be3;
 
-// Of a name that is a token.
-FieldId token_id_of(std::string_view token);
-
-struct FieldSlot {
-  char lower[kLongestFieldName] = {};
+// As large as a line of the cache.
+struct alignas(64) FieldSlot {
+  char lower[2 * Vector16::kSize] = {};  // In lower case; zeros behind it.
+  std::uint32_t wanted = 0;              // A bit of each of its bytes.
   std::uint8_t size = 0;
   FieldId id = FieldId::other;
 };
 using FieldSlots = std::array<FieldSlot, kFieldSlots>;
 
-// Of the first two letters, the last two and the size; in any case. The factor was searched for
-// until no two names met; what does not hold any longer does not compile.
-constexpr std::size_t field_hash(std::string_view name) {
-  const auto letter = [name](std::size_t i) {
-    return static_cast<std::uint32_t>(static_cast<unsigned char>(name[i]) | 0x20);
-  };
-  const std::size_t size = name.size();
-  const std::uint32_t key = letter(0) | letter(1) << 8 | letter(size - 1) << 16 |
-                            (letter(size - 2) ^ static_cast<std::uint32_t>(size)) << 24;
+// Of the first two letters, the last two and the size. The factor was searched for until no two
+// names met; what does not hold any longer does not compile. `ends` are the letters, in any case.
+constexpr std::size_t field_hash(std::uint32_t ends, std::size_t size) {
+  const std::uint32_t key = (ends | 0x20202020) ^ static_cast<std::uint32_t>(size) << 8;
   return (key * kFieldFactor) >> 24;
+}
+constexpr std::size_t field_hash(std::string_view name) {
+  const auto pair = [name](std::size_t at) {
+    return static_cast<std::uint32_t>(static_cast<unsigned char>(name[at])) |
+           static_cast<std::uint32_t>(static_cast<unsigned char>(name[at + 1])) << 8;
+  };
+  return field_hash(pair(0) | pair(name.size() - 2) << 16, name.size());
 }
 
 consteval FieldSlots make_field_slots() {
@@ -109,6 +112,7 @@ consteval FieldSlots make_field_slots() {
   for (std::size_t id = 1; id < kFieldNames.size(); ++id) {
     const std::string_view name = kFieldNames[id];
     FieldSlot& slot = slots[field_hash(name)];
+    slot.wanted = (1U << name.size()) - 1;
     slot.size = static_cast<std::uint8_t>(name.size());
     slot.id = static_cast<FieldId>(id);
     for (std::size_t i = 0; i < name.size(); ++i) slot.lower[i] = static_cast<char>(name[i] | 0x20);
@@ -124,5 +128,32 @@ consteval bool each_has_its_slot() {
   return true;
 }
 static_assert(each_has_its_slot(), "search for another kFieldFactor");
+
+// Of a name that is a token, of which some bytes more may be read, up to `readable`.
+//
+// A byte is compared with the bit of lower case set: exact, where a known name consists of letters
+// and "-", and the other is a token.
+inline FieldId token_id_of(const char* name, std::size_t size, const char* readable) {
+  if (size - kShortestFieldName > kLongestFieldName - kShortestFieldName) return FieldId::other;
+  std::uint16_t first;
+  std::uint16_t last;
+  std::memcpy(&first, name, sizeof(first));
+  std::memcpy(&last, name + size - sizeof(last), sizeof(last));
+  const FieldSlot& slot = kFieldTable[field_hash(first | std::uint32_t{last} << 16, size)];
+  if (slot.size != size) return FieldId::other;
+  char copy[sizeof(slot.lower)];
+  const bool is_long = size > Vector16::kSize;
+  if (readable - name < (is_long ? 2 : 1) * Vector16::kSize) {
+    std::memcpy(copy, name, size);
+    name = copy;
+  }
+  const auto same_at = [&](int at) {
+    return Vector16(name + at).equal_in_lower_case(Vector16(slot.lower + at));
+  };
+  std::uint32_t same = same_at(0);
+  if (is_long) same |= same_at(Vector16::kSize) << Vector16::kSize;
+  if ((same & slot.wanted) != slot.wanted) return FieldId::other;
+  return slot.id;
+}
 
 }  // namespace spate::http

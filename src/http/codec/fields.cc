@@ -14,9 +14,9 @@ namespace {
 constexpr std::string_view kColon = ": ";
 constexpr std::string_view kLineEnd = "\r\n";
 
-bool names(FieldName wanted, Field field) {
-  if (wanted.id != FieldId::other || field.id != FieldId::other) return wanted.id == field.id;
-  return equal_ignoring_case(wanted.name, field.name);
+// Of a name that is none of those known.
+bool names(std::string_view wanted, const Field& field) {
+  return field.id == FieldId::other && equal_ignoring_case(wanted, field.name);
 }
 
 bool is_same_name(const Field& a, const Field& b) {
@@ -49,16 +49,9 @@ std::size_t member_size(std::string_view text) {
 
 }  // namespace
 
-std::size_t FieldsView::next(FieldName name, std::size_t from) const {
-  if (name.id != FieldId::other && !contains_any(bit_of(name.id))) return count_;
+std::size_t FieldsView::next_of(std::string_view name, std::size_t from) const {
   while (from < count_ && !names(name, at(from))) ++from;
   return from;
-}
-
-std::optional<std::string_view> FieldsView::find(FieldName name) const {
-  const std::size_t index = next(name, 0);
-  if (index == count_) return {};
-  return at(index).value;
 }
 
 std::size_t FieldsView::count(FieldName name) const {
@@ -136,8 +129,7 @@ bool Fields::add_all(FieldsView fields) {
 
 std::size_t Fields::remove(FieldName name) {
   const std::size_t before = count_;
-  for (std::size_t i = count_; i-- > 0;)
-    if (names(name, view().at(i))) erase(i);
+  for (std::size_t i = view().next(name, 0); i < count_; i = view().next(name, i)) erase(i);
   return before - count_;
 }
 

@@ -11,64 +11,65 @@
 namespace spate::http {
 namespace {
 
-using Event = MultipartDecoder::Event;
+using PartEvent = MultipartDecoder::Event;
 
 // What came out, with data in one piece a part: "part name|file|type", "data ...", "part_end".
-struct Read {
+struct FormRead {
   std::string log;
   bool is_done = false;
   std::error_code error;
-  bool operator==(const Read&) const = default;
+  bool operator==(const FormRead&) const = default;
 };
 
-const std::string kType = "multipart/form-data; boundary=xx";
+const std::string kFormType = "multipart/form-data; boundary=xx";
 
-void take(MultipartDecoder& decoder, Bytes bytes, Read& read) {
+void take_form_bytes(MultipartDecoder& decoder, Bytes bytes, FormRead& read) {
   for (;;) {
     switch (decoder.next(bytes)) {
-      case Event::unfinished:
+      case PartEvent::unfinished:
         EXPECT_TRUE(bytes.empty());
         return;
-      case Event::part:
+      case PartEvent::part:
         read.log.append("[").append(decoder.name()).append("|");
         read.log.append(decoder.filename().value_or("-"))
             .append("|")
             .append(decoder.content_type())
             .append("] ");
         break;
-      case Event::data:
+      case PartEvent::data:
         EXPECT_FALSE(decoder.data().empty());
         read.log.append(text_of(decoder.data()));
         break;
-      case Event::part_end:
+      case PartEvent::part_end:
         read.log += " [/] ";
         break;
-      case Event::end:
+      case PartEvent::end:
         read.log += "[end]";
         break;
-      case Event::broken:
+      case PartEvent::broken:
         return;
     }
   }
 }
 
-Read read_in_steps(std::string_view body, std::size_t step, const MultipartLimits& limits = {}) {
-  auto decoder = *MultipartDecoder::make(kType, limits);
-  Read read;
+FormRead read_in_steps(std::string_view body, std::size_t step,
+                       const MultipartLimits& limits = {}) {
+  auto decoder = *MultipartDecoder::make(kFormType, limits);
+  FormRead read;
   for (std::size_t at = 0; at < body.size(); at += step)
-    take(decoder, bytes_of(body.substr(at, step)), read);
+    take_form_bytes(decoder, bytes_of(body.substr(at, step)), read);
   read.is_done = decoder.is_done();
   read.error = decoder.error();
   return read;
 }
-Read read_of(std::string_view body, const MultipartLimits& limits = {}) {
-  const Read whole = read_in_steps(body, body.size() + 1, limits);
+FormRead read_of(std::string_view body, const MultipartLimits& limits = {}) {
+  const FormRead whole = read_in_steps(body, body.size() + 1, limits);
   for (const std::size_t step : {1, 2, 3, 7})
     EXPECT_EQ(read_in_steps(body, step, limits), whole) << body << step;
   return whole;
 }
 std::string log_of(std::string_view body) {
-  const Read read = read_of(body);
+  const FormRead read = read_of(body);
   EXPECT_TRUE(read.is_done) << body;
   return read.log;
 }
@@ -77,7 +78,7 @@ bool is_broken(std::string_view body) { return read_of(body).error == std::errc:
 std::string part(std::string_view head, std::string_view data = "d") {
   return std::string("--xx\r\n").append(head).append("\r\n\r\n").append(data).append("\r\n--xx--");
 }
-const std::string kHead = "Content-Disposition: form-data; name=\"n\"";
+const std::string kPartHead = "Content-Disposition: form-data; name=\"n\"";
 
 TEST(Multipart, HasPartsWithNamesAndData) {
   EXPECT_EQ(log_of("--xx\r\nContent-Disposition: form-data; name=\"a\"\r\n\r\none\r\n"
@@ -87,9 +88,9 @@ TEST(Multipart, HasPartsWithNamesAndData) {
 }
 
 TEST(Multipart, MayHaveEmptyParts) {
-  EXPECT_EQ(log_of(part(kHead, "")), "[n|-|text/plain]  [/] [end]");
-  EXPECT_EQ(log_of("--xx\r\n" + kHead + "\r\n\r\n--xx--"), "[n|-|text/plain]  [/] [end]");
-  EXPECT_EQ(log_of(part(kHead + "; filename=\"\"", "")), "[n||text/plain]  [/] [end]");
+  EXPECT_EQ(log_of(part(kPartHead, "")), "[n|-|text/plain]  [/] [end]");
+  EXPECT_EQ(log_of("--xx\r\n" + kPartHead + "\r\n\r\n--xx--"), "[n|-|text/plain]  [/] [end]");
+  EXPECT_EQ(log_of(part(kPartHead + "; filename=\"\"", "")), "[n||text/plain]  [/] [end]");
 }
 
 TEST(Multipart, KeepsWhatLooksLikeADelimiterAndIsNone) {
@@ -97,21 +98,22 @@ TEST(Multipart, KeepsWhatLooksLikeADelimiterAndIsNone) {
        {"\r", "\n", "\r\n", "\r\n-", "\r\n--", "\r\n--x", "\r\r\n--x", "\r\n--x\r\n--x", "--xx",
         "a\r\n\r\n-\r\n--y", "--", "\r\n\r\n", "\r\n--X", "x\r\n--xy--xx"}) {
     if (std::string_view(data) == "--xx") continue;  // Right behind a head it is one.
-    EXPECT_EQ(log_of(part(kHead, data)), "[n|-|text/plain] " + std::string(data) + " [/] [end]")
+    EXPECT_EQ(log_of(part(kPartHead, data)), "[n|-|text/plain] " + std::string(data) + " [/] [end]")
         << data;
   }
-  EXPECT_EQ(log_of(part(kHead, "a--xx")), "[n|-|text/plain] a--xx [/] [end]");
+  EXPECT_EQ(log_of(part(kPartHead, "a--xx")), "[n|-|text/plain] a--xx [/] [end]");
 }
 
 TEST(Multipart, ThrowsAwayWhatIsBeforeAndBehind) {
-  EXPECT_EQ(log_of("this is a\r\n--preamble\r\n" + part(kHead) + "\r\nand\r\n--xx\r\nmore"),
+  EXPECT_EQ(log_of("this is a\r\n--preamble\r\n" + part(kPartHead) + "\r\nand\r\n--xx\r\nmore"),
             "[n|-|text/plain] d [/] [end]");
-  EXPECT_EQ(log_of("\r\n" + part(kHead)), "[n|-|text/plain] d [/] [end]");
+  EXPECT_EQ(log_of("\r\n" + part(kPartHead)), "[n|-|text/plain] d [/] [end]");
   EXPECT_EQ(log_of("--xx--"), "[end]");
 }
 
 TEST(Multipart, AllowsBlanksBehindADelimiter) {
-  EXPECT_EQ(log_of("--xx \t \r\n" + kHead + "\r\n\r\nd\r\n--xx--"), "[n|-|text/plain] d [/] [end]");
+  EXPECT_EQ(log_of("--xx \t \r\n" + kPartHead + "\r\n\r\nd\r\n--xx--"),
+            "[n|-|text/plain] d [/] [end]");
 }
 
 TEST(Multipart, ReadsNamesAsClientsWriteThem) {
@@ -156,19 +158,19 @@ TEST(Multipart, IsBrokenByABadDelimiter) {
 }
 
 TEST(Multipart, IsNotDoneBeforeItsEnd) {
-  const std::string body = part(kHead);
+  const std::string body = part(kPartHead);
   for (std::size_t size = 0; size < body.size(); ++size) {
-    const Read read = read_of(body.substr(0, size));
+    const FormRead read = read_of(body.substr(0, size));
     EXPECT_FALSE(read.is_done) << size;
     EXPECT_FALSE(read.error) << size;
   }
 }
 
 TEST(Multipart, HasLimits) {
-  const std::string two = "--xx\r\n" + kHead + "\r\n\r\na\r\n" + part(kHead);
+  const std::string two = "--xx\r\n" + kPartHead + "\r\n\r\na\r\n" + part(kPartHead);
   EXPECT_TRUE(read_of(two, {.parts = 2}).is_done);
   EXPECT_EQ(read_of(two, {.parts = 1}).error, std::errc::message_size);
-  const std::size_t size = kHead.size() + 4;
+  const std::size_t size = kPartHead.size() + 4;
   EXPECT_TRUE(read_of(two, {.part_head = size}).is_done);
   EXPECT_EQ(read_of(two, {.part_head = size - 1}).error, std::errc::message_size);
   EXPECT_EQ(read_of(std::string(size, 'p') + two, {.part_head = size}).error,
@@ -179,11 +181,11 @@ TEST(Multipart, HasLimits) {
 }
 
 TEST(Multipart, RemainsBroken) {
-  auto decoder = *MultipartDecoder::make(kType);
+  auto decoder = *MultipartDecoder::make(kFormType);
   Bytes bytes = bytes_of("--xxy more");
-  EXPECT_EQ(decoder.next(bytes), Event::broken);
+  EXPECT_EQ(decoder.next(bytes), PartEvent::broken);
   bytes = {};
-  EXPECT_EQ(decoder.next(bytes), Event::broken);
+  EXPECT_EQ(decoder.next(bytes), PartEvent::broken);
   EXPECT_FALSE(decoder.is_done());
 }
 
@@ -264,7 +266,7 @@ TEST(MultipartBuilderTest, WritesWhatTheDecoderReads) {
       }
     }
     ASSERT_TRUE(form.end());
-    const Read read = read_in_steps(text_in(body), 1 + random.below(30));
+    const FormRead read = read_in_steps(text_in(body), 1 + random.below(30));
     ASSERT_EQ(read.log, wanted + "[end]") << text_in(body);
   }
 }

@@ -23,7 +23,7 @@ Refusal read_version(const char* text, Version& version) {
   return {Status::http_version_not_supported, "the major version is not 1"};
 }
 
-bool is_line_end(const char* at) { return at[0] == '\r' && at[1] == '\n'; }
+bool is_line_end(const char* at) { return std::memcmp(at, kCrLf.data(), kCrLf.size()) == 0; }
 
 Refusal wrong_name(char first) {
   return bad_request(is_blank(first) ? "a line begins with a blank"
@@ -44,7 +44,7 @@ class HeadReader {
     if (method_end == method || *method_end != ' ')
       return bad_request("the method is not a token with a space");
     const char* const target = method_end + 1;
-    const char* const target_end = Scan::visible_end(target, readable_);
+    const char* const target_end = Scan::visible_end(text_, target, readable_);
     if (target_end == target || *target_end != ' ')
       return bad_request("the target is not of visible characters with a space");
     at_ = target_end + 1;
@@ -109,7 +109,7 @@ class HeadReader {
       ++at_;
     else if (*at_ != '\r')
       return bad_request("the status is not a number of three digits");
-    const char* const reason_end = Scan::value_end(at_, readable_);
+    const char* const reason_end = Scan::value_end(text_, at_, readable_);
     if (!is_line_end(reason_end)) return bad_request("a control character in the reason");
     view.reason = {at_, reason_end};
     at_ = reason_end + kCrLf.size();
@@ -118,16 +118,17 @@ class HeadReader {
 
   Refusal field(FieldEntry& entry) {
     const char* const name = at_;
-    const char* const name_end = skip(name, end_, kToken);
+    const char* const name_end = Scan::name_end(text_, name, readable_);
     if (name_end == name || *name_end != ':') return wrong_name(*name);
     const char* value = name_end + 1;
     while (is_blank(*value)) ++value;
-    const char* value_end = Scan::value_end(value, readable_);
+    const char* value_end = Scan::value_end(text_, value, readable_);
     if (!is_line_end(value_end)) return bad_request("a control character in a field's value");
     at_ = value_end + kCrLf.size();
     while (value_end != value && is_blank(value_end[-1])) --value_end;
-    entry = {offset(name), size(name, name_end), offset(value), size(value, value_end),
-             token_id_of({name, name_end})};
+    const std::uint16_t name_size = size(name, name_end);
+    entry = {offset(name), name_size, offset(value), size(value, value_end),
+             token_id_of(name, name_size, readable_)};
     return {};
   }
 

@@ -36,7 +36,7 @@ HeadEnd find_head_end(std::string_view text, std::size_t start, std::size_t look
   const char* const begin = text.data();
   const char* const end = begin + std::min(text.size(), limits.head);
   const char* at = begin + std::max(start, looked_at);
-  while ((at = Scan::line_feed(at, end)) != end) {
+  while ((at = Scan::line_feed(begin, at, end)) != end) {
     if (at - begin < 2 || at[-1] != '\r')
       return {Parsed::broken(bad_request("a line does not end with CR LF"))};
     ++at;

@@ -50,12 +50,6 @@ void HeadWriter::request_line(std::string_view method, std::string_view target) 
   put(" HTTP/1.1\r\n");
 }
 
-void HeadWriter::date(std::string_view text) {
-  put("Date: ");
-  put(text);
-  put("\r\n");
-}
-
 void HeadWriter::framing(const Outgoing& outgoing, std::string_view protocol) {
   if (outgoing.announced == Announced::chunked) put("Transfer-Encoding: chunked\r\n");
   if (outgoing.announced == Announced::length) {
@@ -78,9 +72,9 @@ void HeadWriter::framing(const Outgoing& outgoing, std::string_view protocol) {
 
 void HeadWriter::field(FieldName name, std::string_view value) {
   const std::string_view spelling = name.name.empty() ? name_of(name.id) : name.name;
-  is_refused_ |=
-      !is_token(spelling) ||
-      Scan::value_end(value.data(), value.data() + value.size()) != value.data() + value.size();
+  const char* const begin = value.data();
+  const char* const end = begin + value.size();
+  is_refused_ |= !is_token(spelling) || Scan::value_end(begin, begin, end) != end;
   put_line(spelling, value);
 }
 

@@ -8,7 +8,7 @@
 //   char room[512];
 //   HeadWriter writer(room);
 //   writer.status_line(Status::ok);
-//   writer.date(cached_date);
+//   writer.prepared(date_and_server);
 //   writer.framing(outgoing);
 //   writer.fields(fields);
 //   writer.end();
@@ -28,14 +28,15 @@ namespace spate::http {
 
 class HeadWriter {
  public:
-  explicit HeadWriter(std::span<char> room) : room_(room) {}
+  explicit HeadWriter(std::span<char> room)
+      : begin_(room.data()), at_(room.data()), end_(room.data() + room.size()) {}
 
   // 100 ... 999; of HTTP/1.1, which servers say to all clients.
   void status_line(Status status);
   void request_line(std::string_view method, std::string_view target);
 
-  // "Date: ", and CR LF. `text` is trusted.
-  void date(std::string_view text);
+  // Lines with their CR LF, which are trusted: Date and Server, made once a second.
+  void prepared(std::string_view lines) { put(lines); }
   // Content-Length or Transfer-Encoding, and Connection. `protocol` is what is upgraded to.
   void framing(const Outgoing& outgoing, std::string_view protocol = {});
   void field(FieldName name, std::string_view value);
@@ -46,23 +47,30 @@ class HeadWriter {
   void end() { put("\r\n"); }
 
   // Nothing was refused, and all of it has found room.
-  bool is_whole() const { return !is_refused_ && size_ <= room_.size(); }
+  bool is_whole() const { return !is_refused_ && missing_ == 0; }
   bool is_refused() const { return is_refused_; }
-  std::size_t size() const { return size_; }
+  std::size_t size() const { return written() + missing_; }
   // If it is whole.
-  std::string_view text() const { return {room_.data(), size_}; }
+  std::string_view text() const { return {begin_, written()}; }
 
  private:
+  std::size_t written() const { return static_cast<std::size_t>(at_ - begin_); }
   void put(std::string_view text) {
-    if (text.size() <= room_.size() && size_ <= room_.size() - text.size() && !text.empty())
-      std::memcpy(room_.data() + size_, text.data(), text.size());
-    size_ += text.size();
+    if (text.size() > static_cast<std::size_t>(end_ - at_)) {
+      missing_ += text.size();
+      end_ = at_;
+    } else if (!text.empty()) {
+      std::memcpy(at_, text.data(), text.size());
+      at_ += text.size();
+    }
   }
   void put_line(std::string_view name, std::string_view value);
   void put_number(std::uint64_t number);
 
-  std::span<char> room_;
-  std::size_t size_ = 0;
+  char* begin_;
+  char* at_;
+  char* end_;
+  std::size_t missing_ = 0;  // What has found no room; nothing behind it is written.
   bool is_refused_ = false;
 };
 

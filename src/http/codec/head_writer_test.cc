@@ -29,7 +29,7 @@ TEST(HeadWriter, WritesAnAnswer) {
   ASSERT_TRUE(fields.add("Content-Type", "text/plain"));
   const std::string text = written([&](HeadWriter& writer) {
     writer.status_line(Status::ok);
-    writer.date("Sun, 06 Nov 1994 08:49:37 GMT");
+    writer.prepared("Date: Sun, 06 Nov 1994 08:49:37 GMT\r\n");
     writer.framing(frame_answer({.keeps_alive = false}, Status::ok, 13));
     writer.field(FieldId::server, "spate");
     writer.fields(fields);

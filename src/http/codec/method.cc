@@ -18,6 +18,7 @@ std::string_view name_of(Method method) {
 }
 
 Method method_of(std::string_view name) {
+  if (name == "GET") return Method::get;
   return static_cast<Method>(std::ranges::find(kNames, name) - std::begin(kNames));
 }
 

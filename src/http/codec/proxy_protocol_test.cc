@@ -9,23 +9,25 @@
 namespace spate::http {
 namespace {
 
-using State = ProxyHeader::State;
+using HeaderState = ProxyHeader::State;
 
 // What follows a header is not looked at, and no beginning of it is anything but unfinished.
 ProxyHeader header_of(const std::string& text) {
   for (std::size_t size = 0; size < text.size(); ++size) {
     const ProxyHeader part = parse_proxy_header(bytes_of(std::string_view(text).substr(0, size)));
-    EXPECT_EQ(part.state, State::unfinished) << size;
+    EXPECT_EQ(part.state, HeaderState::unfinished) << size;
     EXPECT_GT(part.size, size);
     EXPECT_LE(part.size, text.size());
   }
   const std::string more = text + "GET / HTTP/1.1\r\n";
   const ProxyHeader header = parse_proxy_header(bytes_of(more));
-  EXPECT_EQ(header.state, State::whole) << text;
+  EXPECT_EQ(header.state, HeaderState::whole) << text;
   EXPECT_EQ(header.size, text.size());
   return header;
 }
-State state_of_header(std::string_view text) { return parse_proxy_header(bytes_of(text)).state; }
+HeaderState state_of_header(std::string_view text) {
+  return parse_proxy_header(bytes_of(text)).state;
+}
 
 std::string block(int version_and_command, int family, std::string_view body) {
   std::string text("\r\n\r\n\0\r\nQUIT\n", 12);
@@ -80,7 +82,7 @@ TEST(ProxyLine, IsBrokenIfItIsNotWrittenSo) {
                            "PROXY UNKNOWNX\r\n",
                            "PROXY tcp4 192.0.2.1 192.0.2.2 1 2\r\n",
                            "PROXY TCP4 192.0.2.1 192.0.2.2  2\r\n"})
-    EXPECT_EQ(state_of_header(text), State::broken) << text;
+    EXPECT_EQ(state_of_header(text), HeaderState::broken) << text;
 }
 
 TEST(ProxyLine, HasALimit) {
@@ -89,9 +91,9 @@ TEST(ProxyLine, HasALimit) {
   EXPECT_EQ(longest.size(), 107u);
   header_of(longest);
   const std::string longer = start + std::string(kMostProxyLine - 1 - start.size(), 'x') + "\r\n";
-  EXPECT_EQ(state_of_header(longer), State::broken);
-  EXPECT_EQ(state_of_header(longer.substr(0, 107)), State::broken);
-  EXPECT_EQ(state_of_header(longer.substr(0, 106)), State::unfinished);
+  EXPECT_EQ(state_of_header(longer), HeaderState::broken);
+  EXPECT_EQ(state_of_header(longer.substr(0, 107)), HeaderState::broken);
+  EXPECT_EQ(state_of_header(longer.substr(0, 106)), HeaderState::unfinished);
 }
 
 TEST(ProxyBlock, HasAddresses) {
@@ -124,7 +126,7 @@ TEST(ProxyBlock, MayHaveExtensions) {
   EXPECT_EQ(text_of(header.extensions), extensions);
   for (const std::string& bad : {std::string("\2"), std::string("\2\0", 2),
                                  std::string("\2\0\1", 3), std::string("\2\0\1h\4\0\1", 7)})
-    EXPECT_EQ(state_of_header(block(0x21, 0x11, kFour + bad)), State::broken);
+    EXPECT_EQ(state_of_header(block(0x21, 0x11, kFour + bad)), HeaderState::broken);
 }
 
 TEST(ProxyBlock, IsBrokenIfItIsNotWrittenSo) {
@@ -136,18 +138,18 @@ TEST(ProxyBlock, IsBrokenIfItIsNotWrittenSo) {
                                                                         {0x21, 0xf0},
                                                                         {0x21, 0x13},
                                                                         {0x20, 0x1f}})
-    EXPECT_EQ(state_of_header(block(command, family, std::string(300, '\0'))), State::broken)
+    EXPECT_EQ(state_of_header(block(command, family, std::string(300, '\0'))), HeaderState::broken)
         << command << family;
-  EXPECT_EQ(state_of_header(block(0x21, 0x11, kFour.substr(1))), State::broken);
-  EXPECT_EQ(state_of_header(block(0x21, 0x21, std::string(35, '\0'))), State::broken);
-  EXPECT_EQ(state_of_header(block(0x21, 0x31, std::string(215, '\0'))), State::broken);
-  EXPECT_EQ(state_of_header("\r\n\r\nx"), State::broken);
+  EXPECT_EQ(state_of_header(block(0x21, 0x11, kFour.substr(1))), HeaderState::broken);
+  EXPECT_EQ(state_of_header(block(0x21, 0x21, std::string(35, '\0'))), HeaderState::broken);
+  EXPECT_EQ(state_of_header(block(0x21, 0x31, std::string(215, '\0'))), HeaderState::broken);
+  EXPECT_EQ(state_of_header("\r\n\r\nx"), HeaderState::broken);
 }
 
 TEST(ProxyBlock, HasALimit) {
   header_of(block(0x20, 0x00, std::string(4096, 'x')));
   const std::string longer = block(0x20, 0x00, std::string(4097, 'x'));
-  EXPECT_EQ(state_of_header(longer.substr(0, 16)), State::broken);
+  EXPECT_EQ(state_of_header(longer.substr(0, 16)), HeaderState::broken);
 }
 
 }  // namespace

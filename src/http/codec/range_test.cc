@@ -11,51 +11,51 @@
 namespace spate::http {
 namespace {
 
-using State = Ranges::State;
-using List = std::vector<ByteRange>;
+using RangeState = Ranges::State;
+using RangeList = std::vector<ByteRange>;
 
-List ranges_of(std::string_view value, std::uint64_t size = 1000) {
+RangeList ranges_of(std::string_view value, std::uint64_t size = 1000) {
   const Ranges ranges = Ranges::parse(value, size);
-  EXPECT_EQ(ranges.state() == State::some, !ranges.ranges().empty()) << value;
+  EXPECT_EQ(ranges.state() == RangeState::some, !ranges.ranges().empty()) << value;
   return {ranges.ranges().begin(), ranges.ranges().end()};
 }
-State state_of(std::string_view value, std::uint64_t size = 1000) {
+RangeState state_of(std::string_view value, std::uint64_t size = 1000) {
   return Ranges::parse(value, size).state();
 }
 
 TEST(RangesTest, TakesOne) {
-  EXPECT_EQ(ranges_of("bytes=0-499"), (List{{0, 499}}));
-  EXPECT_EQ(ranges_of("bytes=500-"), (List{{500, 999}}));
-  EXPECT_EQ(ranges_of("bytes=-1"), (List{{999, 999}}));
-  EXPECT_EQ(ranges_of("bytes=0-0"), (List{{0, 0}}));
-  EXPECT_EQ(ranges_of("Bytes=0-"), (List{{0, 999}}));
+  EXPECT_EQ(ranges_of("bytes=0-499"), (RangeList{{0, 499}}));
+  EXPECT_EQ(ranges_of("bytes=500-"), (RangeList{{500, 999}}));
+  EXPECT_EQ(ranges_of("bytes=-1"), (RangeList{{999, 999}}));
+  EXPECT_EQ(ranges_of("bytes=0-0"), (RangeList{{0, 0}}));
+  EXPECT_EQ(ranges_of("Bytes=0-"), (RangeList{{0, 999}}));
 }
 
 TEST(RangesTest, EndsWithTheRepresentation) {
-  EXPECT_EQ(ranges_of("bytes=999-2000"), (List{{999, 999}}));
-  EXPECT_EQ(ranges_of("bytes=-5000"), (List{{0, 999}}));
-  EXPECT_EQ(ranges_of("bytes=1-99999999999999999999999"), (List{{1, 999}}));
-  EXPECT_EQ(ranges_of("bytes=-99999999999999999999999"), (List{{0, 999}}));
-  EXPECT_EQ(ranges_of("bytes=0-", UINT64_MAX), (List{{0, UINT64_MAX - 1}}));
+  EXPECT_EQ(ranges_of("bytes=999-2000"), (RangeList{{999, 999}}));
+  EXPECT_EQ(ranges_of("bytes=-5000"), (RangeList{{0, 999}}));
+  EXPECT_EQ(ranges_of("bytes=1-99999999999999999999999"), (RangeList{{1, 999}}));
+  EXPECT_EQ(ranges_of("bytes=-99999999999999999999999"), (RangeList{{0, 999}}));
+  EXPECT_EQ(ranges_of("bytes=0-", UINT64_MAX), (RangeList{{0, UINT64_MAX - 1}}));
 }
 
 TEST(RangesTest, TakesSeveralInTheirOrder) {
-  EXPECT_EQ(ranges_of("bytes=500-509, 0-9,-10"), (List{{500, 509}, {0, 9}, {990, 999}}));
-  EXPECT_EQ(ranges_of("bytes= ,, 0-9 ,\t20-29,"), (List{{0, 9}, {20, 29}}));
+  EXPECT_EQ(ranges_of("bytes=500-509, 0-9,-10"), (RangeList{{500, 509}, {0, 9}, {990, 999}}));
+  EXPECT_EQ(ranges_of("bytes= ,, 0-9 ,\t20-29,"), (RangeList{{0, 9}, {20, 29}}));
 }
 
 TEST(RangesTest, MergesThoseThatOverlapOrTouch) {
-  EXPECT_EQ(ranges_of("bytes=50-59,0-9,5-20"), (List{{0, 20}, {50, 59}}));
-  EXPECT_EQ(ranges_of("bytes=10-19,0-9"), (List{{0, 19}}));
-  EXPECT_EQ(ranges_of("bytes=0-99,10-19"), (List{{0, 99}}));
-  EXPECT_EQ(ranges_of("bytes=0-9,11-19"), (List{{0, 9}, {11, 19}}));
+  EXPECT_EQ(ranges_of("bytes=50-59,0-9,5-20"), (RangeList{{0, 20}, {50, 59}}));
+  EXPECT_EQ(ranges_of("bytes=10-19,0-9"), (RangeList{{0, 19}}));
+  EXPECT_EQ(ranges_of("bytes=0-99,10-19"), (RangeList{{0, 99}}));
+  EXPECT_EQ(ranges_of("bytes=0-9,11-19"), (RangeList{{0, 9}, {11, 19}}));
 }
 
 TEST(RangesTest, LeavesOutWhatIsBeyondTheEnd) {
-  EXPECT_EQ(ranges_of("bytes=1000-,0-9"), (List{{0, 9}}));
+  EXPECT_EQ(ranges_of("bytes=1000-,0-9"), (RangeList{{0, 9}}));
   for (const char* value :
        {"bytes=1000-", "bytes=1000-1001,2000-", "bytes=-0", "bytes=18446744073709551616-"})
-    EXPECT_EQ(state_of(value), State::unsatisfiable) << value;
+    EXPECT_EQ(state_of(value), RangeState::unsatisfiable) << value;
 }
 
 TEST(RangesTest, IsNoneIfItDoesNotFollowTheGrammar) {
@@ -81,12 +81,12 @@ TEST(RangesTest, IsNoneIfItDoesNotFollowTheGrammar) {
                             "bytes=0-9 20-29",
                             "bytes=0x0-9",
                             "bytes=0-9-"})
-    EXPECT_EQ(state_of(value), State::none) << value;
+    EXPECT_EQ(state_of(value), RangeState::none) << value;
 }
 
 TEST(RangesTest, OfAnEmptyRepresentationAreNone) {
   for (const char* value : {"bytes=0-", "bytes=-1", "bytes=0-0"})
-    EXPECT_EQ(state_of(value, 0), State::none);
+    EXPECT_EQ(state_of(value, 0), RangeState::none);
 }
 
 TEST(RangesTest, AreNoneIfTheyAreTooMany) {
@@ -94,16 +94,16 @@ TEST(RangesTest, AreNoneIfTheyAreTooMany) {
   for (std::size_t i = 1; i < Ranges::kMost; ++i)
     value += "," + std::to_string(i * 2) + "-" + std::to_string(i * 2);
   EXPECT_EQ(ranges_of(value).size(), Ranges::kMost);
-  EXPECT_EQ(state_of(value + ",500-500"), State::none);
-  EXPECT_EQ(state_of(value + ",5000-"), State::none);
+  EXPECT_EQ(state_of(value + ",500-500"), RangeState::none);
+  EXPECT_EQ(state_of(value + ",5000-"), RangeState::none);
 }
 
 TEST(RangesTest, AreNoneIfTheyAskForAsMuchAsTheWhole) {
-  EXPECT_EQ(state_of("bytes=0-,0-"), State::none);
-  EXPECT_EQ(state_of("bytes=0-599,400-999"), State::none);
-  EXPECT_EQ(state_of("bytes=0-499,500-999"), State::none);
+  EXPECT_EQ(state_of("bytes=0-,0-"), RangeState::none);
+  EXPECT_EQ(state_of("bytes=0-599,400-999"), RangeState::none);
+  EXPECT_EQ(state_of("bytes=0-499,500-999"), RangeState::none);
   EXPECT_EQ(ranges_of("bytes=0-499,501-999").size(), 2u);
-  EXPECT_EQ(state_of("bytes=0-,0-", UINT64_MAX), State::none);
+  EXPECT_EQ(state_of("bytes=0-,0-", UINT64_MAX), RangeState::none);
 }
 
 TEST(RangesTest, CoverWhatWasAskedForAndNothingTwice) {
@@ -118,7 +118,7 @@ TEST(RangesTest, CoverWhatWasAskedForAndNothingTwice) {
       for (std::size_t at = first; at <= last && at < 64; ++at) asked[at] = true;
     }
     const Ranges ranges = Ranges::parse(value, 64);
-    if (ranges.state() != State::some) continue;
+    if (ranges.state() != RangeState::some) continue;
     std::vector<bool> given(64);
     for (const ByteRange& range : ranges.ranges()) {
       ASSERT_LE(range.last, 63u);

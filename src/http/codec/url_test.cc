@@ -10,14 +10,14 @@
 namespace spate::http {
 namespace {
 
-std::string parsed(std::string_view text) {
+std::string parsed_url(std::string_view text) {
   const auto url = Url::parse(text);
   return url ? url->to_string() : url.error().message();
 }
-std::string refused(std::errc error) {
+std::string url_refused(std::errc error) {
   return std::error_code(static_cast<int>(error), std::system_category()).message();
 }
-const std::string kInvalid = refused(std::errc::invalid_argument);
+const std::string kInvalidUrl = url_refused(std::errc::invalid_argument);
 
 TEST(UrlTest, HasItsParts) {
   const Url url = *Url::parse("http://example.test:8080/a/b?x=1&y#top");
@@ -56,18 +56,18 @@ TEST(UrlTest, ShowsAnIpv6AddressWithBracketsAndWithout) {
 }
 
 TEST(UrlTest, IsBroughtIntoOneForm) {
-  EXPECT_EQ(parsed("HTTP://EXAMPLE.test"), "http://example.test/");
-  EXPECT_EQ(parsed("http://h?q"), "http://h/?q");
-  EXPECT_EQ(parsed("http://h#f"), "http://h/#f");
-  EXPECT_EQ(parsed("http://h/a/./b/../c"), "http://h/a/c");
-  EXPECT_EQ(parsed("http://h/../../a/.."), "http://h/");
-  EXPECT_EQ(parsed("http://h//a//"), "http://h//a//");
-  EXPECT_EQ(parsed("http://h/a b?c d#e f"), "http://h/a%20b?c%20d#e%20f");
-  EXPECT_EQ(parsed("http://h/\xc3\xa4\"<>\\^`{|}[]"),
+  EXPECT_EQ(parsed_url("HTTP://EXAMPLE.test"), "http://example.test/");
+  EXPECT_EQ(parsed_url("http://h?q"), "http://h/?q");
+  EXPECT_EQ(parsed_url("http://h#f"), "http://h/#f");
+  EXPECT_EQ(parsed_url("http://h/a/./b/../c"), "http://h/a/c");
+  EXPECT_EQ(parsed_url("http://h/../../a/.."), "http://h/");
+  EXPECT_EQ(parsed_url("http://h//a//"), "http://h//a//");
+  EXPECT_EQ(parsed_url("http://h/a b?c d#e f"), "http://h/a%20b?c%20d#e%20f");
+  EXPECT_EQ(parsed_url("http://h/\xc3\xa4\"<>\\^`{|}[]"),
             "http://h/%C3%A4%22%3C%3E%5C%5E%60%7B%7C%7D%5B%5D");
-  EXPECT_EQ(parsed("http://h/100%?50%-%4"), "http://h/100%25?50%25-%254");
-  EXPECT_EQ(parsed("http://h/%2f%2F"), "http://h/%2f%2F");
-  EXPECT_EQ(parsed("http://h/a?b?c/d#e?f#g"), "http://h/a?b?c/d#e?f%23g");
+  EXPECT_EQ(parsed_url("http://h/100%?50%-%4"), "http://h/100%25?50%25-%254");
+  EXPECT_EQ(parsed_url("http://h/%2f%2F"), "http://h/%2f%2F");
+  EXPECT_EQ(parsed_url("http://h/a?b?c/d#e?f#g"), "http://h/a?b?c/d#e?f%23g");
 }
 
 TEST(UrlTest, TellsAnEmptyQueryOrFragmentFromNone) {
@@ -111,13 +111,14 @@ TEST(UrlTest, RefusesWhatIsNoUrl) {
                            " http://h",
                            "http://h%/",
                            "http://\xc3\xa4.test/"})
-    EXPECT_EQ(parsed(text), kInvalid) << text;
+    EXPECT_EQ(parsed_url(text), kInvalidUrl) << text;
 }
 
 TEST(UrlTest, RefusesControlsWhereverTheyAre) {
   for (const char control : {'\0', '\t', '\n', '\r', '\x1b', '\x7f'}) {
     for (const char* before : {"ht", "http://h", "http://h/a", "http://h/?a", "http://h/#a"})
-      EXPECT_EQ(parsed(std::string(before) + control + "b"), kInvalid) << before << int{control};
+      EXPECT_EQ(parsed_url(std::string(before) + control + "b"), kInvalidUrl)
+          << before << int{control};
   }
   const Url url = *Url::parse("http://h/");
   EXPECT_FALSE(url.resolve("/a\r\nHost: b"));
@@ -127,63 +128,64 @@ TEST(UrlTest, RefusesControlsWhereverTheyAre) {
 TEST(UrlTest, HasLimits) {
   const std::string start = "http://h/";
   EXPECT_TRUE(Url::parse(start + std::string(kMostUrl - start.size(), 'a')));
-  EXPECT_EQ(parsed(start + std::string(kMostUrl - start.size() + 1, 'a')),
-            refused(std::errc::filename_too_long));
+  EXPECT_EQ(parsed_url(start + std::string(kMostUrl - start.size() + 1, 'a')),
+            url_refused(std::errc::filename_too_long));
   EXPECT_FALSE(Url::parse(start + std::string(kMostUrl / 3, ' ')));
-  EXPECT_EQ(parsed("http://" + std::string(256, 'h')), refused(std::errc::filename_too_long));
+  EXPECT_EQ(parsed_url("http://" + std::string(256, 'h')),
+            url_refused(std::errc::filename_too_long));
   EXPECT_TRUE(Url::parse("http://" + std::string(255, 'h')));
   EXPECT_FALSE(Url::parse(start)->resolve(std::string(kMostUrl + 1, 'a')));
 }
 
-struct Reference {
+struct ReferenceCase {
   const char* text;
   const char* target;
 };
 
 TEST(UrlTest, ResolvesReferencesAsRfc3986Does) {
   const Url base = *Url::parse("http://a/b/c/d;p?q");
-  constexpr Reference kReferences[] = {{"g", "http://a/b/c/g"},
-                                       {"./g", "http://a/b/c/g"},
-                                       {"g/", "http://a/b/c/g/"},
-                                       {"/g", "http://a/g"},
-                                       {"//g", "http://g/"},
-                                       {"?y", "http://a/b/c/d;p?y"},
-                                       {"g?y", "http://a/b/c/g?y"},
-                                       {"#s", "http://a/b/c/d;p?q#s"},
-                                       {"g#s", "http://a/b/c/g#s"},
-                                       {"g?y#s", "http://a/b/c/g?y#s"},
-                                       {";x", "http://a/b/c/;x"},
-                                       {"g;x", "http://a/b/c/g;x"},
-                                       {"g;x?y#s", "http://a/b/c/g;x?y#s"},
-                                       {"", "http://a/b/c/d;p?q"},
-                                       {".", "http://a/b/c/"},
-                                       {"./", "http://a/b/c/"},
-                                       {"..", "http://a/b/"},
-                                       {"../", "http://a/b/"},
-                                       {"../g", "http://a/b/g"},
-                                       {"../..", "http://a/"},
-                                       {"../../", "http://a/"},
-                                       {"../../g", "http://a/g"},
-                                       {"../../../g", "http://a/g"},
-                                       {"../../../../g", "http://a/g"},
-                                       {"/./g", "http://a/g"},
-                                       {"/../g", "http://a/g"},
-                                       {"g.", "http://a/b/c/g."},
-                                       {".g", "http://a/b/c/.g"},
-                                       {"g..", "http://a/b/c/g.."},
-                                       {"..g", "http://a/b/c/..g"},
-                                       {"./../g", "http://a/b/g"},
-                                       {"./g/.", "http://a/b/c/g/"},
-                                       {"g/./h", "http://a/b/c/g/h"},
-                                       {"g/../h", "http://a/b/c/h"},
-                                       {"g;x=1/./y", "http://a/b/c/g;x=1/y"},
-                                       {"g;x=1/../y", "http://a/b/c/y"},
-                                       {"g?y/./x", "http://a/b/c/g?y/./x"},
-                                       {"g?y/../x", "http://a/b/c/g?y/../x"},
-                                       {"g#s/../x", "http://a/b/c/g#s/../x"},
-                                       {"https://x/../y", "https://x/y"},
-                                       {"//g:81?z", "http://g:81/?z"},
-                                       {"?", "http://a/b/c/d;p?"}};
+  constexpr ReferenceCase kReferences[] = {{"g", "http://a/b/c/g"},
+                                           {"./g", "http://a/b/c/g"},
+                                           {"g/", "http://a/b/c/g/"},
+                                           {"/g", "http://a/g"},
+                                           {"//g", "http://g/"},
+                                           {"?y", "http://a/b/c/d;p?y"},
+                                           {"g?y", "http://a/b/c/g?y"},
+                                           {"#s", "http://a/b/c/d;p?q#s"},
+                                           {"g#s", "http://a/b/c/g#s"},
+                                           {"g?y#s", "http://a/b/c/g?y#s"},
+                                           {";x", "http://a/b/c/;x"},
+                                           {"g;x", "http://a/b/c/g;x"},
+                                           {"g;x?y#s", "http://a/b/c/g;x?y#s"},
+                                           {"", "http://a/b/c/d;p?q"},
+                                           {".", "http://a/b/c/"},
+                                           {"./", "http://a/b/c/"},
+                                           {"..", "http://a/b/"},
+                                           {"../", "http://a/b/"},
+                                           {"../g", "http://a/b/g"},
+                                           {"../..", "http://a/"},
+                                           {"../../", "http://a/"},
+                                           {"../../g", "http://a/g"},
+                                           {"../../../g", "http://a/g"},
+                                           {"../../../../g", "http://a/g"},
+                                           {"/./g", "http://a/g"},
+                                           {"/../g", "http://a/g"},
+                                           {"g.", "http://a/b/c/g."},
+                                           {".g", "http://a/b/c/.g"},
+                                           {"g..", "http://a/b/c/g.."},
+                                           {"..g", "http://a/b/c/..g"},
+                                           {"./../g", "http://a/b/g"},
+                                           {"./g/.", "http://a/b/c/g/"},
+                                           {"g/./h", "http://a/b/c/g/h"},
+                                           {"g/../h", "http://a/b/c/h"},
+                                           {"g;x=1/./y", "http://a/b/c/g;x=1/y"},
+                                           {"g;x=1/../y", "http://a/b/c/y"},
+                                           {"g?y/./x", "http://a/b/c/g?y/./x"},
+                                           {"g?y/../x", "http://a/b/c/g?y/../x"},
+                                           {"g#s/../x", "http://a/b/c/g#s/../x"},
+                                           {"https://x/../y", "https://x/y"},
+                                           {"//g:81?z", "http://g:81/?z"},
+                                           {"?", "http://a/b/c/d;p?"}};
   for (const auto& [text, target] : kReferences) EXPECT_EQ(base.resolve(text)->to_string(), target);
 }
 
@@ -240,26 +242,27 @@ TEST(PercentEncoding, RefusesWhatIsNoEscape) {
   EXPECT_EQ(percent_decode("%4a%4A"), "JJ");
 }
 
-using Pairs = std::vector<std::pair<std::string, std::string>>;
+using QueryPairs = std::vector<std::pair<std::string, std::string>>;
 
-Pairs pairs_of(std::string_view text) {
-  Pairs pairs;
+QueryPairs pairs_of(std::string_view text) {
+  QueryPairs pairs;
   for (Query query(text); query.next();) pairs.emplace_back(query.name(), query.value());
   return pairs;
 }
 
 TEST(QueryTest, HasPairsInOrder) {
-  EXPECT_EQ(pairs_of("a=1&b=2&a=3"), (Pairs{{"a", "1"}, {"b", "2"}, {"a", "3"}}));
-  EXPECT_EQ(pairs_of("a=1=2&b&=c&="), (Pairs{{"a", "1=2"}, {"b", ""}, {"", "c"}, {"", ""}}));
-  EXPECT_EQ(pairs_of("&&a&&"), (Pairs{{"a", ""}}));
-  EXPECT_EQ(pairs_of(""), Pairs());
-  EXPECT_EQ(pairs_of("&"), Pairs());
+  EXPECT_EQ(pairs_of("a=1&b=2&a=3"), (QueryPairs{{"a", "1"}, {"b", "2"}, {"a", "3"}}));
+  EXPECT_EQ(pairs_of("a=1=2&b&=c&="), (QueryPairs{{"a", "1=2"}, {"b", ""}, {"", "c"}, {"", ""}}));
+  EXPECT_EQ(pairs_of("&&a&&"), (QueryPairs{{"a", ""}}));
+  EXPECT_EQ(pairs_of(""), QueryPairs());
+  EXPECT_EQ(pairs_of("&"), QueryPairs());
 }
 
 TEST(QueryTest, Decodes) {
-  EXPECT_EQ(pairs_of("a+b=%41%2b+&c%26%3d=%C3%A4"), (Pairs{{"a b", "A+ "}, {"c&=", "\xc3\xa4"}}));
-  EXPECT_EQ(pairs_of("100%=%2&x=%zz%"), (Pairs{{"100%", "%2"}, {"x", "%zz%"}}));
-  EXPECT_EQ(pairs_of("a=%00"), (Pairs{{"a", std::string(1, '\0')}}));
+  EXPECT_EQ(pairs_of("a+b=%41%2b+&c%26%3d=%C3%A4"),
+            (QueryPairs{{"a b", "A+ "}, {"c&=", "\xc3\xa4"}}));
+  EXPECT_EQ(pairs_of("100%=%2&x=%zz%"), (QueryPairs{{"100%", "%2"}, {"x", "%zz%"}}));
+  EXPECT_EQ(pairs_of("a=%00"), (QueryPairs{{"a", std::string(1, '\0')}}));
 }
 
 TEST(QueryTest, ViewsTheTextWhereNothingIsToDecode) {

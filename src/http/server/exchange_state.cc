@@ -73,11 +73,7 @@ bool ExchangeState::respond(AnswerHead answer, Buffer&& content) {
   answer.size = content.size();
   if (!wire_->send_head(*this, answer, {})) return false;
   on_begun(answer);
-  if (!write(std::move(content))) {
-    give_up();
-    return false;
-  }
-  return end({});
+  return write(std::move(content)) && end({});
 }
 
 bool ExchangeState::begin(AnswerHead answer) {
@@ -129,10 +125,8 @@ std::error_code ExchangeState::send_file(int file, std::uint64_t offset, std::ui
 bool ExchangeState::end(const Fields& behind) {
   if (!takes(0)) return false;
   const bool is_short = coding == Coding::sized && left_ != 0 && !drops_body_;
-  if (is_short || (!drops_body_ && !wire_->send_end(*this, behind))) {
-    give_up();
-    return false;
-  }
+  if (is_short) return give_up(), false;
+  if (!drops_body_ && !wire_->send_end(*this, behind)) return false;
   end_answer();
   return true;
 }
@@ -240,16 +234,17 @@ void ExchangeState::give_up() {
   if (wire_ != nullptr) wire_->abort(*this);
 }
 
-// Nobody answers any more.
+// Nobody answers any more, and nobody wants what is left of the body.
 void ExchangeState::leave() {
   const Use use(*this);
   has_handle_ = false;
   handler_ = nullptr;
   if (wire_ == nullptr) return;
   if (answer_ == Answer::begun) return give_up();
-  if (answer_ == Answer::ended) return;
-  if (!respond({.status = Status::internal_server_error}, Bytes())) return give_up();
-  wire_->settle_later(*this);
+  const AnswerHead failure = {.status = Status::internal_server_error};
+  if (answer_ == Answer::none && !respond(failure, Bytes())) return give_up();
+  if (body == Body::reading) body = Body::waiting;
+  if (uses_ == 1) wire_->settle_later(*this);  // Else whoever called sees to it.
 }
 
 void ExchangeState::detach(std::error_code error) {
@@ -285,7 +280,7 @@ void ExchangeState::reset() {
   kept_.clear();
   left_ = sent_ = 0;
   answer_ = Answer::none;
-  drops_body_ = is_paused_ = has_deadline = false;
+  drops_body_ = is_paused_ = has_deadline = is_counted = false;
 }
 
 }  // namespace spate::http

@@ -109,9 +109,10 @@ class ExchangeState {
 
   // The request's body.
   enum class Body : std::uint8_t {
-    none,     // There is none.
-    waiting,  // Nobody has asked for it.
-    reading,  //
+    none,       // There is none.
+    waiting,    // Nobody has asked for it.
+    reading,    //
+    discarded,  // Nobody has, and the answer has ended.
     ended,
   };
   Body body = Body::none;
@@ -134,6 +135,11 @@ class ExchangeState {
   bool has_handler() const { return handler_ != nullptr; }
   // More of the body is to come, and to be taken.
   bool is_reading() const { return body == Body::reading && !is_paused_; }
+  void discard_body() {
+    body = Body::discarded;
+    is_paused_ = false;
+  }
+  bool is_counted = false;  // Among the server's exchanges.
   bool is_paused() const { return is_paused_; }
   bool is_over() const {
     return answer_ == Answer::ended && (body == Body::none || body == Body::ended);

@@ -63,7 +63,8 @@ std::size_t Http1Connection::on_data(Bytes bytes) {
 
 std::size_t Http1Connection::take(Bytes bytes) {
   if (state_ == nullptr || has(kInHead)) return has(kClosing) ? bytes.size() : take_head(bytes);
-  if (state_->is_reading() && !is_at_end(*state_)) return take_body(*state_, bytes);
+  const bool is_wanted = state_->is_reading() && !is_at_end(*state_);
+  if (is_wanted || state_->body == ExchangeState::Body::discarded) return take_body(*state_, bytes);
   return hold();
 }
 
@@ -164,11 +165,13 @@ bool Http1Connection::show_body(ExchangeState& state, Bytes piece) {
   state.last_arrival = server_.loop().now();
   if (state.received > state.max_body)
     return refuse(state, {Status::content_too_large, "the body is too long"}), false;
+  if (state.body == ExchangeState::Body::discarded) return true;
   return state.tell([piece](ExchangeHandler& handler) { handler.on_body(piece); });
 }
 
 bool Http1Connection::end_body(ExchangeState& state, const FieldsView& trailers) {
-  state.body = ExchangeState::Body::ended;
+  using Body = ExchangeState::Body;
+  if (std::exchange(state.body, Body::ended) == Body::discarded) return true;
   return state.tell([&](ExchangeHandler& handler) { handler.on_body_end(trailers); });
 }
 
@@ -189,8 +192,8 @@ void Http1Connection::on_end() {
   if (state_ == nullptr) return close();
   ExchangeState& state = *state_;
   const ExchangeState::Use use(state);
-  const bool is_cut = has(kInHead) || state.body == ExchangeState::Body::reading ||
-                      state.body == ExchangeState::Body::waiting;
+  const bool is_cut = has(kInHead) || (state.body != ExchangeState::Body::none &&
+                                       state.body != ExchangeState::Body::ended);
   if (!is_cut) {
     state.tell([](ExchangeHandler& handler) { handler.on_client_end(); });
     if (state.wire() == this) go_on(state);
@@ -234,9 +237,15 @@ void Http1Connection::go_on(ExchangeState& state) {
   }
   if (state.answer() == ExchangeState::Answer::ended) {
     if (state.is_over() || !may_discard(state)) return finish(state);
-    state.body = ExchangeState::Body::reading;
+    if (state.body == ExchangeState::Body::waiting) discard(state);
   }
   keep(state);
+}
+
+void Http1Connection::discard(ExchangeState& state) {
+  state.discard_body();
+  clear(kHeld);
+  update_reading();
 }
 
 // It goes on beyond the callback that it came in.
@@ -343,7 +352,8 @@ void Http1Connection::on_tick(ExchangeState& state, Nanos now) {
 }
 
 bool Http1Connection::is_slow(const ExchangeState& state, Nanos now) const {
-  if (has(kInHead) || !state.is_reading()) return false;
+  const bool is_awaited = state.is_reading() || state.body == ExchangeState::Body::discarded;
+  if (has(kInHead) || !is_awaited) return false;
   const ServerOptions& options = server_.options();
   const Nanos timeout = options.body_timeout;
   if (timeout > Nanos{0} && now - state.last_arrival >= timeout) return true;

@@ -105,6 +105,7 @@ class Http1Connection final : public StreamHandler, public Wire {
 
   void go_on(ExchangeState& state);
   bool may_discard(const ExchangeState& state) const;
+  void discard(ExchangeState& state);
   bool is_last(const ExchangeState& state) const;
   void finish(ExchangeState& state, std::error_code error = {});
   void lose(ExchangeState& state, std::error_code error);

@@ -23,7 +23,9 @@ class Lifetime {
 class Watch {
  public:
   explicit Watch(Lifetime& lifetime) : lifetime_(&lifetime), outer_(lifetime.innermost_) {
-    lifetime.innermost_ = this;
+    Watch* self = this;
+    asm("" : "+r"(self));  // g++ 12 else warns of a pointer that outlives the watch.
+    lifetime.innermost_ = self;
   }
   ~Watch() {
     if (lifetime_ != nullptr) lifetime_->innermost_ = outer_;

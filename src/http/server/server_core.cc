@@ -69,6 +69,7 @@ Result<Address> ServerCore::listen(const Address& address, const ListenOptions& 
 void ServerCore::serve(Exchange exchange) {
   ++metrics_.requests;
   ++metrics_.exchanges;
+  ExchangeState::of(exchange)->is_counted = true;
   if (service_ != nullptr) return service_->on_request(std::move(exchange));
   on_request_(std::move(exchange));
 }
@@ -161,7 +162,7 @@ void ServerCore::tick() {
 }
 
 void ServerCore::note_end(const ExchangeState& state, std::error_code error) {
-  --metrics_.exchanges;
+  metrics_.exchanges -= state.is_counted;
   metrics_.received += state.received;
   metrics_.sent += state.sent();
   if (!options_.log) return;

@@ -1,0 +1,35 @@
+// What the servers of http are asked for, and what they answer.
+#ifndef BENCH_WORKLOADS_HTTP_SERVER_H
+#define BENCH_WORKLOADS_HTTP_SERVER_H
+
+#include <sys/mman.h>
+
+#include <string>
+#include <string_view>
+
+#include "harness/server.h"
+
+inline constexpr std::string_view kHello = "Hello, World!";
+inline constexpr std::size_t kPageSize = 20 * 1024;
+inline constexpr std::size_t kFileSize = 1024 * 1024;
+inline constexpr std::size_t kUploadSize = 1024 * 1024;
+
+// GET /page.
+inline const std::string& bench_page() {
+  static const std::string page(kPageSize, 'p');
+  return page;
+}
+
+// GET /file: an open file, of which each answer is sent from its beginning.
+inline int bench_file() {
+  static const int file = [] {
+    const int fd = memfd_create("file", MFD_CLOEXEC);
+    const std::string bytes(kFileSize, 'f');
+    if (fd < 0 || write(fd, bytes.data(), bytes.size()) != ssize_t(bytes.size()))
+      bench_die("memfd_create");
+    return fd;
+  }();
+  return file;
+}
+
+#endif

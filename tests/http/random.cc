@@ -1,0 +1,551 @@
+// Random programs of a server and its clients, which do whatever exchange.h and server.h allow, in
+// and out of callbacks, and check what those promise: answers come whole, in order and as they were
+// given; bodies as they were sent; nobody is told anything behind his last call, or of an exchange
+// that he has let go; and nothing is left in the end.
+//
+// SPATE_SEED=<number> does one alone, SPATE_SEEDS=<number> has that many done.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "http/codec/chunked.h"
+#include "http/codec/framing.h"
+#include "http/codec/head.h"
+#include "http/harness.h"
+#include "spate/http/server.h"
+#include "support/random.h"
+#include "support/seeds.h"
+
+namespace spate::testing {
+namespace {
+
+using http::Exchange;
+using http::ExchangeHandler;
+using http::Fields;
+using http::FieldsView;
+using http::Method;
+using http::Status;
+
+constexpr std::size_t kMostBody = 40'000;
+
+// What is to come over the wire for one request, by its number.
+struct Expected {
+  Method method = Method::get;
+  std::string body;       // Of the request.
+  std::string answer;     // What the handler has written.
+  bool is_ended = false;  // By end() or respond().
+  int informed = 0;
+};
+
+std::string letters(std::size_t number, std::size_t size) {
+  std::string text(size, ' ');
+  for (std::size_t i = 0; i < size; ++i) text[i] = static_cast<char>('a' + (number * 7 + i) % 26);
+  return text;
+}
+
+class World;
+
+// The user's side of one exchange.
+class Handling final : public ExchangeHandler {
+ public:
+  Handling(World& world, std::size_t number, Exchange given)
+      : world_(world), number_(number), exchange(std::move(given)) {}
+
+  void on_body(Bytes bytes) override;
+  void on_body_end(const FieldsView& trailers) override;
+  void on_client_end() override;
+  void on_drained() override;
+  void on_closed(std::error_code error) override;
+
+  std::size_t number() const { return number_; }
+  Expected& expected() const;
+
+  bool is_started = false;
+  bool is_closed = false;  // Told so.
+  bool is_silent = false;  // It has let go of the exchange: nothing may be told any more.
+
+ private:
+  void note(const char* what);
+
+  World& world_;
+  std::size_t number_;
+  std::string received_;
+  bool has_ended_ = false;  // The body.
+
+ public:
+  Exchange exchange;  // Destroyed first.
+};
+
+// Sends requests, and reads what is answered.
+class Peer final : public StreamHandler {
+ public:
+  Peer(World& world, Stream stream) : world_(world), stream_(std::move(stream)) {
+    stream_.set_half_open(true);
+    stream_.start(*this);
+  }
+
+  void ask();
+  void send_some(std::size_t most);
+  void end() {
+    if (unsent_.empty()) stream_.end();
+  }
+  void abort() { stream_.abort(); }
+  void toggle() { stream_.is_paused() ? stream_.resume() : stream_.pause(); }
+  bool is_busy() const { return unsent_.size() > 100'000; }
+
+  std::size_t on_data(Bytes bytes) override;
+  void on_end() override { is_ended_ = true; }
+  void on_closed(std::error_code) override { is_ended_ = true; }
+
+ private:
+  std::size_t read_head(Bytes bytes);
+  std::size_t read_body(Bytes bytes);
+  void end_answer();
+
+  World& world_;
+  Stream stream_;
+  std::string unsent_;
+  std::vector<std::size_t> asked_;  // Not yet answered.
+  http::ResponseHead head_;
+  http::Framing framing_;
+  http::ChunkedDecoder chunks_;
+  Fields trailers_;
+  std::uint64_t left_ = 0;
+  std::string body_;
+  bool is_in_body_ = false;
+  bool is_numbered_ = false;  // The handler's answer, and none of the server's own.
+  bool is_last_ = false;
+  bool is_ended_ = false;
+};
+
+class World {
+ public:
+  explicit World(std::uint64_t seed) : random(seed) { make_server(); }
+  ~World() {
+    peers_.clear();
+    handlings_.clear();
+  }
+
+  void run(int steps) {
+    for (int i = 0; i < steps && !::testing::Test::HasFailure(); ++i) step();
+    settle();
+  }
+
+  // From within a callback of a handling: something may be done, to this one or another.
+  void on_call(Handling& handling) {
+    if (is_settling_) return;
+    if (random.one_in(2)) return act(handling);
+    if (random.one_in(3)) act_on_any();
+  }
+
+  Random random;
+  std::map<std::size_t, Expected> expected;
+  std::size_t last_number = 0;
+
+ private:
+  void make_server() {
+    http::ServerOptions options;
+    if (random.one_in(4)) options.max_requests = 1 + random.below(4);
+    if (random.one_in(6)) options.max_body = random.below(kMostBody);
+    options.log = [this](const http::AccessRecord& record) {
+      ++logged_;
+      EXPECT_LE(record.sent, 10'000'000u);
+    };
+    server_ = must(http::Server::create(
+        *loop_, [this](Exchange exchange) { on_request(std::move(exchange)); },
+        std::move(options)));
+    is_draining_ = false;
+  }
+
+  void on_request(Exchange exchange) {
+    const std::string path(exchange.request().path().substr(1));
+    const std::size_t number = std::stoul(path);
+    ASSERT_TRUE(expected.contains(number));
+    EXPECT_EQ(exchange.request().method(), expected[number].method);
+    if (random.one_in(12)) return;  // Dropped: 500.
+    if (random.one_in(6)) return read_whole(std::move(exchange), number);
+    handlings_.push_back(std::make_unique<Handling>(*this, number, std::move(exchange)));
+    Handling& handling = *handlings_.back();
+    const std::size_t count = random.below(4);
+    for (std::size_t i = 0; i < count; ++i) {
+      if (!is_alive(handling)) return;
+      act(handling);
+    }
+  }
+
+  void read_whole(Exchange exchange, std::size_t number) {
+    http::read_body(
+        std::move(exchange), random.one_in(3) ? random.below(kMostBody) : kMostBody,
+        [this, number](Exchange again, Bytes body) {
+          EXPECT_EQ(text_of(body), expected[number].body);
+          handlings_.push_back(std::make_unique<Handling>(*this, number, std::move(again)));
+          if (random.one_in(2)) act(*handlings_.back());
+        });
+  }
+
+  bool is_alive(const Handling& handling) const {
+    return std::ranges::any_of(handlings_,
+                               [&](const auto& each) { return each.get() == &handling; });
+  }
+
+  void act_on_any() {
+    if (!handlings_.empty()) act(*handlings_[random.below(handlings_.size())]);
+  }
+
+  Fields numbered(const Handling& handling) {
+    Fields fields;
+    fields.add("X-Number", std::to_string(handling.number()));
+    return fields;
+  }
+
+  // One thing that may be done with an exchange; it may be gone afterwards.
+  void act(Handling& handling) {
+    Expected& what = handling.expected();
+    Exchange& exchange = handling.exchange;
+    const bool was_open = exchange.is_open();
+    switch (random.below(16)) {
+      case 0:
+      case 1:
+        return respond(handling);
+      case 2: {
+        const bool is_sized = random.one_in(2);
+        const std::size_t size = random.below(5000);
+        exchange.begin(Status::ok, numbered(handling),
+                       is_sized ? std::optional<std::uint64_t>(size) : std::nullopt);
+        return;
+      }
+      case 3:
+      case 4:
+        return write(handling);
+      case 5:
+        if (exchange.end()) {
+          what.is_ended = true;
+        } else if (was_open && !exchange.is_open()) {
+          handling.is_silent = true;  // Too short: it was reset.
+        }
+        return;
+      case 6:
+        if (exchange.inform(Status::early_hints)) ++what.informed;
+        return;
+      case 7:
+      case 8:
+        if (exchange.start(handling)) handling.is_started = true;
+        return;
+      case 9:
+        return exchange.pause();
+      case 10:
+        return exchange.resume();
+      case 11:
+        if (random.one_in(3)) exchange.set_deadline(Nanos{1'000'000'000});
+        return;
+      case 12:
+        if (!random.one_in(4)) return;
+        handling.is_silent = true;
+        return exchange.abort();
+      case 13:
+        return let_go(handling, random.one_in(2));
+      case 14:
+        if (random.one_in(4)) loop_->run(Run::no_wait);
+        return;
+      default:
+        return act_on_server();
+    }
+  }
+
+  void respond(Handling& handling) {
+    Expected& what = handling.expected();
+    const std::string text = letters(handling.number(), random.below(3000));
+    bool is_sent = false;
+    if (random.one_in(2)) {
+      is_sent = handling.exchange.respond(Status::ok, numbered(handling), bytes_of(text));
+    } else {
+      Buffer buffer;
+      buffer.append(text);
+      is_sent = handling.exchange.respond(Status::ok, numbered(handling), std::move(buffer));
+    }
+    if (!is_sent) return;
+    what.answer = text;
+    what.is_ended = true;
+  }
+
+  void write(Handling& handling) {
+    Expected& what = handling.expected();
+    const std::string text =
+        letters(random.below(26), random.below(random.one_in(5) ? 90'000 : 900));
+    bool is_sent = false;
+    if (random.one_in(2)) {
+      is_sent = handling.exchange.write(text);
+    } else {
+      Buffer buffer;
+      buffer.append(text);
+      is_sent = handling.exchange.write(std::move(buffer));
+      if (!is_sent) EXPECT_EQ(buffer.size(), text.size());
+    }
+    if (is_sent) what.answer += text;
+  }
+
+  void let_go(Handling& handling, bool destroys) {
+    handling.is_silent = true;
+    if (!destroys) {
+      handling.exchange = {};
+      return;
+    }
+    const auto found =
+        std::ranges::find_if(handlings_, [&](const auto& each) { return each.get() == &handling; });
+    if (found == handlings_.end()) return;
+    const std::unique_ptr<Handling> going = std::move(*found);
+    handlings_.erase(found);
+  }
+
+  void act_on_server() {
+    if (random.one_in(60)) {
+      for (const auto& each : handlings_) each->is_silent = true;
+      server_ = {};
+      make_server();
+    } else if (random.one_in(60) && !is_draining_) {
+      is_draining_ = true;
+      server_.drain(Nanos{random.span(20'000'000'000)}, [this] { ++drained_; });
+    }
+  }
+
+  void step() {
+    switch (random.below(10)) {
+      case 0:
+        if (peers_.size() < 4) connect();
+        return;
+      case 1:
+      case 2:
+        return with_peer([](Peer& peer) {
+          if (!peer.is_busy()) peer.ask();
+        });
+      case 3:
+      case 4:
+        return with_peer([this](Peer& peer) { peer.send_some(1 + random.below(9000)); });
+      case 5:
+        return with_peer([this](Peer& peer) { gone_or_slow(peer); });
+      case 6:
+        return act_on_any();
+      case 7:
+        if (random.one_in(8)) clock_.advance(Nanos{random.span(8'000'000'000)});
+        return;
+      default:
+        loop_->run(Run::no_wait);
+    }
+  }
+
+  template <class Function>
+  void with_peer(Function function) {
+    if (!peers_.empty()) function(*peers_[random.below(peers_.size())]);
+  }
+
+  void gone_or_slow(Peer& peer) {
+    if (random.one_in(3)) return peer.toggle();
+    if (random.one_in(8)) return peer.end();
+    if (!random.one_in(12)) return;
+    peer.abort();
+    std::erase_if(peers_, [&](const auto& each) { return each.get() == &peer; });
+  }
+
+  void connect() {
+    auto [mine, theirs] = must(Stream::memory_pair(*loop_));
+    server_.add(std::move(theirs));
+    peers_.push_back(std::make_unique<Peer>(*this, std::move(mine)));
+  }
+
+  // Everybody goes, and nothing is left.
+  void settle() {
+    is_settling_ = true;
+    for (const auto& handling : handlings_) {  // Who does not read does not see the client go.
+      handling->exchange.resume();
+      if (!handling->is_started) handling->exchange = {};
+    }
+    for (const auto& peer : peers_) peer->abort();
+    pass_minutes();
+    for (const auto& handling : handlings_) {  // Who has seen it go may still answer.
+      if (handling->exchange.is_open()) let_go(*handling, false);
+    }
+    pass_minutes();
+    EXPECT_EQ(server_.metrics().connections, 0u);
+    EXPECT_EQ(server_.metrics().exchanges, 0u);
+    for (const auto& handling : handlings_) {
+      EXPECT_FALSE(handling->exchange.is_open());
+      if (handling->is_started && !handling->is_silent)
+        EXPECT_TRUE(handling->is_closed) << handling->number();
+    }
+  }
+
+  void pass_minutes() {
+    for (int i = 0; i < 100; ++i) {
+      clock_.advance(Nanos{2'000'000'000});
+      for (int turn = 0; turn < 5; ++turn) loop_->run(Run::no_wait);
+    }
+  }
+
+  ScriptedClock clock_;
+  std::unique_ptr<Loop> loop_ = must(Loop::create({.clock = &clock_}));
+  http::Server server_;
+  std::vector<std::unique_ptr<Handling>> handlings_;
+  std::vector<std::unique_ptr<Peer>> peers_;
+  int logged_ = 0;
+  int drained_ = 0;
+  bool is_draining_ = false;
+  bool is_settling_ = false;
+};
+
+// ---- a handling
+
+Expected& Handling::expected() const { return world_.expected[number_]; }
+
+void Handling::note(const char* what) {
+  EXPECT_TRUE(is_started && !is_silent && !is_closed) << what << " of " << number_;
+}
+
+void Handling::on_body(Bytes bytes) {
+  note("on_body");
+  EXPECT_FALSE(has_ended_);
+  received_ += text_of(bytes);
+  EXPECT_TRUE(expected().body.starts_with(received_)) << number_;
+  world_.on_call(*this);
+}
+
+void Handling::on_body_end(const FieldsView&) {
+  note("on_body_end");
+  has_ended_ = true;
+  EXPECT_EQ(received_, expected().body) << number_;
+  world_.on_call(*this);
+}
+
+void Handling::on_client_end() {
+  note("on_client_end");
+  world_.on_call(*this);
+}
+
+void Handling::on_drained() {
+  note("on_drained");
+  world_.on_call(*this);
+}
+
+void Handling::on_closed(std::error_code error) {
+  note("on_closed");
+  is_closed = true;
+  if (!error) EXPECT_TRUE(expected().is_ended) << number_;
+  world_.on_call(*this);
+}
+
+// ---- a peer
+
+void Peer::ask() {
+  const std::size_t number = ++world_.last_number;
+  Expected& expected = world_.expected[number];
+  Random& random = world_.random;
+  const bool has_body = random.one_in(2);
+  expected.method = has_body ? Method::post : random.one_in(5) ? Method::head : Method::get;
+  asked_.push_back(number);
+  unsent_ += std::string(name_of(expected.method)) + " /" + std::to_string(number) +
+             " HTTP/1.1\r\nHost: a\r\n";
+  if (random.one_in(20)) unsent_ += "Connection: close\r\n";
+  if (!has_body) {
+    unsent_ += "\r\n";
+    return;
+  }
+  const std::size_t size = random.below(random.one_in(4) ? kMostBody : 200);
+  expected.body = letters(number, size);
+  if (random.one_in(2)) {
+    unsent_ += "Content-Length: " + std::to_string(size) + "\r\n\r\n" + expected.body;
+    return;
+  }
+  unsent_ += "Transfer-Encoding: chunked\r\n\r\n";
+  for (std::size_t at = 0; at < size;) {
+    const std::size_t part = std::min(size - at, 1 + random.below(5000));
+    unsent_ +=
+        std::string(http::ChunkHeader(part).text()) + expected.body.substr(at, part) + "\r\n";
+    at += part;
+  }
+  unsent_ += "0\r\n\r\n";
+}
+
+void Peer::send_some(std::size_t most) {
+  const std::size_t size = std::min(most, unsent_.size());
+  if (stream_.queued() < 200'000 && stream_.write(std::string_view(unsent_).substr(0, size)))
+    unsent_.erase(0, size);
+}
+
+std::size_t Peer::on_data(Bytes bytes) {
+  std::size_t used = 0;
+  while (used < bytes.size()) {
+    const std::size_t count =
+        is_in_body_ ? read_body(bytes.subspan(used)) : read_head(bytes.subspan(used));
+    used += count;
+    if (count == 0) break;
+  }
+  return used;
+}
+
+std::size_t Peer::read_head(Bytes bytes) {
+  EXPECT_FALSE(is_last_) << "an answer behind the last";
+  const http::Parsed parsed = parse_response(bytes, 0, {}, head_);
+  if (parsed.state == http::Parsed::State::unfinished) return 0;
+  EXPECT_EQ(parsed.state, http::Parsed::State::whole) << text_of(bytes).substr(0, 200);
+  if (parsed.state != http::Parsed::State::whole) return bytes.size();
+  EXPECT_FALSE(asked_.empty()) << "an answer to nothing";
+  if (asked_.empty()) return bytes.size();
+  if (is_informational(head_.status)) return head_.size;
+  const std::size_t number = asked_.front();
+  EXPECT_FALSE(frame_response(head_, world_.expected[number].method, framing_)) << number;
+  const std::string_view said = head_.fields["X-Number"];
+  is_numbered_ = !said.empty();
+  if (is_numbered_) EXPECT_EQ(said, std::to_string(number));
+  is_last_ = !framing_.keeps_alive;
+  is_in_body_ = true;
+  left_ = framing_.size;
+  chunks_ = {};
+  body_.clear();
+  const std::size_t size = head_.size;
+  if (framing_.body == http::BodyKind::none) end_answer();
+  return size;
+}
+
+std::size_t Peer::read_body(Bytes bytes) {
+  if (framing_.body == http::BodyKind::sized) {
+    const Bytes piece = bytes.first(std::min<std::uint64_t>(bytes.size(), left_));
+    body_ += text_of(piece);
+    left_ -= piece.size();
+    if (left_ == 0) end_answer();
+    return piece.size();
+  }
+  const auto step = chunks_.next(bytes, trailers_);
+  EXPECT_NE(step.state, http::ChunkedDecoder::State::broken);
+  if (step.state == http::ChunkedDecoder::State::broken) return bytes.size();
+  body_ += text_of(step.data);
+  chunks_.take(step.data.size());
+  if (step.state == http::ChunkedDecoder::State::end) end_answer();
+  return step.used + step.data.size();
+}
+
+void Peer::end_answer() {
+  is_in_body_ = false;
+  const std::size_t number = asked_.front();
+  asked_.erase(asked_.begin());
+  if (!is_numbered_) return;
+  const Expected& expected = world_.expected[number];
+  if (framing_.body == http::BodyKind::chunked) EXPECT_TRUE(expected.is_ended) << number;
+  if (expected.method != Method::head) EXPECT_EQ(body_, expected.answer) << number;
+}
+
+class RandomHttp : public ::testing::TestWithParam<int> {};
+
+TEST_P(RandomHttp, BreaksNoPromise) {
+  for (const std::uint64_t seed : seeds(250)) {
+    World(seed * 8 + static_cast<std::uint64_t>(GetParam())).run(700);
+    ASSERT_FALSE(HasFailure()) << "SPATE_SEED=" << seed;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Parts, RandomHttp, ::testing::Range(0, 4));
+
+}  // namespace
+}  // namespace spate::testing
