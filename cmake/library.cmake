@@ -9,9 +9,11 @@ if(NOT TARGET c-ares::cares)
 endif()
 
 # The directories of src/ that are libraries of their own, and the packages that they need.
-set(SPATE_ROOMS http)
+set(SPATE_ROOMS http tls)
 find_package(ZLIB QUIET)
 set(SPATE_NEEDS_http ZLIB::ZLIB)
+find_package(OpenSSL 3.0 QUIET)
+set(SPATE_NEEDS_tls OpenSSL::SSL)
 
 # Whether what a room needs is installed.
 function(spate_has_room room result)

@@ -32,6 +32,8 @@ LAYERS = {
     "net/datagram": GROUND,
     "net/process": GROUND | {"net/stream"},
     "http/codec": {"base", "spate/net/bytes.h", "spate/net/buffer.h", "spate/net/address.h"},
+    "net/secure": GROUND | {"net/stream", "net/connect"},
+    "tls": {"base", "core", "net", "net/secure"},
     "http/server": {PUBLIC, "sys", "http/codec"},
     "http/client": {PUBLIC, "http/codec"},
     "http/inspector": {PUBLIC, "http/codec", "http/server"},
@@ -48,7 +50,7 @@ ROOMS = {
     "relay": "net/stream", "listener": "net/listen", "workers": "net/workers",
     "server": "net/workers", "session_service": "net/workers",
     "resolver": "net/names", "connect": "net/connect", "client": "net/connect",
-    "datagram": "net/datagram", "process": "net/process",
+    "datagram": "net/datagram", "process": "net/process", "tls": "net/secure",
 }
 
 # The room of a public header of http; those that are not here are the codec's.

@@ -12,17 +12,21 @@
 namespace spate {
 
 enum class Error {
-  loop_forked = 1,      // The loop was made by the parent process: call Loop::after_fork() first.
-  unknown_backend = 2,  // Loop::backends() lists the names.
-  fd_out_of_range = 3,  // Too high for the select backend (FD_SETSIZE, 1,024 on Linux).
-  not_pollable = 4,     // This backend has no descriptor for Loop::poll_fd().
-  idle_timeout = 5,     // No byte has moved on a Stream for too long.
-  read_timeout = 6,     // Nothing was received for too long.
-  write_timeout = 7,    // The peer has read nothing for too long.
-  connect_timeout = 8,  // Not connected in time.
-  queue_full = 9,       // The queue of a Stream or ThreadPool is full.
-  unread_full = 10,     // A Stream's handler has left too much input unused.
-  deadline = 11,        // Not done in time.
+  loop_forked = 1,       // The loop was made by the parent process: call Loop::after_fork() first.
+  unknown_backend = 2,   // Loop::backends() lists the names.
+  fd_out_of_range = 3,   // Too high for the select backend (FD_SETSIZE, 1,024 on Linux).
+  not_pollable = 4,      // This backend has no descriptor for Loop::poll_fd().
+  idle_timeout = 5,      // No byte has moved on a Stream for too long.
+  read_timeout = 6,      // Nothing was received for too long.
+  write_timeout = 7,     // The peer has read nothing for too long.
+  connect_timeout = 8,   // Not connected in time.
+  queue_full = 9,        // The queue of a Stream or ThreadPool is full.
+  unread_full = 10,      // A Stream's handler has left too much input unused.
+  deadline = 11,         // Not done in time.
+  tls_handshake = 12,    // The two do not agree, or the peer does not speak TLS.
+  tls_certificate = 13,  // A certificate was not accepted, by us or by the peer.
+  tls_truncated = 14,    // The peer has ended without saying so: something may be missing.
+  tls_protocol = 15,     // What has come is not what the peer has sent, or breaks the rules.
 };
 
 SPATE_EXPORT const std::error_category& error_category();

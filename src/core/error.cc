@@ -36,6 +36,14 @@ class Category final : public std::error_category {
         return "more has come than may be left unread";
       case Error::deadline:
         return "not done in time";
+      case Error::tls_handshake:
+        return "the TLS handshake has failed";
+      case Error::tls_certificate:
+        return "a certificate was not accepted";
+      case Error::tls_truncated:
+        return "the TLS connection was cut off";
+      case Error::tls_protocol:
+        return "TLS was broken by what has come";
     }
     return "unknown error";
   }

@@ -37,8 +37,7 @@ class Adversary : public StreamTest {
   std::vector<std::string> messages_;
 };
 
-INSTANTIATE_TEST_SUITE_P(Kinds, Adversary, ::testing::Values(Kind::memory, Kind::local, Kind::tcp),
-                         name_of);
+INSTANTIATE_TEST_SUITE_P(Kinds, Adversary, all_kinds(), name_of);
 
 TEST_P(Adversary, SendsOneByteAtATime) {
   expect_messages_at_the_left();
@@ -165,8 +164,7 @@ class SlowAdversary : OwnClock, public StreamTest {
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(Kinds, SlowAdversary,
-                         ::testing::Values(Kind::memory, Kind::local, Kind::tcp), name_of);
+INSTANTIATE_TEST_SUITE_P(Kinds, SlowAdversary, all_kinds(), name_of);
 
 TEST_P(SlowAdversary, StallsInTheMiddleOfAMessage) {
   left_log_.use = [](Bytes) { return std::size_t{0}; };
@@ -304,7 +302,7 @@ class Talker final : public StreamHandler {
   std::size_t to_send_;
 };
 
-class ChaosPipe : public ::testing::TestWithParam<Kind> {
+class ChaosPipe : public KindTest {
  protected:
   static constexpr std::size_t kSize = 60'000;
 
@@ -349,8 +347,7 @@ class ChaosPipe : public ::testing::TestWithParam<Kind> {
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(Kinds, ChaosPipe, ::testing::Values(Kind::memory, Kind::local, Kind::tcp),
-                         name_of);
+INSTANTIATE_TEST_SUITE_P(Kinds, ChaosPipe, all_kinds(), name_of);
 
 TEST_P(ChaosPipe, CarriesEveryByteBothWays) {
   for (const std::uint64_t seed : seeds(kIsSanitized ? 15 : 40)) {
@@ -378,7 +375,7 @@ TEST_P(ChaosPipe, CarriesEveryByteThroughAKernelThatHesitates) {
     failures += plan.failures(SystemCall::send);
     if (HasFailure()) return;
   }
-  if (GetParam() != Kind::memory) {
+  if (!is_in_memory()) {
     EXPECT_GT(failures, 10u);
   }
 }
@@ -399,7 +396,7 @@ TEST_P(ChaosPipe, SettlesWhenTheKernelBreaksConnections) {
     broken += !result.is_whole;
     if (HasFailure()) return;
   }
-  if (GetParam() != Kind::memory) {
+  if (!is_in_memory()) {
     EXPECT_GT(broken, 0);
   }
 }

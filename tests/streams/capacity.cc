@@ -147,8 +147,7 @@ TEST(Capacity, GivesBackAllThatAHundredThousandConnectionsUsed) {
 }
 
 using Backpressure = StreamTest;
-INSTANTIATE_TEST_SUITE_P(Kinds, Backpressure,
-                         ::testing::Values(Kind::memory, Kind::local, Kind::tcp), name_of);
+INSTANTIATE_TEST_SUITE_P(Kinds, Backpressure, all_kinds(), name_of);
 
 TEST_P(Backpressure, KeepsAProducerSmallWhoseReaderIsSlow) {
   constexpr std::size_t kSize = kIsSanitized ? 10'000'000 : 100'000'000;

@@ -19,8 +19,7 @@ namespace {
 using namespace std::chrono_literals;
 
 using Deadlines = TimedStreamTest;
-INSTANTIATE_TEST_SUITE_P(Kinds, Deadlines, ::testing::Values(Kind::memory, Kind::local, Kind::tcp),
-                         name_of);
+INSTANTIATE_TEST_SUITE_P(Kinds, Deadlines, all_kinds(), name_of);
 
 // ---- durations
 
@@ -191,7 +190,7 @@ TEST_P(Deadlines, OfWritingHoldForWhatIsHandedOverWhole) {
 }
 
 TEST_P(Deadlines, OfWritingBeginWithTheFirstByteThatWaits) {
-  if (!is_in_memory()) GTEST_SKIP() << "nobody knows how much a kernel takes";
+  if (GetParam() != Kind::memory) GTEST_SKIP() << "nobody knows how much is taken";
   for (const bool is_copied : {true, false}) {
     Result<std::pair<Stream, Stream>> pair = make_pair(loop_, GetParam());
     Recorder log;
@@ -365,7 +364,7 @@ TEST_P(Deadlines, WriteTimeoutsHoldAfterClose) {
 }
 
 TEST_P(Deadlines, OfOneThatWasReleasedAreNotInherited) {
-  if (is_in_memory()) GTEST_SKIP() << "has no descriptor";
+  if (!has_bare_socket()) GTEST_SKIP() << "has no descriptor";
   EXPECT_TRUE(left_.set_deadline(5s));
   left_.set_idle_timeout(5s);
   auto fd = left_.release();
@@ -495,7 +494,7 @@ TEST_P(Deadlines, AGroupThatIsDestroyedWakesItsMembers) {
 }
 
 TEST_P(Deadlines, ARestEndsForNobodyWhenItWasReleasedMeanwhile) {
-  if (is_in_memory()) GTEST_SKIP() << "has no descriptor";
+  if (!has_bare_socket()) GTEST_SKIP() << "has no descriptor";
   ASSERT_TRUE(left_.set_rate_limits({.read = {.bytes_per_second = 10, .burst = 80}, .write = {}}));
   EXPECT_TRUE(right_.write(pattern(200)));
   turn_until([&] { return left_log_.received.size() == 80; });
@@ -509,7 +508,7 @@ TEST_P(Deadlines, ARestEndsForNobodyWhenItWasReleasedMeanwhile) {
 }
 
 TEST_P(Deadlines, ReleasedStreamsLeaveTheirGroup) {
-  if (is_in_memory()) GTEST_SKIP() << "has no descriptor";
+  if (!has_bare_socket()) GTEST_SKIP() << "has no descriptor";
   RateGroup group({});
   ASSERT_TRUE(left_.join(&group));
   ASSERT_EQ(group.members(), 1u);

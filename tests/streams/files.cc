@@ -31,8 +31,7 @@ int open_descriptors() {
 }
 
 using Files = StreamTest;
-INSTANTIATE_TEST_SUITE_P(Kinds, Files, ::testing::Values(Kind::memory, Kind::local, Kind::tcp),
-                         name_of);
+INSTANTIATE_TEST_SUITE_P(Kinds, Files, all_kinds(), name_of);
 
 TEST_P(Files, AreSentInOrderWithWhatIsWritten) {
   const std::string content = noise(3'000'000);

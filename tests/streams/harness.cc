@@ -1,6 +1,7 @@
 #include "streams/harness.h"
 
 #include "support/own_loopback.h"
+#include "support/tls_pair.h"
 #include "sys/socket.h"
 
 namespace spate::testing {
@@ -28,6 +29,13 @@ Result<std::pair<Stream, Stream>> tcp_pair(Loop& loop) {
 }  // namespace
 
 Result<std::pair<Stream, Stream>> make_pair(Loop& loop, Kind kind) {
+  if (is_tls(kind)) {
+    Handshake shaken = shake_hands(loop, std::move(*make_pair(loop, plain(kind))),
+                                   test_client_context(), test_server_context());
+    EXPECT_TRUE(shaken.client) << shaken.client.error().text;
+    EXPECT_TRUE(shaken.server) << shaken.server.error().text;
+    return std::pair(std::move(*shaken.client), std::move(*shaken.server));
+  }
   if (kind == Kind::memory) return Stream::memory_pair(loop);
   return kind == Kind::local ? Stream::socket_pair(loop) : tcp_pair(loop);
 }

@@ -104,20 +104,47 @@ inline int file_with(std::string_view content) {
   return fd;
 }
 
-enum class Kind { memory, local, tcp };
+enum class Kind { memory, local, tcp, tls_memory, tls_local };
 inline std::string name_of(const ::testing::TestParamInfo<Kind>& info) {
-  return info.param == Kind::memory ? "memory" : info.param == Kind::local ? "local" : "tcp";
+  static constexpr const char* kNames[] = {"memory", "local", "tcp", "tls_memory", "tls_local"};
+  return kNames[static_cast<int>(info.param)];
+}
+inline auto all_kinds() {
+  return ::testing::Values(Kind::memory, Kind::local, Kind::tcp, Kind::tls_memory, Kind::tls_local);
+}
+// What differs over TLS:
+//   release(), send_descriptors()    EOPNOTSUPP
+//   fd(), socket options             those of the socket below
+//   a reset, or a peer that is gone  is always known: a unix socket's looks like an end otherwise
+inline bool is_tls(Kind kind) { return kind == Kind::tls_memory || kind == Kind::tls_local; }
+// What is below TLS.
+inline Kind plain(Kind kind) {
+  if (!is_tls(kind)) return kind;
+  return kind == Kind::tls_memory ? Kind::memory : Kind::local;
 }
 
 // Two ends of a connection of any kind.
 Result<std::pair<Stream, Stream>> make_pair(Loop& loop, Kind kind);
 
+// A test of each kind, and what it may expect of that.
+class KindTest : public ::testing::TestWithParam<Kind> {
+ protected:
+  bool is_tls() const { return testing::is_tls(GetParam()); }
+  // Whether the end tells that the peer has lost something. A unix socket knows that only when
+  // input was left unread.
+  bool knows_resets() const { return GetParam() != Kind::local; }
+  bool is_reset(std::error_code error) const {
+    return error == std::errc::connection_reset || (is_tls() && error == Error::tls_truncated);
+  }
+  // One that can be given away.
+  bool has_bare_socket() const { return !is_in_memory() && !is_tls(); }
+  bool is_in_memory() const { return plain(GetParam()) == Kind::memory; }
+};
+
 // Two ends of a connection, `left` and `right`, each with a Recorder that has been started.
-class StreamTest : public ::testing::TestWithParam<Kind> {
+class StreamTest : public KindTest {
  protected:
   explicit StreamTest(const LoopOptions& options = {});
-
-  bool is_in_memory() const { return GetParam() == Kind::memory; }
 
   std::unique_ptr<Loop> owned_;
   Loop& loop_;

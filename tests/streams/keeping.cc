@@ -13,7 +13,7 @@ namespace {
 using namespace std::chrono_literals;
 
 // Two ends that have not been started.
-class Keeping : public ::testing::TestWithParam<Kind> {
+class Keeping : public KindTest {
  protected:
   Keeping() {
     auto [left, right] = make_pair(loop_, GetParam()).value();

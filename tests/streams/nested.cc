@@ -30,8 +30,7 @@ class Nested : public StreamTest {
   Recorder other_right_log_;
 };
 
-INSTANTIATE_TEST_SUITE_P(Kinds, Nested, ::testing::Values(Kind::memory, Kind::local, Kind::tcp),
-                         name_of);
+INSTANTIATE_TEST_SUITE_P(Kinds, Nested, all_kinds(), name_of);
 
 TEST_P(Nested, WhatIsLeftUnusedIsStillOnesOwn) {
   int calls = 0;

@@ -10,8 +10,7 @@ namespace spate::testing {
 namespace {
 
 using Unread = StreamTest;
-INSTANTIATE_TEST_SUITE_P(Kinds, Unread, ::testing::Values(Kind::memory, Kind::local, Kind::tcp),
-                         name_of);
+INSTANTIATE_TEST_SUITE_P(Kinds, Unread, all_kinds(), name_of);
 
 TEST_P(Unread, AHandlerThatHandsOverInItsOwnCallbackLeavesTheRestToTheNext) {
   Recorder next;
@@ -151,8 +150,7 @@ class Answering : public StreamTest {
   std::size_t max_queued_ = 0;
 };
 
-INSTANTIATE_TEST_SUITE_P(Kinds, Answering, ::testing::Values(Kind::memory, Kind::local, Kind::tcp),
-                         name_of);
+INSTANTIATE_TEST_SUITE_P(Kinds, Answering, all_kinds(), name_of);
 
 TEST_P(Answering, GoesOnByItselfWhenTheQueueHasDrained) {
   serve(GoesOn::by_itself, false);
@@ -321,8 +319,7 @@ TEST_P(Unread, LimitsStayWhenItHasBeenTaken) {
 }
 
 using Wanted = StreamTest;
-INSTANTIATE_TEST_SUITE_P(Kinds, Wanted, ::testing::Values(Kind::memory, Kind::local, Kind::tcp),
-                         name_of);
+INSTANTIATE_TEST_SUITE_P(Kinds, Wanted, all_kinds(), name_of);
 
 TEST_P(Wanted, IsShownOnceItIsThere) {
   right_log_.use = [this](Bytes bytes) {

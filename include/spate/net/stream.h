@@ -213,7 +213,7 @@ class SPATE_EXPORT Stream {
   std::error_code send_file(int file, std::uint64_t offset, std::uint64_t size);
   // Unix sockets: sends bytes, at least one, and with the first of them up to 253 descriptors. They
   // are duplicated: the caller may close its own at once. Errors, with which nothing is sent: EPIPE
-  // if not writable, EOPNOTSUPP if not a unix socket, EINVAL, EBADF, EMFILE, ENOMEM,
+  // if not writable, EOPNOTSUPP if not a bare unix socket, EINVAL, EBADF, EMFILE, ENOMEM,
   // Error::queue_full.
   std::error_code send_descriptors(Bytes bytes, std::span<const int> descriptors);
   // Bytes that wait to be sent, gathered ones included.
@@ -303,7 +303,7 @@ class SPATE_EXPORT Stream {
   std::error_code set_kernel_buffers(std::size_t send, std::size_t receive);
   // Gives the descriptor away, for instance to another loop. What was gathered is sent first; then
   // nothing may be queued or unread. Errors: EBUSY otherwise, EBADF if closed, EOPNOTSUPP in
-  // memory, and what on_closed() will get if sending has failed.
+  // memory and of TLS, and what on_closed() will get if sending has failed.
   [[nodiscard("the descriptor is yours now, and yours to close")]]
   Result<int> release();
 

@@ -22,7 +22,7 @@ class ConnectingEnd final : public Transport {
   long receive(Connection& connection, std::span<std::byte> room) override;
   long send(Connection& connection, std::span<const Bytes> pieces) override;
   bool want(Connection&, Events) override { return true; }
-  void shut_down(Connection&) override { is_ended_ = true; }
+  bool shut_down(Connection&) override { return is_ended_ = true; }
   void close(Connection& connection, bool reset) override;
   void leave(Connection&) override { delete this; }
 

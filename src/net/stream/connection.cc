@@ -41,11 +41,7 @@ Connection* Connection::adopt(Transport& transport, sys::Descriptor& socket) {
 Connection::Connection(Transport& transport, int fd) : transport_(&transport) {
   node_.fd = fd;
   node_.events = kFdIsNew;
-  node_.head.callback = [](void*, Node& head, Events events) {
-    auto& connection = reinterpret_cast<Connection&>(head);
-    if (events == Events::read && connection.is_plain()) return connection.receive_plainly();
-    connection.on_ready(events);
-  };
+  node_.head.callback = [](void*, Node& head, Events events) { on_event(head, events); };
   touch();
   hub().enter();
 }
@@ -56,6 +52,16 @@ Connection::~Connection() {
   hub().forget_deadline(*this);  // One that is closed may have noted when to tell so.
   if (node_.head.pending != 0 && hub().has_loop()) hub().loop().clear_pending(node_.head);
   transport_->leave(*this);
+}
+
+// An event that nothing is left of is none.
+void Connection::put_transport(Transport& transport) {
+  transport_ = &transport;
+  node_.head.callback = [](void*, Node& head, Events events) {
+    auto& connection = reinterpret_cast<Connection&>(head);
+    const Events left = connection.transport_->on_event(connection, events);
+    if (any(left)) on_event(head, left);
+  };
 }
 
 void Connection::destroy() {
@@ -175,8 +181,8 @@ void Connection::abandon() {
   if (state_ < State::closed) discard();
   if (has(kInCallback)) return;
   if (is_open() && !hub().is_foreign() && !has_nothing_to_lose()) {
-    linger();
-    if (deadline_place_ != 0) return;  // Else it would never be looked at again.
+    linger();                                                    // A farewell may have been all.
+    if (deadline_place_ != 0 && !has_nothing_to_lose()) return;  // Without, nobody looks again.
   }
   if (is_open()) shut();
   destroy();
@@ -243,8 +249,7 @@ bool Connection::join(RateGroup* group) {
 }
 
 Result<int> Connection::release() {
-  send_gathered();
-  if (is_held()) flush();
+  send_waiting();
   if (is_cut_short()) return std::unexpected(error());
   if (queued() != 0 || state_ != State::open || has_unread())
     return std::unexpected(sys::error_code(-EBUSY));
@@ -259,7 +264,7 @@ Result<int> Connection::release() {
 // ---- ending
 
 void Connection::end_our_side() {
-  transport_->shut_down(*this);
+  if (!transport_->shut_down(*this)) return;
   take(Turn::sent);
   if (has_ended()) settle_later();
 }
@@ -271,7 +276,8 @@ bool Connection::has_ended() const {
 
 // A reset, which closing a socket with unread input is, destroys what the peer has not read yet.
 bool Connection::has_nothing_to_lose() const {
-  return queued() == 0 && (has(kPeerEnded) || is_cut_short() || !has(kWrote));
+  if (queued() != 0) return false;
+  return is_cut_short() || (!transport_->has_farewell() && (has(kPeerEnded) || !has(kWrote)));
 }
 
 // Whether nothing is left but to close it.

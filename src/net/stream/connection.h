@@ -83,6 +83,16 @@ class Connection {
 
   // ---- what transports and Hub use
 
+  // From here on its bytes go through `transport`, which was put over the one that it has, and
+  // events come by its on_event().
+  void put_transport(Transport& transport);
+  // Calls the handler that it has no more; the next is start()'s.
+  void forget_handler();
+  // What was written goes out as far as may be.
+  void send_waiting();
+  // What comes is thrown away.
+  bool is_discarding() const { return state_ == State::closing || state_ == State::lingering; }
+
   // Something may be done now. Called by the loop.
   void on_ready(Events events);
   void on_deadline();
@@ -163,6 +173,13 @@ class Connection {
     std::unique_ptr<CallbackHandler> callbacks;
   };
 
+  // What the loop calls.
+  static void on_event(Node& head, Events events) {
+    auto& connection = reinterpret_cast<Connection&>(head);
+    if (events == Events::read && connection.is_plain()) return connection.receive_plainly();
+    connection.on_ready(events);
+  }
+
   // When it is closed, and with what, unless something moves before.
   struct Deadline {
     std::int64_t when;
@@ -199,8 +216,6 @@ class Connection {
   bool take(Turn turn) { return std::exchange(state_, after(state_, turn)) != state_; }
   // Our side ends once the queue has been sent.
   bool is_ending() const { return state_ == State::ending || state_ == State::closing; }
-  // What comes is thrown away.
-  bool is_discarding() const { return state_ == State::closing || state_ == State::lingering; }
   // Its handler may be told of more than that it is closed.
   bool is_heard() const { return state_ <= State::broken && is_open(); }
   // What was sent does not arrive whole.

@@ -124,7 +124,7 @@ bool Connection::on_received_nothing(long count) {
   if (state_ == State::broken) return finish(error());
   if (count == 0) return on_peer_end();
   if (count == -EAGAIN || count == -EINTR) return true;
-  return finish(sys::error_code(count));
+  return finish(error_of(count));
 }
 
 void Connection::note_arrival(std::size_t size) {
@@ -136,6 +136,12 @@ void Connection::note_arrival(std::size_t size) {
 }
 
 // ---- what is shown to the handler, and what it leaves
+
+void Connection::forget_handler() {
+  if (busy_ != nullptr) busy_->wanted = 0;
+  set_handler(nullptr);
+  update_wish();
+}
 
 // Descriptors come before the bytes that came with them, and may make the handler pause.
 bool Connection::hand_over(ArrivedDescriptors& arrived, Bytes bytes) {
@@ -227,9 +233,9 @@ bool Connection::tell_end() {
   return !has_ended() || finish({});
 }
 
-// With nothing left to send, closing is all that the peer has to be told.
+// With nothing left to send, closing is all that most peers have to be told.
 void Connection::end_with_peer() {
-  if (has_queue()) return end();
+  if (has_queue() || transport_->has_farewell()) return end();
   take(Turn::end);
   take(Turn::sent);
 }

@@ -97,7 +97,7 @@ std::error_code Connection::send_file(int file, std::uint64_t offset, std::uint6
 std::error_code Connection::send_descriptors(Bytes bytes, std::span<const int> descriptors) {
   if (bytes.empty() || descriptors.empty() || descriptors.size() > sys::kMaxDescriptors)
     return sys::error_code(-EINVAL);
-  if (!sys::is_unix_socket(fd())) return sys::error_code(-EOPNOTSUPP);
+  if (!transport_->is_bare() || !sys::is_unix_socket(fd())) return sys::error_code(-EOPNOTSUPP);
   send_gathered();
   if (!is_writable()) return sys::error_code(-EPIPE);
   if (!has_room_for(bytes.size())) return Error::queue_full;
@@ -126,6 +126,11 @@ void Connection::send_what_waits() {
   if (is_held()) send_held();
 }
 
+void Connection::send_waiting() {
+  send_gathered();
+  if (is_held()) flush();
+}
+
 void Connection::send_held() {
   flush();
   drop_busy_state();
@@ -141,7 +146,7 @@ void Connection::send_soon() {
 bool Connection::on_sent_in_part(long sent, std::span<const Bytes> pieces) {
   if (sent == -EAGAIN || sent == -EINTR) sent = 0;
   if (sent < 0) {
-    on_broken(sys::error_code(sent));
+    on_broken(error_of(sent));
     return true;
   }
   note_activity();
@@ -251,7 +256,7 @@ void Connection::flush() {
     if (max == 0) break;
     const auto [sent, was_all] = busy_->queue.send(*this, max);
     if (sent == -EAGAIN || sent == -EINTR) break;
-    if (sent < 0) return on_broken(sys::error_code(sent));
+    if (sent < 0) return on_broken(error_of(sent));
     set(kWrote);
     touch();
     busy_->last_sent = hub().loop().now().count();
@@ -263,9 +268,10 @@ void Connection::flush() {
   update_wish();
 }
 
-// In the loop's own time. False if there is nothing left to go on with.
+// In the loop's own time. False if there is nothing left to go on with. One that is ending with
+// nothing queued has a farewell to say.
 bool Connection::send_queued() {
-  if (!has_queue()) return true;
+  if (!has_queue() && !is_ending()) return true;
   flush();
   return on_flushed();
 }

@@ -71,10 +71,11 @@ bool MemoryEnd::want(Connection& connection, Events events) {
   return true;
 }
 
-void MemoryEnd::shut_down(Connection&) {
-  if (peer_ == nullptr) return;
+bool MemoryEnd::shut_down(Connection&) {
+  if (peer_ == nullptr) return true;
   peer_->peer_ended_ = true;
   peer_->tell();
+  return true;
 }
 
 void MemoryEnd::close(Connection& connection, bool reset) {

@@ -16,7 +16,7 @@ class MemoryEnd final : public Transport {
   long receive(Connection& connection, std::span<std::byte> room) override;
   long send(Connection& connection, std::span<const Bytes> pieces) override;
   bool want(Connection& connection, Events events) override;
-  void shut_down(Connection& connection) override;
+  bool shut_down(Connection& connection) override;
   void close(Connection& connection, bool reset) override;
   void leave(Connection& connection) override;
 

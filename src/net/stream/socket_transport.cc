@@ -106,7 +106,10 @@ long SocketTransport::receive_descriptors(Connection& connection, std::span<std:
   return count;
 }
 
-void SocketTransport::shut_down(Connection& connection) { sys::shut_down_writing(connection.fd()); }
+bool SocketTransport::shut_down(Connection& connection) {
+  sys::shut_down_writing(connection.fd());
+  return true;
+}
 
 void SocketTransport::close(Connection& connection, bool reset) {
   if (reset && !hub().is_foreign()) sys::reset_on_close(connection.fd());
@@ -128,8 +131,9 @@ long FileTransport::send(Connection& connection, std::span<const Bytes> pieces) 
 }
 
 // The reader of a pipe sees the end when the descriptor is closed.
-void FileTransport::shut_down(Connection& connection) {
+bool FileTransport::shut_down(Connection& connection) {
   if (sys::is_write_only(connection.fd())) connection.set_one_way();
+  return true;
 }
 
 }  // namespace spate

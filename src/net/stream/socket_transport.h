@@ -10,6 +10,7 @@ namespace spate {
 class ReadinessTransport : public Transport {
  public:
   using Transport::Transport;
+  bool is_bare() const final { return true; }
   bool want(Connection& connection, Events events) final;
   void close(Connection& connection, bool reset) override;
   int release(Connection& connection) override;
@@ -28,7 +29,7 @@ class SocketTransport : public ReadinessTransport {
                         std::span<const int> descriptors) override;
   long receive_descriptors(Connection& connection, std::span<std::byte> room,
                            ArrivedDescriptors& arrived) override;
-  void shut_down(Connection& connection) override;
+  bool shut_down(Connection& connection) override;
   void close(Connection& connection, bool reset) override;
 };
 
@@ -37,7 +38,7 @@ class FileTransport final : public ReadinessTransport {
   using ReadinessTransport::ReadinessTransport;
   long receive(Connection& connection, std::span<std::byte> room) override;
   long send(Connection& connection, std::span<const Bytes> pieces) override;
-  void shut_down(Connection& connection) override;
+  bool shut_down(Connection& connection) override;
 };
 
 }  // namespace spate

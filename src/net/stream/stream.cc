@@ -233,7 +233,7 @@ std::error_code Stream::set_kernel_buffers(std::size_t send, std::size_t receive
 
 Result<int> Stream::release() {
   if (!is_open()) return failed(EBADF);
-  if (fd() < 0) return failed(EOPNOTSUPP);
+  if (fd() < 0 || !connection()->transport().is_bare()) return failed(EOPNOTSUPP);
   return connection()->release();
 }
 

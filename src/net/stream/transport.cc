@@ -5,6 +5,11 @@
 
 namespace spate {
 
+std::error_code error_of(long result) {
+  return result <= result_of(Error{}) ? make_error_code(static_cast<Error>(-4096 - result))
+                                      : sys::error_code(result);
+}
+
 ArrivedDescriptors::~ArrivedDescriptors() { close_descriptors({fds, count}); }
 
 // What is read and not sent is read again. Not into the loop's memory for arrivals: a callback may

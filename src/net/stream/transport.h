@@ -1,8 +1,9 @@
 // Transport: how the bytes of a connection move. A Connection says what it wants; a Transport
 // enters the kernel, or another connection's memory, and calls on_ready() when it is worth trying.
 //
-// Results are the kernel's: how many bytes, or a negated errno. -EAGAIN means that on_ready() will
-// be called once it is worth trying again, if want() asked for it.
+// Results are the kernel's: how many bytes, or a negated errno, or result_of() an error of ours.
+// -EAGAIN means that on_ready() will be called once it is worth trying again, if want() asked for
+// it. Bytes that were not sent are given again, the same ones first.
 #pragma once
 
 #include <cstddef>
@@ -10,11 +11,16 @@
 #include <span>
 
 #include "net/stream/connection.h"
+#include "net/stream/result.h"
 #include "sys/socket.h"
 
 namespace spate {
 
 class Hub;
+class TlsEngine;
+
+// What such a result means.
+std::error_code error_of(long result);
 
 // Descriptors that have come with bytes. Those that are not taken are closed.
 struct ArrivedDescriptors {
@@ -36,6 +42,15 @@ class Transport {
   Hub& hub() const { return hub_; }
   // False while connecting.
   virtual bool is_connected() const { return true; }
+  // Whether the bytes go through the descriptor as they are: then it may be given away, and send
+  // others.
+  virtual bool is_bare() const { return false; }
+  // What TLS knows of it, if that is established.
+  virtual const TlsEngine* tls() const { return nullptr; }
+
+  // Of a transport that was put over another (Connection::put_transport()): what has come for the
+  // connection. Returns what is left for it.
+  virtual Events on_event(Connection&, Events events) { return events; }
 
   // Up to room.size() bytes; 0 is the peer's end.
   virtual long receive(Connection& connection, std::span<std::byte> room) = 0;
@@ -51,8 +66,11 @@ class Transport {
                                    ArrivedDescriptors& arrived);
   // What on_ready() is to be called for: read, write, both or nothing. False: out of memory.
   virtual bool want(Connection& connection, Events events) = 0;
-  // Ends our side; the peer sees it once it has read everything.
-  virtual void shut_down(Connection& connection) = 0;
+  // Ends our side; the peer sees it once it has read everything. False: something is to be sent
+  // before; it is called again after on_ready(write).
+  virtual bool shut_down(Connection& connection) = 0;
+  // Whether the peer has to be told more than that it is closed: shut_down() is not done.
+  virtual bool has_farewell() const { return false; }
   // Ends both; with `reset` the peer is told that something was lost. on_ready() is not called
   // again.
   virtual void close(Connection& connection, bool reset) = 0;

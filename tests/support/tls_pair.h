@@ -1,0 +1,39 @@
+// Two Streams that carry TLS, over two plain ones.
+#pragma once
+
+#include <chrono>
+#include <string_view>
+#include <utility>
+
+#include "spate/loop.h"
+#include "spate/net/tls.h"
+#include "tls/testing/certificates.h"
+
+namespace spate::testing {
+
+// What becomes of a handshake between the two sides.
+struct Handshake {
+  TlsResult<Stream> client = std::unexpected(TlsFailure{});
+  TlsResult<Stream> server = std::unexpected(TlsFailure{});
+  int calls = 0;
+};
+
+// `plain` is the client's side and the server's. Until both have been told, or nothing more comes.
+inline Handshake shake_hands(Loop& loop, std::pair<Stream, Stream> plain, const TlsContext& client,
+                             const TlsContext& server, std::string_view host = "localhost") {
+  Handshake shaken;
+  const Connecting ours =
+      start_tls(std::move(plain.first), client, host, [&](TlsResult<Stream> stream) {
+        shaken.client = std::move(stream);
+        ++shaken.calls;
+      });
+  const Connecting theirs = accept_tls(std::move(plain.second), server, [&](auto stream) {
+    shaken.server = std::move(stream);
+    ++shaken.calls;
+  });
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  while (shaken.calls < 2 && std::chrono::steady_clock::now() < end) loop.run(Run::no_wait);
+  return shaken;
+}
+
+}  // namespace spate::testing

@@ -1,0 +1,219 @@
+// Certificates that are refused, and what is said of them.
+#include <cstdio>
+
+#include "tls/harness.h"
+
+namespace spate::testing {
+namespace {
+
+using TlsCertificates = TlsTest;
+
+constexpr long kHour = 3600;
+
+// What the client says of a server that shows this.
+struct Refusal {
+  std::error_code code;
+  std::string text;
+};
+
+class TlsRefusals : public TlsTest {
+ protected:
+  Refusal refusal_of(const TlsIdentity& identity, std::string_view host = "localhost",
+                     const TlsClientOptions& options = {}) {
+    const Handshake shaken = shake(client(options), server({.identities = {identity}}), host);
+    EXPECT_FALSE(shaken.server);
+    if (shaken.client) return {};
+    if (shaken.client.error().code == Error::tls_certificate && !shaken.server)
+      EXPECT_EQ(shaken.server.error().code, Error::tls_certificate) << shaken.server.error().text;
+    return {shaken.client.error().code, shaken.client.error().text};
+  }
+  Refusal refusal_of(const CertificatePlan& plan, std::string_view host = "localhost") {
+    return refusal_of(Certificate(plan, &test_root()).identity(), host);
+  }
+};
+
+TEST_F(TlsRefusals, OfAnotherNameTellBothNames) {
+  const Refusal refusal = refusal_of({.names = {"a.example", "b.example"}}, "c.example");
+  EXPECT_EQ(refusal.code, Error::tls_certificate);
+  EXPECT_EQ(refusal.text, "the certificate is for a.example, b.example, not for c.example");
+}
+
+TEST_F(TlsRefusals, OfAnotherAddressTellBoth) {
+  const Refusal refusal = refusal_of({.names = {"IP:192.0.2.1", "IP:2001:db8::1"}}, "192.0.2.2");
+  EXPECT_EQ(refusal.code, Error::tls_certificate);
+  EXPECT_EQ(refusal.text, "the certificate is for 192.0.2.1, 2001:db8::1, not for 192.0.2.2");
+}
+
+TEST_F(TlsRefusals, CoverNamesThatWildcardsDoNotCover) {
+  for (const char* host : {"b.example", "x.y.b.example", "xb.example"}) {
+    EXPECT_EQ(refusal_of(test_server().identity(), host).code, Error::tls_certificate) << host;
+  }
+}
+
+TEST_F(TlsRefusals, CoverPartialWildcards) {
+  EXPECT_EQ(refusal_of({.names = {"w*.example.com"}}, "www.example.com").code,
+            Error::tls_certificate);
+}
+
+TEST_F(TlsRefusals, CoverANameThatIsOnlyTheSubject) {
+  const Refusal refusal = refusal_of({.subject = "localhost"});
+  EXPECT_EQ(refusal.code, Error::tls_certificate);
+  EXPECT_EQ(refusal.text, "the certificate is for no name at all, not for localhost");
+}
+
+TEST_F(TlsRefusals, OfWhatHasExpiredTellSince) {
+  const Refusal refusal =
+      refusal_of({.names = {"localhost"}, .begins = -2 * kHour, .ends = -kHour});
+  EXPECT_EQ(refusal.code, Error::tls_certificate);
+  EXPECT_TRUE(refusal.text.starts_with("the certificate has expired (")) << refusal.text;
+  EXPECT_TRUE(refusal.text.ends_with(" GMT): CN = somebody")) << refusal.text;
+}
+
+TEST_F(TlsRefusals, OfWhatIsNotYetValidTellFrom) {
+  const Refusal refusal = refusal_of({.names = {"localhost"}, .begins = kHour});
+  EXPECT_EQ(refusal.code, Error::tls_certificate);
+  EXPECT_TRUE(refusal.text.starts_with("the certificate is not yet valid (")) << refusal.text;
+}
+
+TEST_F(TlsRefusals, CoverWhatIsSignedByItself) {
+  const Certificate own({.subject = "me", .names = {"localhost"}});
+  const Refusal refusal = refusal_of(own.identity());
+  EXPECT_EQ(refusal.code, Error::tls_certificate);
+  EXPECT_EQ(refusal.text, "the certificate is signed by itself: CN = me");
+}
+
+TEST_F(TlsRefusals, CoverARootThatNobodyKnows) {
+  const Certificate root({.subject = "Other Root", .is_ca = true});
+  const Certificate leaf({.names = {"localhost"}}, &root);
+  EXPECT_EQ(refusal_of(leaf.identity({&root})).text,
+            "the root of the chain is not trusted: CN = Other Root");
+  EXPECT_EQ(refusal_of(leaf.identity()).text,
+            "whoever has issued the certificate is not trusted, or missing in the chain: "
+            "CN = Other Root");
+}
+
+TEST_F(TlsRefusals, CoverAChainWithAGap) {
+  const Certificate between({.subject = "Between", .is_ca = true}, &test_root());
+  const Certificate leaf({.names = {"localhost"}}, &between);
+  EXPECT_EQ(refusal_of(leaf.identity()).text,
+            "whoever has issued the certificate is not trusted, or missing in the chain: "
+            "CN = Between");
+  EXPECT_TRUE(shake(client(), server({.identities = {leaf.identity({&between})}})).client);
+}
+
+TEST_F(TlsRefusals, CoverACertificateForClients) {
+  const Refusal refusal = refusal_of({.names = {"localhost"}, .usage = "clientAuth"});
+  EXPECT_EQ(refusal.code, Error::tls_certificate);
+  EXPECT_EQ(refusal.text, "the certificate is not for this purpose: CN = somebody");
+}
+
+TEST_F(TlsRefusals, CoverAnIssuerThatIsNone) {
+  const Certificate leaf({.subject = "evil", .names = {"localhost"}}, &test_server());
+  const Refusal refusal = refusal_of(leaf.identity({&test_server()}));
+  EXPECT_EQ(refusal.code, Error::tls_certificate);
+  EXPECT_NE(refusal.text.find("CN = server"), std::string::npos) << refusal.text;
+}
+
+TEST_F(TlsRefusals, CoverAChainThatIsTooLong) {
+  std::vector<std::unique_ptr<Certificate>> chain;
+  std::vector<const Certificate*> between;
+  const Certificate* issuer = &test_root();
+  for (int i = 0; i < 12; ++i) {
+    chain.push_back(std::make_unique<Certificate>(
+        CertificatePlan{.subject = "Between " + std::to_string(i), .is_ca = true}, issuer));
+    issuer = chain.back().get();
+    between.insert(between.begin(), issuer);
+  }
+  const Certificate leaf({.names = {"localhost"}}, issuer);
+  const Refusal refusal = refusal_of(leaf.identity(between));
+  EXPECT_EQ(refusal.code, Error::tls_certificate);
+}
+
+TEST_F(TlsCertificates, AreNotLookedAtByWhoeverVerifiesNobody) {
+  const Certificate own({.subject = "me", .ends = -1});
+  const TlsContext blind = must_be(TlsContext::client_that_verifies_nobody());
+  EXPECT_TRUE(shake(blind, server({.identities = {own.identity()}}), "").client);
+}
+
+TEST_F(TlsCertificates, AreRefusedByTheSystemsClientUnlessTheyAreThose) {
+  const TlsContext context = must_be(TlsContext::client());
+  EXPECT_EQ(shake(context, server()).client.error().code, Error::tls_certificate);
+}
+
+// ---- what a context is made of
+
+TlsFailure failure_of_server(TlsServerOptions options) {
+  const TlsResult<TlsContext> made = TlsContext::server(options);
+  return made ? TlsFailure{} : made.error();
+}
+
+TEST_F(TlsCertificates, ThatCannotBeReadMakeNoServer) {
+  const TlsIdentity good = test_server().identity();
+  const std::string half = good.chain.substr(0, good.chain.size() / 2);
+  for (const TlsIdentity& bad :
+       {TlsIdentity{.chain = "", .key = good.key}, TlsIdentity{.chain = half, .key = good.key},
+        TlsIdentity{.chain = good.chain + half, .key = good.key},
+        TlsIdentity{.chain = good.chain, .key = ""},
+        TlsIdentity{.chain = good.chain, .key = good.chain}}) {
+    EXPECT_EQ(failure_of_server({.identities = {bad}}).code, Error::tls_certificate);
+  }
+}
+
+TEST_F(TlsCertificates, ThatAreNotOfTheKeyMakeNoServer) {
+  const Certificate other({.subject = "other"});
+  const TlsFailure failure =
+      failure_of_server({.identities = {{.chain = test_server().pem(), .key = other.key_pem()}}});
+  EXPECT_EQ(failure.code, Error::tls_certificate);
+  EXPECT_EQ(failure.text, "the key is not that of the certificate for CN = server");
+}
+
+TEST_F(TlsCertificates, ComeFromFiles) {
+  const std::string path = ::testing::TempDir() + "/spate_tls_" + std::to_string(::getpid());
+  const auto write = [](const std::string& name, const std::string& text) {
+    std::FILE* file = std::fopen(name.c_str(), "w");
+    std::fputs(text.c_str(), file);
+    std::fclose(file);
+  };
+  write(path + ".chain", test_server().pem());
+  write(path + ".key", test_server().key_pem());
+  write(path + ".ca", test_root().pem());
+  const TlsIdentity files{.chain_file = path + ".chain", .key_file = path + ".key"};
+  const TlsContext theirs = server({.identities = {files}});
+  const TlsContext ours =
+      must_be(TlsContext::client({.system_cas = false, .ca_file = path + ".ca"}));
+  for (const char* end : {".chain", ".key", ".ca"}) std::remove((path + end).c_str());
+  EXPECT_TRUE(shake(ours, theirs).client) << "the files are read once";
+  EXPECT_EQ(failure_of_server({.identities = {files}}).code, std::errc::no_such_file_or_directory);
+}
+
+TEST_F(TlsCertificates, AndOptionsThatMakeNoSenseMakeNoContext) {
+  const TlsServerOptions good{.identities = {test_server().identity()}};
+  const auto is_invalid = [](const TlsServerOptions& options) {
+    return failure_of_server(options).code == std::errc::invalid_argument;
+  };
+  EXPECT_TRUE(is_invalid({}));
+  TlsServerOptions bad = good;
+  bad.alpn = {""};
+  EXPECT_TRUE(is_invalid(bad));
+  bad.alpn = {std::string(256, 'x')};
+  EXPECT_TRUE(is_invalid(bad));
+  bad.alpn = std::vector(300, std::string(255, 'x'));
+  EXPECT_TRUE(is_invalid(bad));
+  bad = good;
+  bad.client_check = TlsClientCheck::required;
+  EXPECT_TRUE(is_invalid(bad));
+  bad = good;
+  bad.client_ca = test_root().pem();
+  EXPECT_TRUE(is_invalid(bad));
+  bad = good;
+  bad.handshake_timeout = Nanos{0};
+  EXPECT_TRUE(is_invalid(bad));
+  bad = good;
+  bad.ticket_lifetime = Nanos{-1};
+  EXPECT_TRUE(is_invalid(bad));
+  EXPECT_EQ(TlsContext::client({.system_cas = false, .ca = "nothing"}).error().code,
+            Error::tls_certificate);
+}
+
+}  // namespace
+}  // namespace spate::testing
