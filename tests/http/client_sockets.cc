@@ -9,8 +9,12 @@
 
 #include "http/client_harness.h"
 #include "spate/http/server.h"
+#include "spate/net/connect.h"
 #include "spate/net/listener.h"
+#include "spate/net/relay.h"
+#include "spate/net/tls.h"
 #include "support/random.h"
+#include "tls/testing/certificates.h"
 
 namespace spate::testing {
 namespace {
@@ -129,6 +133,80 @@ TEST_F(ClientSockets, megabytes_go_both_ways) {
       client_.fetch(url(), outcome.note(), {.method = Method::post, .body = bytes_of(body)});
   wait_for(outcome);
   EXPECT_EQ(outcome.text(), body);
+}
+
+// ---- https
+
+class ClientSecured : public ClientSockets {
+ protected:
+  ClientSecured() {
+    server_ = must(http::Server::create(
+        loop_, [](http::Exchange exchange) { exchange.respond(exchange.request().target()); }));
+    const TlsContext context = must(TlsContext::server({.identities = {test_server().identity()}}));
+    listener_ = must(Listener::create(loop_, Address::loopback_ipv4(0),
+                                      with_tls(context, [this](Stream stream, const Address&) {
+                                        server_.add(std::move(stream));
+                                      })));
+    address_ = listener_.address();
+  }
+  static TlsContext trusting(const std::string& authority) {
+    return must(TlsContext::client({.system_cas = false, .ca = authority}));
+  }
+  std::string secure_url() const {
+    return "https://localhost:" + std::to_string(address_.port()) + "/safe";
+  }
+
+  Listener listener_;
+};
+
+TEST_F(ClientSecured, https_needs_a_context) {
+  Outcome outcome;
+  const http::Call call = client_.fetch(secure_url(), outcome.note());
+  wait_for(outcome);
+  EXPECT_EQ(outcome.error(), std::errc::not_supported);
+}
+
+TEST_F(ClientSecured, https_is_spoken_and_its_connection_used_again) {
+  client_ = must(http::Client::create(loop_, {.tls = trusting(test_root().pem())}));
+  for (int i = 0; i < 2; ++i) {
+    Outcome outcome;
+    const http::Call call = client_.fetch(secure_url(), outcome.note());
+    wait_for(outcome);
+    EXPECT_EQ(outcome.text(), "/safe");
+  }
+  EXPECT_EQ(client_.metrics().reused, 1u);
+}
+
+TEST_F(ClientSecured, a_certificate_that_nobody_vouches_for_is_an_error) {
+  client_ = must(http::Client::create(loop_, {.tls = trusting("")}));
+  Outcome outcome;
+  const http::Call call = client_.fetch(secure_url(), outcome.note());
+  wait_for(outcome);
+  EXPECT_EQ(outcome.error(), Error::tls_certificate);
+}
+
+TEST_F(ClientSecured, https_goes_through_the_tunnel_of_an_http_proxy) {
+  std::vector<Relaying> relays;
+  std::vector<Connecting> connects;
+  std::string asked;
+  auto proxy = must(http::Server::create(loop_, [&](http::Exchange exchange) {
+    asked = exchange.request().target();
+    connects.push_back(
+        connect(loop_, address_, [&, kept = std::move(exchange)](Result<Stream> there) mutable {
+          relays.push_back(
+              relay(must(kept.upgrade("")), std::move(*there), [](const RelayResult&) {}));
+        }));
+  }));
+  const Address proxy_address = must(proxy.listen(Address::loopback_ipv4(0)));
+  client_ = must(http::Client::create(
+      loop_,
+      {.proxy = {.kind = http::ProxyKind::http, .host = "127.0.0.1", .port = proxy_address.port()},
+       .tls = trusting(test_root().pem())}));
+  Outcome outcome;
+  const http::Call call = client_.fetch(secure_url(), outcome.note());
+  wait_for(outcome);
+  EXPECT_EQ(outcome.text(), "/safe");
+  EXPECT_EQ(asked, "localhost:" + std::to_string(address_.port()));
 }
 
 // Answers what it is asked, and closes when it likes: behind an answer, some time later, or when a

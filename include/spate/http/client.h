@@ -35,6 +35,7 @@
 #include "spate/http/proxy.h"
 #include "spate/net/connect.h"
 #include "spate/net/stream.h"
+#include "spate/net/tls.h"
 #include "spate/time.h"
 
 namespace spate {
@@ -59,6 +60,8 @@ struct ClientOptions {
   // The timeout includes names and the proxy.
   ConnectOptions connect{.timeout = Nanos{30'000'000'000}};
   Proxy proxy{};
+  // A client's, for https: TlsContext::client() (spate::tls). None: https is refused.
+  TlsContext tls{};
   // Whose cookies are sent, and where those of answers are kept; must outlive the Client.
   CookieJar* jar = nullptr;
   std::string user_agent{};  // Empty: none.
@@ -98,8 +101,9 @@ class SPATE_EXPORT Client {
   // The whole answer, of any status, in one callback. Out of memory, the Call is not open, and no
   // callback follows.
   // Errors of the callback: EINVAL for what is wrong with `url` or `options`; EPROTONOSUPPORT for a
-  // scheme other than http and https; ENOTSUP for https; HttpError; Error::deadline; those of
-  // connect(); ECONNRESET if the server closes without an answer, and what else ends a Stream.
+  // scheme other than http and https; ENOTSUP for https without ClientOptions::tls; HttpError;
+  // Error::deadline; those of connect(); ECONNRESET if the server closes without an answer, and
+  // what else ends a Stream.
   [[nodiscard("a Call that nobody keeps is cancelled at once")]]
   Call fetch(std::string_view url, OnResponse on_response, CallOptions options = {});
   // The same in pieces, both ways. `handler` must outlive the Call, or its on_closed().

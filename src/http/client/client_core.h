@@ -41,7 +41,9 @@ class ClientCore final : public Counted {
   Loop& loop() const { return loop_; }
   ClientOptions& options() { return options_; }
   const HeadLimits& head_limits() const { return head_limits_; }
-  bool can_reach(const Url& url) const { return url.scheme() == "http"; }
+  bool can_reach(const Url& url) const {
+    return url.scheme() == "http" || (url.scheme() == "https" && options_.tls);
+  }
   std::chrono::sys_seconds wall_second() const;
   void keep_cookies(const Url& url, const FieldsView& fields);
   void count_request(bool is_reused);

@@ -22,6 +22,7 @@ Connector::Connector(Loop& loop, ClientOptions& options, const Route& route, Con
 }
 
 void Connector::open() {
+  if (is_agreed_) return on_way(std::move(stream_));
   const Proxy& proxy = route_.proxy;
   if (proxy.kind == ProxyKind::none) {
     connect_to(route_.host, route_.port);
@@ -57,6 +58,7 @@ void Connector::on_connected_to(Result<Stream> stream) {
 std::size_t Connector::on_data(Bytes bytes) {
   using State = Handshake::Step::State;
   std::size_t used = 0;
+  if (is_agreed_) return fail(HttpError::bad_proxy), bytes.size();
   Handshake::Step step;
   do {
     step = handshake_->next(bytes.subspan(used));
@@ -68,8 +70,9 @@ std::size_t Connector::on_data(Bytes bytes) {
     fail(step.error);
   } else if (used < bytes.size()) {  // The server speaks when it is asked, and it was not yet.
     fail(HttpError::bad_proxy);
-  } else {
-    on_way(std::move(stream_));
+  } else {  // TLS begins behind what the proxy has said, and that is read when this returns.
+    is_agreed_ = true;
+    begin_.start(Nanos{0});
   }
   return bytes.size();
 }
@@ -79,8 +82,13 @@ void Connector::on_closed(std::error_code error) {
   fail(error ? error : std::error_code(HttpError::bad_proxy));
 }
 
-// There is a connection to the server, or to a proxy that takes requests for it. Here TLS begins.
-void Connector::on_way(Stream stream) { done(std::move(stream)); }
+// There is a connection to the server, or to a proxy that takes requests for it.
+void Connector::on_way(Stream stream) {
+  if (!route_.is_secure) return done(std::move(stream));
+  connecting_ = start_tls(std::move(stream), options_.tls, route_.host, [this](auto secured) {
+    secured ? done(std::move(*secured)) : fail(secured.error().code);
+  });
+}
 
 void Connector::done(Result<Stream> stream) {
   timeout_.stop();

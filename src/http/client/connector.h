@@ -71,6 +71,7 @@ class Connector final : public StreamHandler {
   Connecting connecting_;
   Stream stream_;  // While it is agreed with a proxy.
   std::unique_ptr<Handshake> handshake_;
+  bool is_agreed_ = false;
   Timer begin_;
   Timer timeout_;
 };
