@@ -7,7 +7,7 @@ namespace spate::http {
 
 namespace {
 
-constexpr std::string_view kDigits =
+constexpr std::string_view kBase64Digits =
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 }  // namespace
@@ -21,7 +21,7 @@ std::string base64(std::string_view text) {
     for (std::size_t i = 0; i < 3; ++i)
       bits = bits << 8 | (i < count ? static_cast<std::uint8_t>(text[i]) : 0);
     for (std::size_t i = 0; i < 4; ++i)
-      encoded += i <= count ? kDigits[bits >> (18 - 6 * i) & 63] : '=';
+      encoded += i <= count ? kBase64Digits[bits >> (18 - 6 * i) & 63] : '=';
     text.remove_prefix(count);
   }
   return encoded;
