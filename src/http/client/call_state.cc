@@ -87,8 +87,8 @@ void CallState::choose_route() {
   }
 }
 
-void CallState::start_deadline() {
-  if (options_.deadline > Nanos{0}) deadline_.start(options_.deadline);
+bool CallState::start_deadline() {
+  return options_.deadline <= Nanos{0} || deadline_.start(options_.deadline);
 }
 
 bool CallState::is_idempotent() const {

@@ -48,7 +48,8 @@ class CallState final : public Counted {
 
   // Sets it up, or says what is wrong with it.
   std::error_code prepare(std::string_view url);
-  void start_deadline();
+  // False when memory runs out.
+  bool start_deadline();
   const Url& url() const { return *url_; }
   const Route& route() const { return route_; }
   Method method() const { return options_.method; }

@@ -68,11 +68,12 @@ Call ClientCore::start(std::string_view url, CallHandler* handler, OnResponse on
                           CallState(*this, std::move(options), handler, std::move(on_response)));
   if (!call) return {};
   link(*call);
-  if (const std::error_code error = call->prepare(url)) {
+  std::error_code error = call->prepare(url);
+  if (!error && !call->start_deadline()) error = system_error(ENOMEM);
+  if (error) {
     call->pending_error = error;
     settle_later(*call);
   } else {
-    call->start_deadline();
     enter(*call, Origin::Place::last);
   }
   return Call(call.leak());

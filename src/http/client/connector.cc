@@ -17,8 +17,12 @@ Connector::Connector(Loop& loop, ClientOptions& options, const Route& route, Con
       user_(user),
       begin_(loop, [this] { open(); }),
       timeout_(loop, [this] { fail(Error::connect_timeout); }) {
-  if (!begin_.start(Nanos{0})) begin_.feed();
+  open_later();
   if (options.connect.timeout > Nanos{0}) timeout_.start(options.connect.timeout);
+}
+
+void Connector::open_later() {
+  if (!begin_.start(Nanos{0})) begin_.feed();
 }
 
 void Connector::open() {
@@ -72,7 +76,7 @@ std::size_t Connector::on_data(Bytes bytes) {
     fail(HttpError::bad_proxy);
   } else {  // TLS begins behind what the proxy has said, and that is read when this returns.
     is_agreed_ = true;
-    begin_.start(Nanos{0});
+    open_later();
   }
   return bytes.size();
 }

@@ -58,6 +58,7 @@ class Connector final : public StreamHandler {
 
  private:
   void open();
+  void open_later();
   void on_connected_to(Result<Stream> stream);
   void on_way(Stream stream);
   void done(Result<Stream> stream);

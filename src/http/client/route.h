@@ -1,4 +1,4 @@
-// Route: where a connection leads, and by which way. Calls of equal routes share connections.
+// Route: where a connection leads, and by which way. Calls of one route share connections.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,6 @@ struct Route {
 
   // The proxy is told the whole URL, and speaks HTTP with us.
   bool is_told_url() const { return proxy.kind == ProxyKind::http && !is_secure; }
-  bool operator==(const Route&) const = default;
 };
 
 }  // namespace spate::http
