@@ -48,11 +48,13 @@ BIO_METHOD* make_wire_method() {
   return method;
 }
 
-// For the length of one call to OpenSSL.
+// For the length of one call to OpenSSL. What the one before has left would be taken for the reason
+// of a failure that has none, as those for want of memory have.
 class Calling {
  public:
   Calling(BIO* bio, TlsWire& wire) : bio_(bio) {
     ERR_clear_error();
+    BIO_clear_retry_flags(bio_);
     BIO_set_data(bio_, &wire);
   }
   ~Calling() {

@@ -59,7 +59,7 @@ int alert_of(int reason) {
   return alert >= 0 && alert < 256 ? alert : -1;
 }
 
-std::string_view words_of(int reason) {
+std::string_view words_for(int reason) {
   switch (reason) {
     case SSL_R_HTTP_REQUEST:
     case SSL_R_HTTPS_PROXY_REQUEST:
@@ -86,7 +86,7 @@ TlsFailure failure_of_tls(unsigned long error, Error otherwise) {
             std::string("the peer refuses: ") + SSL_alert_desc_string_long(alert)};
   }
   const bool has_none = reason == SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE;
-  std::string text(words_of(reason));
+  std::string text(words_for(reason));
   if (text.empty()) {
     const char* words = ERR_reason_error_string(error);
     text = words == nullptr ? "OpenSSL does not say why" : words;

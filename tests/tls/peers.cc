@@ -241,6 +241,22 @@ TEST_F(TlsPeers, AreNotSecuredWhilePlaintextWaits) {
   EXPECT_EQ(result_.error().code, std::errc::device_or_resource_busy);
 }
 
+TEST_F(TlsPeers, AreNotSecuredBeforeTheyAreConnected) {
+  Stream plain;
+  Recorder log;
+  Listener listener = std::move(
+      *Listener::create(*loop_, Address::loopback_ipv4(0), [](Stream, const Address&) {}));
+  ASSERT_FALSE(plain.connect(*loop_, listener.address(), log));
+  attempt_ = accept_tls(std::move(plain), server(), told());
+  run_until_told();
+  EXPECT_EQ(result_.error().code, std::errc::device_or_resource_busy);
+}
+
+TEST_F(TlsPeers, ThatAreNobodyAreNotWaitedFor) {
+  attempt_ = accept_tls(Stream(), server(), told());
+  EXPECT_FALSE(attempt_.is_pending());
+}
+
 // ---- endings
 
 TEST_F(TlsPeers, WhoCloseWithoutANoticeAreCutOff) {

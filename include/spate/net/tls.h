@@ -160,11 +160,13 @@ using OnSecured = std::move_only_function<void(TlsResult<Stream>)>;
 // otherwise what was set on `plain`.
 // A plain Stream must have used all that has come, and sent all that was written: else EBUSY, as
 // the bytes behind might be an attacker's.
-// Errors: EBUSY; Error::deadline after the context's `handshake_timeout`; Error::tls_certificate
-// if a certificate was not accepted, by us or by the peer; Error::tls_handshake for all else that
-// the two do not agree on; EINVAL for an empty context, one of the other side, or no host; those of
-// StreamHandler::on_closed(); ENOMEM.
-// Of all the handshakes of a loop, eight steps are done a turn, so that others have theirs.
+// For an empty Stream, or without memory even to begin, the Connecting is not pending, and nothing
+// is called.
+// Errors: EBUSY, also while it is connecting; Error::deadline after the context's
+// `handshake_timeout`; Error::tls_certificate if a certificate was not accepted, by us or by the
+// peer; Error::tls_handshake for all else that the two do not agree on; EINVAL for an empty
+// context, one of the other side, or no host; those of StreamHandler::on_closed(); ENOMEM. Of all
+// the handshakes of a loop, eight steps are done a turn, so that others have theirs.
 SPATE_EXPORT Connecting accept_tls(Stream plain, const TlsContext& context, OnSecured callback);
 SPATE_EXPORT Connecting start_tls(Stream plain, const TlsContext& context, std::string_view host,
                                   OnSecured callback);

@@ -78,7 +78,8 @@ void TlsAttempt::step() {
 void TlsAttempt::put_over() {
   if (!stream_.is_open()) return on_lost();
   connection().send_waiting();
-  if (stream_.queued() != 0 || !stream_.unread().empty() || !stream_.is_writable())
+  const bool is_busy = stream_.queued() != 0 || !stream_.unread().empty();
+  if (is_busy || !stream_.is_writable() || stream_.is_connecting())
     return on_failed({error_of(-EBUSY), "plaintext is unread, or waits to be sent"});
   TlsFailure why = failure_of(-ENOMEM);
   std::unique_ptr<TlsEngine> engine = hub_.make_engine(context_, host_, why);

@@ -23,6 +23,10 @@ TlsHub::~TlsHub() = default;
 
 void TlsHub::on_loop_end() {
   while (TlsAttempt* attempt = unattended_.first()) delete attempt;
+  turn_comes_.stop();
+  loop().stop(sweep_timer_);
+  loop().clear_pending(sweep_);
+  forsake_loop();
 }
 
 // ---- contexts
@@ -109,7 +113,7 @@ void TlsHub::note_busy(TlsTransport& transport) {
 
 // Without memory for the timer, they rest some time after the next one that is busy.
 void TlsHub::sweep_later() {
-  loop().restart(sweep_timer_, deadline_after(loop().now(), kSweep).count());
+  if (is_alive()) loop().restart(sweep_timer_, deadline_after(loop().now(), kSweep).count());
 }
 
 void TlsHub::sweep() {

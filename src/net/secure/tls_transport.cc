@@ -350,8 +350,12 @@ long TlsTransport::send_batch(Connection& connection, Source& source) {
 // ---- ending
 
 bool TlsTransport::has_farewell() const {
-  const bool is_owed = phase_ == Phase::open && broken_ == 0 && !has_said_goodbye_;
-  return is_owed || !ciphertext_.empty() || below_.has_farewell();
+  return may_say_goodbye() || !ciphertext_.empty() || below_.has_farewell();
+}
+
+// After an error an alert has been said instead.
+bool TlsTransport::may_say_goodbye() const {
+  return phase_ == Phase::open && !has_said_goodbye_ && broken_ == 0 && fate_ == 0;
 }
 
 bool TlsTransport::shut_down(Connection& connection) {
@@ -362,7 +366,8 @@ bool TlsTransport::shut_down(Connection& connection) {
 }
 
 void TlsTransport::say_goodbye(Connection& connection) {
-  if (phase_ != Phase::open || std::exchange(has_said_goodbye_, true) || broken_ != 0) return;
+  if (!may_say_goodbye()) return;
+  has_said_goodbye_ = true;
   const auto area = tls_hub_.lend_area();
   if (!area) return;
   TlsWire wire({}, area->out, ciphertext_);

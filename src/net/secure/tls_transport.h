@@ -81,6 +81,7 @@ class TlsTransport final : public Transport, public Linked<TlsTransport> {
   std::size_t take_settled(std::size_t given);
   long send_all(Connection& connection, Source& source);
   long send_batch(Connection& connection, Source& source);
+  bool may_say_goodbye() const;
   void say_goodbye(Connection& connection);
   void fail(Connection& connection, TlsFailure why);
 

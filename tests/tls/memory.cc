@@ -1,0 +1,185 @@
+// Memory that runs out inside OpenSSL, and inside the transport: whatever fails is told, and
+// nothing is lost or leaked.
+#include <malloc.h>
+#include <openssl/crypto.h>
+
+#include <atomic>
+#include <cstdlib>
+
+#include "support/sanitizers.h"
+#include "tls/harness.h"
+
+namespace spate::testing {
+namespace {
+
+// Of OpenSSL's allocations, the one with this number fails; 0 for none.
+std::atomic<long> failing{0};
+std::atomic<long> made{0};
+std::atomic<long> in_use{0};  // Bytes.
+
+bool fails() {
+  const long number = ++made;
+  return number == failing.load();
+}
+long size_of(void* block) { return static_cast<long>(::malloc_usable_size(block)); }
+void* counted(void* block) {
+  in_use += size_of(block);
+  return block;
+}
+void* allocate(std::size_t size, const char*, int) {
+  return fails() ? nullptr : counted(std::malloc(size));
+}
+void* change(void* block, std::size_t size, const char*, int) {
+  if (fails()) return nullptr;
+  in_use -= size_of(block);
+  return counted(std::realloc(block, size));
+}
+void release(void* block, const char*, int) {
+  in_use -= size_of(block);
+  std::free(block);
+}
+
+// Before OpenSSL allocates for the first time.
+const int kIsOurs = CRYPTO_set_mem_functions(&allocate, &change, &release);
+
+// Of thousands of allocations, how many are made to fail.
+constexpr long kSamples = kIsSanitized ? 25 : 150;
+
+class TlsMemory : public TlsTest {
+ protected:
+  ~TlsMemory() override { failing = 0; }
+
+  // Both ways, to the end of both sides: whether all of it has worked.
+  bool talk(const TlsContext& at_client, const TlsContext& at_server, std::size_t size = 40'000) {
+    Handshake shaken = shake(at_client, at_server);
+    EXPECT_EQ(shaken.calls, 2);
+    if (!shaken.client || !shaken.server) return false;
+    Recorder left, right;
+    right.use = [&](Bytes bytes) {
+      shaken.server->write(bytes);
+      return bytes.size();
+    };
+    const std::string sent = pattern(size);
+    left.use = [&](Bytes bytes) {
+      if (left.received.size() + bytes.size() == sent.size()) shaken.client->end();
+      return bytes.size();
+    };
+    shaken.client->start(left);
+    shaken.server->start(right);
+    shaken.client->write(sent);
+    run_until(*loop_, [&] { return left.closed_calls + right.closed_calls == 2; });
+    EXPECT_TRUE(sent.starts_with(left.received));
+    EXPECT_TRUE(left.error || left.received == sent);
+    return !left.error && !right.error;
+  }
+};
+
+TEST_F(TlsMemory, OfOpenSslIsOurs) {
+  ASSERT_EQ(kIsOurs, 1);
+  const long before = made;
+  EXPECT_TRUE(talk(client(), server()));
+  EXPECT_GT(made - before, 100);
+}
+
+TEST_F(TlsMemory, IsGivenBackByAConnectionThatIsIdle) {
+  ASSERT_EQ(kIsOurs, 1);
+  ScriptedClock clock;
+  loop_ = std::move(*Loop::create({.clock = &clock}));
+  const TlsContext at_client = client();
+  const TlsContext at_server = server();
+  EXPECT_TRUE(talk(at_client, at_server));
+  constexpr int kPairs = 20;
+  const long without = in_use;
+  std::vector<Handshake> all;
+  std::vector<std::unique_ptr<Recorder>> logs;
+  const auto start = [&](TlsResult<Stream>& side) {
+    logs.push_back(std::make_unique<Recorder>());
+    side->start(*logs.back());
+    side->write("hello");
+  };
+  for (int i = 0; i < kPairs; ++i) {
+    all.push_back(shake(at_client, at_server));
+    start(all.back().client);
+    start(all.back().server);
+    run_turns(*loop_, 5);
+  }
+  const long busy = (in_use - without) / kPairs;
+  for (int i = 0; i < 3; ++i) {
+    clock.advance(std::chrono::seconds(1));
+    run_turns(*loop_, 3);
+  }
+  const long idle = (in_use - without) / kPairs;
+  RecordProperty("bytes_of_a_busy_pair", std::to_string(busy));
+  RecordProperty("bytes_of_an_idle_pair", std::to_string(idle));
+  EXPECT_GT(busy, 60'000);
+  EXPECT_LT(idle, 40'000) << "busy: " << busy;
+  all.front().client->write("still there");
+  run_until(*loop_, [&] { return logs[1]->received == "hellostill there"; });
+}
+
+TEST_F(TlsMemory, MayRunOutAnywhereInAConnection) {
+  ASSERT_EQ(kIsOurs, 1);
+  const TlsContext at_client = client();
+  const TlsContext at_server = server();
+  EXPECT_TRUE(talk(at_client, at_server));  // The loop's contexts are made.
+  const long before = made;
+  EXPECT_TRUE(talk(at_client, at_server));
+  const long needed = made - before;
+  int failures = 0;
+  for (long nth = 1; nth <= needed; nth += 1 + needed / kSamples) {
+    SCOPED_TRACE(nth);
+    failing = made + nth;
+    failures += !talk(at_client, at_server);
+    failing = 0;
+    if (HasFailure()) return;
+  }
+  EXPECT_GT(failures, kSamples / 4);
+  EXPECT_TRUE(talk(at_client, at_server));
+}
+
+TEST_F(TlsMemory, MayRunOutAnywhereInAContext) {
+  ASSERT_EQ(kIsOurs, 1);
+  const TlsServerOptions options{.identities = {test_server().identity()},
+                                 .alpn = {"h2"},
+                                 .client_check = TlsClientCheck::required,
+                                 .client_ca = test_root().pem()};
+  const long before = made;
+  EXPECT_TRUE(TlsContext::server(options));
+  const long needed = made - before;
+  int failures = 0;
+  for (long nth = 1; nth <= needed; nth += 1 + needed / kSamples) {
+    failing = made + nth;
+    const TlsResult<TlsContext> context = TlsContext::server(options);
+    failing = 0;
+    if (context) continue;
+    ++failures;
+    EXPECT_TRUE(context.error().code) << nth;
+    EXPECT_FALSE(context.error().text.empty()) << nth;
+  }
+  EXPECT_GT(failures, kSamples / 4);
+}
+
+// What the transport itself asks for.
+TEST_F(TlsMemory, MayRunOutInTheTransport) {
+  const TlsContext at_client = client();
+  const TlsContext at_server = server();
+  EXPECT_TRUE(talk(at_client, at_server, 1'000'000));
+  FaultPlan counting;
+  {
+    const FaultScope scope(counting);
+    talk(at_client, at_server, 1'000'000);
+  }
+  const std::uint64_t needed = counting.calls(SystemCall::allocate);
+  EXPECT_GT(needed, 0u);
+  for (std::uint64_t nth = 1; nth <= needed; nth += 1 + needed / kSamples) {
+    SCOPED_TRACE(nth);
+    FaultPlan plan;
+    plan.fail_nth(SystemCall::allocate, nth, ENOMEM);
+    const FaultScope scope(plan);
+    talk(at_client, at_server, 1'000'000);
+    if (HasFailure()) return;
+  }
+}
+
+}  // namespace
+}  // namespace spate::testing
