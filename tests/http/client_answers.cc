@@ -1,10 +1,9 @@
 // What a client makes of answers.
-#include <zlib.h>
-
 #include <chrono>
 #include <string>
 
 #include "http/client_harness.h"
+#include "spate/http/compression.h"
 #include "spate/http/url.h"
 
 namespace spate::testing {
@@ -259,17 +258,10 @@ TEST_F(ClientAnswers, a_call_may_be_paused_before_it_has_a_connection) {
 // ---- decompression
 
 std::string gzip(const std::string& text) {
-  z_stream stream{};
-  deflateInit2(&stream, 9, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY);
-  std::string packed(deflateBound(&stream, text.size()) + 32, '\0');
-  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
-  stream.avail_in = static_cast<uInt>(text.size());
-  stream.next_out = reinterpret_cast<Bytef*>(packed.data());
-  stream.avail_out = static_cast<uInt>(packed.size());
-  deflate(&stream, Z_FINISH);
-  packed.resize(stream.total_out);
-  deflateEnd(&stream);
-  return packed;
+  http::Compressor compressor = must(http::Compressor::make(http::Coding::gzip, 9));
+  Buffer packed;
+  EXPECT_TRUE(compressor.write(bytes_of(text), packed) && compressor.end(packed));
+  return std::string(text_of(packed.flat(packed.size())));
 }
 
 std::string zipped_answer(const std::string& body) {

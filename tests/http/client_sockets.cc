@@ -177,6 +177,19 @@ TEST_F(ClientSecured, https_is_spoken_and_its_connection_used_again) {
   EXPECT_EQ(client_.metrics().reused, 1u);
 }
 
+TEST_F(ClientSecured, an_idle_connection_does_not_keep_the_loop_alive_either) {
+  client_ = must(http::Client::create(loop_, {.tls = trusting(test_root().pem())}));
+  Outcome outcome;
+  const http::Call call = client_.fetch(secure_url(), outcome.note());
+  wait_for(outcome);
+  ASSERT_EQ(client_.metrics().idle, 1u);
+  server_ = {};
+  listener_.close();
+  loop_.run();
+  EXPECT_EQ(client_.metrics().connections, 0u);
+  EXPECT_EQ(loop_.active_count(), 0);
+}
+
 TEST_F(ClientSecured, a_certificate_that_nobody_vouches_for_is_an_error) {
   client_ = must(http::Client::create(loop_, {.tls = trusting("")}));
   Outcome outcome;
