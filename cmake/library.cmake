@@ -119,6 +119,7 @@ function(spate_configure target)
   # own code.
   set_source_files_properties(
     ${PROJECT_SOURCE_DIR}/src/core/error.cc ${PROJECT_SOURCE_DIR}/src/net/names/name_error.cc
+    ${PROJECT_SOURCE_DIR}/src/http/codec/http_error.cc
     TARGET_DIRECTORY ${target} PROPERTIES COMPILE_OPTIONS -frtti)
 endfunction()
 

@@ -57,7 +57,8 @@ ROOMS = {
 HTTP_ROOMS = {
     "request": "http/server", "exchange": "http/server", "server": "http/server",
     "router": "http/server", "files": "http/server", "events": "http/server",
-    "hosts": "http/server", "client": "http/client", "inspector": "http/inspector",
+    "hosts": "http/server", "client": "http/client", "call": "http/client",
+    "response": "http/client", "proxy": "http/client", "inspector": "http/inspector",
 }
 
 # The same for the drop-in layers, whose files know the headers of their own room and of these.

@@ -1,0 +1,63 @@
+// Response: what a server has answered to a Call (call.h).
+//
+// Ownership: a value; it may be moved, and kept. Views into it are valid as long as it is.
+// Threads: one at a time.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "spate/export.h"
+#include "spate/http/fields.h"
+#include "spate/http/status.h"
+#include "spate/http/url.h"
+#include "spate/http/version.h"
+#include "spate/net/buffer.h"
+#include "spate/net/bytes.h"
+
+namespace spate::http {
+
+class CallState;
+
+class SPATE_EXPORT Response {
+ public:
+  Status status() const { return status_; }
+  // 200 ... 299.
+  bool is_success() const { return http::is_success(status_); }
+  Version version() const { return version_; }
+  // As the server has put it; may be empty.
+  std::string_view reason() const { return reason_; }
+
+  const Fields& fields() const { return fields_; }
+  // The first value of a field; empty if there is none.
+  std::string_view operator[](FieldName name) const { return fields_[name]; }
+  // Of a body that was decompressed, Content-Encoding and Content-Length are those of what was
+  // sent.
+  bool is_decompressed() const { return is_decompressed_; }
+
+  // The whole body, with Client::fetch(); else empty.
+  Bytes body() const { return body_; }
+  std::string_view text() const { return text_of(body_); }
+  // Behind a chunked body, with Client::fetch().
+  const Fields& trailers() const { return trailers_; }
+
+  // Where it comes from, redirects followed.
+  const Url& url() const { return url_; }
+
+ private:
+  friend class CallState;
+  explicit Response(Url url) : url_(std::move(url)) {}
+
+  Status status_{};
+  Version version_{};
+  bool is_decompressed_ = false;
+  std::string reason_;
+  Fields fields_;
+  Fields trailers_;
+  Buffer content_;
+  Bytes body_;  // Of content_.
+  Url url_;
+};
+
+}  // namespace spate::http

@@ -1,0 +1,241 @@
+// CallState's request, and what a Call asks for. The answer is in call_answer.cc.
+#include "http/client/call_state.h"
+
+#include <cerrno>
+#include <memory>
+#include <new>
+#include <span>
+#include <utility>
+
+#include "http/client/client_connection.h"
+#include "http/client/client_core.h"
+#include "http/client/error_codes.h"
+#include "http/client/proxy_fields.h"
+#include "http/codec/characters.h"
+#include "http/codec/head_writer.h"
+#include "spate/loop.h"
+
+namespace spate::http {
+
+namespace {
+
+// What waits to be sent of an upload: as QueueLimits has it.
+constexpr std::size_t kHigh = 256 * 1024;
+constexpr std::uint64_t kMostFetched = 16 * 1024 * 1024;
+
+constexpr std::uint64_t kOwnFields = kFramingFields | bit_of(FieldId::expect);
+
+std::string_view method_name(const CallOptions& options) {
+  return options.method == Method::other ? std::string_view(options.method_name)
+                                         : name_of(options.method);
+}
+
+}  // namespace
+
+CallState::CallState(ClientCore& core, CallOptions options, CallHandler* handler,
+                     OnResponse on_response)
+    : core_(&core),
+      handler_(handler),
+      on_response_(std::move(on_response)),
+      options_(std::move(options)),
+      most_(options_.max_body),
+      deadline_(core.loop(), [this] { core_->fail(*this, Error::deadline); }),
+      continue_(core.loop(), [this] {
+        stop_waiting_for_continue();
+        if (connection_ != nullptr) connection_->send_body();
+      }) {
+  if (most_ == 0) most_ = handler == nullptr ? kMostFetched : UINT64_MAX;
+}
+
+// ---- the request
+
+std::error_code CallState::prepare(std::string_view text) {
+  if (const std::error_code error = check_options()) return error;
+  Result<Url> parsed = Url::parse(text);
+  if (!parsed) return parsed.error();
+  url_ = std::move(*parsed);
+  if (!core_->can_reach(*url_))
+    return system_error(url_->scheme() == "https" ? ENOTSUP : EPROTONOSUPPORT);
+  if (options_.upload) {
+    body_.expect_upload(*options_.upload);
+  } else if (!body_.hold(options_.body, std::move(options_.content))) {
+    return system_error(ENOMEM);
+  }
+  options_.body = {};
+  choose_route();
+  return is_valid(route_.proxy) ? std::error_code() : system_error(EINVAL);
+}
+
+std::error_code CallState::check_options() const {
+  const bool has_body = !options_.body.empty() || !options_.content.empty();
+  const bool is_named = options_.method != Method::other || is_token(options_.method_name);
+  if (options_.method == Method::connect || options_.method_name == "CONNECT" || !is_named ||
+      (options_.upload && has_body) || options_.fields.view().contains_any(kOwnFields))
+    return system_error(EINVAL);
+  return {};
+}
+
+void CallState::choose_route() {
+  route_.is_secure = url_->is_secure();
+  route_.host = url_->host_name();
+  route_.port = url_->port();
+  route_.address = options_.address;
+  if (options_.proxy) {
+    route_.proxy = *options_.proxy;
+  } else if (options_.address.family() == Address::Family::none) {
+    route_.proxy = core_->options().proxy;
+  }
+}
+
+bool CallState::start_deadline() {
+  return options_.deadline <= Nanos{0} || deadline_.start(options_.deadline);
+}
+
+bool CallState::is_idempotent() const {
+  return http::is_idempotent(options_.method) || options_.fields.contains(FieldId::idempotency_key);
+}
+
+std::string CallState::cookies() const {
+  CookieJar* jar = core_->options().jar;
+  if (jar == nullptr || options_.fields.contains(FieldId::cookie)) return {};
+  return jar->header(*url_, core_->wall_second());
+}
+
+std::string CallState::begin() {
+  body_.begin();
+  awaits_continue_ = options_.expect_continue > Nanos{0} && body_.content() != Content::none;
+  const std::string cookies = this->cookies();
+  std::string head(1024, '\0');
+  HeadWriter writer(head);
+  write_head(writer, cookies);
+  head.resize(writer.size());
+  if (writer.is_whole()) return head;
+  HeadWriter again(head);
+  write_head(again, cookies);
+  return head;
+}
+
+void CallState::write_head(HeadWriter& writer, std::string_view cookies) const {
+  const std::string_view method = method_name(options_);
+  if (route_.is_told_url()) {
+    writer.request_line(method,
+                        "http://" + std::string(url_->authority()) + std::string(url_->target()));
+  } else {
+    writer.request_line(method, url_->target());
+  }
+  const Fields& fields = options_.fields;
+  const auto add = [&](FieldId id, std::string_view value) {
+    if (!value.empty() && !fields.contains(id)) writer.field(id, value);
+  };
+  add(FieldId::host, url_->authority());
+  add(FieldId::user_agent, core_->options().user_agent);
+  if (options_.decompress) add(FieldId::accept_encoding, "gzip, deflate");
+  add(FieldId::cookie, cookies);
+  if (route_.is_told_url() && !route_.proxy.user.empty())
+    add(FieldId::proxy_authorization, basic_credentials(route_.proxy));
+  if (awaits_continue_) add(FieldId::expect, "100-continue");
+  writer.framing(
+      frame_sent_request(options_.method, body_.content(), body_.size(), ConnectionOption::none));
+  writer.fields(fields);
+  writer.end();
+}
+
+// ---- on a connection
+
+void CallState::attach(ClientConnection& connection) {
+  connection_ = &connection;
+  if (awaits_continue_) continue_.start(options_.expect_continue);
+}
+
+void CallState::detach() {
+  connection_ = nullptr;
+  continue_.stop();
+}
+
+bool CallState::send_body(Stream& stream) {
+  if (awaits_continue_) return true;
+  const bool is_open = body_.send(stream);
+  if (wants_room_ && !is_full()) core_->settle_later(*this);
+  return is_open;
+}
+
+void CallState::stop_waiting_for_continue() {
+  awaits_continue_ = false;
+  continue_.stop();
+}
+
+// ---- what a Call asks for
+
+void CallState::leave() {
+  forget_user();
+  if (core_ != nullptr) core_->leave(*this);
+}
+
+void CallState::set_over() {
+  core_ = nullptr;
+  deadline_.stop();
+  continue_.stop();
+}
+
+void CallState::forget_user() {
+  handler_ = nullptr;
+  on_response_ = nullptr;
+}
+
+bool CallState::write(Bytes bytes) {
+  if (core_ == nullptr || !body_.append(bytes)) return false;
+  if (connection_ != nullptr) connection_->send_body();
+  wants_room_ = wants_room_ || is_full();
+  return true;
+}
+
+bool CallState::write(Buffer&& buffer) {
+  if (core_ == nullptr || !body_.takes(buffer.size())) return false;
+  body_.append(std::move(buffer));
+  return write(Bytes());
+}
+
+bool CallState::end() {
+  if (core_ == nullptr || !body_.takes(0)) return false;
+  if (!body_.end()) return fail_later(system_error(EINVAL)), true;
+  if (connection_ != nullptr) connection_->send_body();
+  return true;
+}
+
+void CallState::fail_later(std::error_code error) {
+  pending_error = error;
+  core_->settle_later(*this);
+}
+
+bool CallState::is_full() const {
+  return body_.waiting() > kHigh || (connection_ != nullptr && connection_->is_full());
+}
+
+void CallState::on_room() {
+  if (wants_room_ && !is_full()) settle();
+}
+
+void CallState::pause() {
+  is_paused_ = true;
+  if (connection_ != nullptr) connection_->pause();
+}
+
+void CallState::resume() {
+  is_paused_ = false;
+  if (connection_ == nullptr) return;
+  connection_->resume();
+  if (has_more_) core_->settle_later(*this);
+}
+
+// By the loop: what could not be told inside a call.
+void CallState::settle() {
+  const Ref<CallState> self(this);
+  if (pending_error) return core_->fail(*this, pending_error);
+  if (wants_room_ && !is_full()) {
+    wants_room_ = false;
+    if (handler_ != nullptr) handler_->on_drained();
+  }
+  if (connection_ != nullptr && has_more_ && !is_paused_ && !is_showing_) connection_->show_more();
+}
+
+}  // namespace spate::http

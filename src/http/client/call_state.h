@@ -1,0 +1,163 @@
+// CallState: what a Call is the handle of: a request, the way it has come so far, and its answer.
+// It belongs to the handle and to its client together; is over when it has no client any more.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <system_error>
+
+#include "http/client/ref.h"
+#include "http/client/request_body.h"
+#include "http/client/route.h"
+#include "http/codec/chunked.h"
+#include "http/codec/framing.h"
+#include "http/codec/head.h"
+#include "spate/http/call.h"
+#include "spate/http/compression.h"
+#include "spate/http/url.h"
+#include "spate/timer.h"
+
+namespace spate::http {
+
+class ClientConnection;
+class ClientCore;
+class HeadWriter;
+class Origin;
+
+class CallState final : public Counted {
+ public:
+  // With a handler, or with `on_response`.
+  CallState(ClientCore& core, CallOptions options, CallHandler* handler, OnResponse on_response);
+
+  // ---- what Call's functions of the same name do
+
+  bool is_open() const { return core_ != nullptr; }
+  bool write(Bytes bytes);
+  bool write(Buffer&& buffer);
+  bool end();
+  bool is_full() const;
+  void pause();
+  void resume();
+  void leave();  // The handle is being destroyed.
+
+  // ---- the request
+
+  // Sets it up, or says what is wrong with it.
+  std::error_code prepare(std::string_view url);
+  // False when memory runs out.
+  bool start_deadline();
+  const Url& url() const { return *url_; }
+  const Route& route() const { return route_; }
+  Method method() const { return options_.method; }
+  // The head, as it is sent on a connection of its route. Its body begins anew.
+  std::string begin();
+  RequestBody& body() { return body_; }
+
+  bool is_idempotent() const;
+  // Its connection has gone before anything of an answer has come: whether to try once more.
+  bool may_repeat() const { return !has_repeated_ && is_idempotent() && body_.may_begin(); }
+  void repeat() { has_repeated_ = true; }
+  bool needs_fresh() const { return has_repeated_; }
+
+  // ---- on a connection
+
+  void attach(ClientConnection& connection);
+  void detach();
+  ClientConnection* connection() const { return connection_; }
+  // Sends more of the body, unless the server's 100 is waited for. False: it cannot be sent.
+  bool send_body(Stream& stream);
+  bool is_sent() const { return !awaits_continue_ && body_.is_sent(); }
+  void stop_waiting_for_continue();
+  void on_room();  // In the stream's queue.
+  bool is_paused() const { return is_paused_; }
+
+  // ---- the answer. After those that call the user, it may be over.
+
+  void take_head(const ResponseView& head, const Framing& framing);
+  // Returns how many bytes are used: all, unless it is paused.
+  std::size_t show(Bytes bytes);
+  // More can come of what was used: of a compressed body that is paused.
+  bool has_more() const { return has_more_; }
+  void show_more() { show({}); }
+  bool is_showing() const { return is_showing_; }
+  // What was shown is wrong, or too much.
+  std::error_code failure() const { return failure_; }
+  // The body has ended: false if it is not whole.
+  bool check_end();
+
+  bool is_redirecting() const { return next_.has_value(); }
+  bool is_too_long_to_discard() const;
+  // Becomes the call of where it is redirected.
+  void redirect();
+
+  // The last calls; before the very last it is over.
+  void tell_end();
+  void tell_closed(std::error_code error);
+  void settle();
+  void forget_user();
+
+  Framing framing{};
+  ChunkedDecoder chunks{};
+  Fields trailers{};
+  std::uint64_t body_left = 0;
+  int informational = 0;  // Heads of 1xx so far.
+
+  // ---- its client's
+
+  ClientCore* core() const { return core_; }
+  void set_over();
+  Origin* waits_in = nullptr;
+  std::uint64_t ticket = 0;   // Its place among all that wait.
+  CallState* next = nullptr;  // Of those of its client.
+  CallState* previous = nullptr;
+  CallState* next_waiting = nullptr;
+  CallState* previous_waiting = nullptr;
+  std::error_code pending_error{};  // To be told by the loop.
+  bool is_unsettled = false;
+
+ private:
+  std::error_code check_options() const;
+  void choose_route();
+  Result<Url> target_of(std::string_view location) const;
+  void plan_redirect();
+  bool drops_body(Status status) const;
+  void plan_decoding();
+  std::size_t inflate(Bytes bytes);
+  void receive(Bytes bytes);
+  void fail_later(std::error_code error);
+  std::string cookies() const;
+  void write_head(HeadWriter& writer, std::string_view cookies) const;
+
+  ClientCore* core_;
+  CallHandler* handler_;
+  OnResponse on_response_;
+  CallOptions options_;
+  std::optional<Url> url_;
+  Route route_;
+  RequestBody body_;
+  ClientConnection* connection_ = nullptr;
+
+  std::optional<Response> response_;
+  std::optional<Url> next_;  // Where it is redirected.
+  std::optional<Decompressor> decompressor_;
+  std::uint64_t most_;  // Bytes of the body.
+  std::uint64_t shown_ = 0;
+  std::error_code failure_;
+
+  Timer deadline_;
+  Timer continue_;
+  unsigned redirects_ = 0;
+  bool has_repeated_ = false;
+  bool awaits_continue_ = false;
+  bool is_paused_ = false;
+  bool has_body_ = false;
+  bool has_more_ = false;
+  bool is_showing_ = false;
+  bool wants_room_ = false;
+};
+
+}  // namespace spate::http

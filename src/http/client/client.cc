@@ -1,0 +1,56 @@
+#include "spate/http/client.h"
+
+#include <utility>
+
+#include "http/client/client_core.h"
+
+namespace spate::http {
+
+Result<Client> Client::create(Loop& loop, ClientOptions options) {
+  const Result<ClientCore*> core = ClientCore::create(loop, std::move(options));
+  if (!core) return std::unexpected(core.error());
+  return Client(*core);
+}
+
+void Client::close() {
+  const Ref<ClientCore> core = Ref<ClientCore>::adopt(std::exchange(core_, nullptr));
+  core->close();
+}
+
+Call Client::fetch(std::string_view url, OnResponse on_response, CallOptions options) {
+  return core_->start(url, nullptr, std::move(on_response), std::move(options));
+}
+
+Call Client::send(std::string_view url, CallHandler& handler, CallOptions options) {
+  return core_->start(url, &handler, {}, std::move(options));
+}
+
+void Client::close_idle() { core_->close_idle(); }
+ClientMetrics Client::metrics() const { return core_->metrics(); }
+
+// ---- Call
+
+bool Call::is_open() const { return state_ != nullptr && state_->is_open(); }
+
+bool Call::write(Bytes bytes) { return state_ != nullptr && state_->write(bytes); }
+
+bool Call::write(Buffer&& buffer) { return state_ != nullptr && state_->write(std::move(buffer)); }
+
+bool Call::end() { return state_ != nullptr && state_->end(); }
+
+bool Call::is_full() const { return state_ != nullptr && state_->is_full(); }
+
+void Call::pause() {
+  if (state_ != nullptr) state_->pause();
+}
+
+void Call::resume() {
+  if (state_ != nullptr) state_->resume();
+}
+
+void Call::leave() {
+  const Ref<CallState> state = Ref<CallState>::adopt(std::exchange(state_, nullptr));
+  state->leave();
+}
+
+}  // namespace spate::http

@@ -1,0 +1,101 @@
+#include "http/client/request_body.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "http/codec/chunked.h"
+#include "spate/http/call.h"
+
+namespace spate::http {
+
+namespace {
+
+// Of a long body at a time: what the kernel does not take is copied.
+constexpr std::size_t kPortion = 64 * 1024;
+
+}  // namespace
+
+bool RequestBody::hold(Bytes copied, Buffer&& content) {
+  rest_ = std::move(content);
+  if (!rest_.append(copied)) return false;
+  size_ = rest_.size();
+  content_ = size_ == 0 ? Content::none : Content::sized;
+  return true;
+}
+
+void RequestBody::expect_upload(std::uint64_t size) {
+  is_upload_ = true;
+  size_ = size;
+  content_ = size == kUnknownSize ? Content::unsized : Content::sized;
+}
+
+void RequestBody::drop() { *this = RequestBody(); }
+
+// ---- an upload
+
+bool RequestBody::takes(std::uint64_t more) const {
+  return is_upload_ && !has_ended_ && more <= size_ - taken_;
+}
+
+bool RequestBody::append(Bytes bytes) {
+  if (!takes(bytes.size()) || !rest_.append(bytes)) return false;
+  taken_ += bytes.size();
+  return true;
+}
+
+void RequestBody::append(Buffer&& buffer) {
+  taken_ += buffer.size();
+  rest_.append(std::move(buffer));
+}
+
+bool RequestBody::end() {
+  has_ended_ = true;
+  return content_ == Content::unsized || taken_ == size_;
+}
+
+// ---- sending
+
+void RequestBody::begin() {
+  at_ = rest_.pieces();
+  offset_ = 0;
+}
+
+bool RequestBody::send(Stream& stream) {
+  return is_upload_ ? send_upload(stream) : send_held(stream);
+}
+
+bool RequestBody::send_held(Stream& stream) {
+  while (at_ != Buffer::Pieces() && !stream.is_full()) {
+    const Bytes left = (*at_).subspan(offset_);
+    const Bytes portion = left.first(std::min(left.size(), kPortion));
+    if (!stream.write(portion)) return false;
+    offset_ += portion.size();
+    if (portion.size() < left.size()) continue;
+    ++at_;
+    offset_ = 0;
+  }
+  return true;
+}
+
+bool RequestBody::send_upload(Stream& stream) {
+  if (!rest_.empty() && !stream.is_full() && !send_rest(stream)) return false;
+  if (content_ == Content::unsized && has_ended_ && rest_.empty() && !is_end_sent_) {
+    has_begun_ = is_end_sent_ = true;
+    return stream.write(kLastChunk);
+  }
+  return true;
+}
+
+bool RequestBody::send_rest(Stream& stream) {
+  has_begun_ = true;
+  if (content_ == Content::sized) return stream.write(std::move(rest_));
+  const ChunkHeader header(rest_.size());
+  return stream.write(header.text()) && stream.write(std::move(rest_)) && stream.write(kChunkEnd);
+}
+
+bool RequestBody::is_sent() const {
+  if (!is_upload_) return at_ == Buffer::Pieces();
+  return content_ == Content::sized ? taken_ == size_ && rest_.empty() : is_end_sent_;
+}
+
+}  // namespace spate::http

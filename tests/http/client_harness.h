@@ -1,0 +1,170 @@
+// What the tests of the client share: a client on a clock that stands still, whose connections end
+// at servers that do what a test says; and one on real sockets.
+#pragma once
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "spate/http/client.h"
+#include "spate/loop.h"
+#include "spate/net/stream.h"
+#include "support/scripted.h"
+
+namespace spate::testing {
+
+inline constexpr std::string_view kOk = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+
+// The server's end of a connection.
+class Peer final : public StreamHandler {
+ public:
+  explicit Peer(Stream stream) : stream_(std::move(stream)) {
+    stream_.set_half_open(true);
+    stream_.start(*this);
+  }
+
+  bool answer(std::string_view text) { return stream_.write(text); }
+  Stream& stream() { return stream_; }
+  // What has come since the last call.
+  std::string heard() { return std::exchange(received, {}); }
+
+  std::size_t on_data(Bytes bytes) override {
+    received.append(text_of(bytes));
+    if (on_request) on_request(*this);
+    return bytes.size();
+  }
+  void on_end() override { is_ended = true; }
+  void on_closed(std::error_code why) override {
+    is_closed = true;
+    error = why;
+  }
+
+  std::string received;
+  std::function<void(Peer&)> on_request;
+  std::error_code error;
+  bool is_ended = false;   // By the client.
+  bool is_closed = false;  // Both sides, or reset.
+
+ private:
+  Stream stream_;
+};
+
+// Writes down what it is told: "200", "body ab", "end", "drained", "closed", "closed deadline".
+class Hearer final : public http::CallHandler {
+ public:
+  void on_response(const http::Response& response) override {
+    tell(std::to_string(http::code_of(response.status())));
+  }
+  void on_body(Bytes bytes) override {
+    body.append(text_of(bytes));
+    tell("body");
+  }
+  void on_body_end(const http::FieldsView& fields) override {
+    trailers = fields["X-Sum"];
+    tell("end");
+  }
+  void on_drained() override { tell("drained"); }
+  void on_closed(std::error_code why) override {
+    error = why;
+    tell("closed");
+  }
+
+  std::vector<std::string> told;
+  std::string body;
+  std::string trailers;
+  std::error_code error;
+  std::function<void(const std::string&)> on_told;  // May destroy this.
+
+ private:
+  void tell(const std::string& what) {
+    told.push_back(what);
+    const std::string copy = what;
+    if (on_told) on_told(copy);
+  }
+};
+
+// What a fetch() has come to.
+struct Outcome {
+  std::optional<Result<http::Response>> result;
+  int times = 0;
+
+  http::OnResponse note() {
+    return [this](Result<http::Response> response) {
+      ++times;
+      result.emplace(std::move(response));
+    };
+  }
+  bool is_there() const { return result.has_value(); }
+  bool is_good() const { return is_there() && result->has_value(); }
+  int status() const { return is_good() ? http::code_of((*result)->status()) : 0; }
+  std::string text() const { return is_good() ? std::string((*result)->text()) : std::string(); }
+  std::error_code error() const {
+    return is_there() && !*result ? result->error() : std::error_code();
+  }
+};
+
+class HttpClientTest : public ::testing::Test {
+ protected:
+  static constexpr std::string_view kUrl = "http://a.example/";
+
+  HttpClientTest() { make_client(); }
+
+  // In place of the client before.
+  void make_client(http::ClientOptions options = {}) {
+    options.open = [this](std::string_view host, std::uint16_t port) -> Result<Stream> {
+      opened.push_back(std::string(host) + ":" + std::to_string(port));
+      if (open_error) return std::unexpected(open_error);
+      auto [mine, theirs] = must(Stream::memory_pair(loop_));
+      peers.push_back(std::make_unique<Peer>(std::move(theirs)));
+      peers.back()->on_request = on_request;
+      return std::move(mine);
+    };
+    client_ = must(http::Client::create(loop_, std::move(options)));
+  }
+  void turns(int count = 30) {
+    for (int i = 0; i < count; ++i) loop_.run(Run::no_wait);
+  }
+  void pass(Nanos time) {
+    clock_.advance(time);
+    turns();
+  }
+  http::Call fetch(Outcome& outcome, http::CallOptions options = {}) {
+    return client_.fetch(kUrl, outcome.note(), std::move(options));
+  }
+  Peer& peer(std::size_t index = 0) { return *peers.at(index); }
+  // What comes of one GET that is answered so.
+  void ask_and_answer(Outcome& outcome, std::string_view answer, http::CallOptions options = {}) {
+    const std::size_t index = peers.size();
+    const http::Call call = fetch(outcome, std::move(options));
+    turns();
+    peers.at(index)->answer(answer);
+    turns();
+  }
+  // A call that has left a connection in the pool.
+  void warm_up() {
+    Outcome outcome;
+    ask_and_answer(outcome, kOk);
+    ASSERT_EQ(outcome.status(), 200);
+    ASSERT_EQ(client_.metrics().idle, 1u);
+    peers.back()->heard();
+  }
+
+  ScriptedClock clock_;
+  std::unique_ptr<Loop> owned_ = must(Loop::create({.clock = &clock_}));
+  Loop& loop_ = *owned_;
+  http::CookieJar jar_;
+  std::vector<std::unique_ptr<Peer>> peers;
+  std::vector<std::string> opened;
+  std::function<void(Peer&)> on_request;  // Of the peers that come.
+  std::error_code open_error;
+  http::Client client_;
+};
+
+}  // namespace spate::testing
