@@ -1,0 +1,226 @@
+// Connection's deadlines, and its rate limits, which put off what it would do.
+#include <algorithm>
+#include <cerrno>
+#include <limits>
+#include <new>
+#include <utility>
+
+#include "net/stream/connection.h"
+#include "net/stream/hub.h"
+#include "spate/error.h"
+
+namespace spate {
+
+namespace {
+
+constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
+// How long a closed connection waits for its peer to read the last bytes and to end.
+constexpr Nanos kLinger{10'000'000'000};
+
+}  // namespace
+
+// ---- what the owner sets
+
+void Connection::set_idle_timeout(Nanos timeout) {
+  const auto span = static_cast<std::uint64_t>(timeout < Nanos{0} ? 1 : timeout.count());
+  const std::uint64_t rounded_up = (span + kNanosPerTick - 1) / kNanosPerTick;
+  idle_ticks_ = static_cast<std::uint32_t>(std::min<std::uint64_t>(rounded_up, INT32_MAX));
+  if (!is_open() || is_discarding()) return;
+  touch();
+  note_deadline();
+}
+
+bool Connection::set_deadline(Nanos timeout) {
+  BusyState* busy = make_busy();
+  if (busy == nullptr) return false;
+  if (!is_open()) return true;
+  busy->deadline =
+      timeout == Nanos{0} ? kNever : deadline_after(hub().loop().now(), timeout).count();
+  note_deadline();
+  return true;
+}
+
+bool Connection::set_read_timeout(Nanos timeout) {
+  BusyState* busy = make_busy();
+  if (busy == nullptr) return false;
+  busy->read_timeout = timeout;
+  read_again();
+  return true;
+}
+
+bool Connection::set_write_timeout(Nanos timeout) {
+  BusyState* busy = make_busy();
+  if (busy == nullptr) return false;
+  busy->write_timeout = timeout;
+  if (!is_open()) return true;
+  busy->last_sent = hub().loop().now().count();
+  note_deadline();
+  return true;
+}
+
+bool Connection::set_rate_limits(const RateLimits& limits) {
+  Throttle* throttle = make_throttle();
+  if (throttle == nullptr) return false;
+  throttle->set_limits(limits);
+  on_throttle_changed();
+  return true;
+}
+
+bool Connection::join(RateGroup* group) {
+  Throttle* throttle = make_throttle();
+  if (throttle == nullptr) return false;
+  throttle->join(group);
+  on_throttle_changed();
+  return true;
+}
+
+// ---- what becomes of them
+
+void Connection::on_deadline() {
+  if (has(kInCallback)) return defer_past_callback(Events::none);
+  const std::int64_t now = hub().loop().now().count();
+  const bool may_send = wake_up(now);
+  if (!settle() || (may_send && !send_queued())) return;
+  if (next_deadline().when <= now && !catch_up()) return;
+  if (is_cut_short() && !is_resting()) return;  // It is settled in its turn.
+  if (const Deadline next = next_deadline(); next.when <= now) {
+    finish(next.error);
+  } else {
+    note_deadline();
+  }
+}
+
+// A loop that was held up has not yet seen what is ready: it looks before a deadline expires. False
+// as of settle().
+bool Connection::catch_up() {
+  if (!send_queued()) return false;
+  return !wants_to_read() || receive();
+}
+
+// Of all that may end it, as far as has been looked.
+Connection::Deadline Connection::next_deadline() const {
+  const Deadline all[] = {
+      {busy_ == nullptr ? kNever : busy_->deadline, Error::deadline},
+      {write_deadline(), Error::write_timeout},
+      {read_deadline(), Error::read_timeout},
+      {idle_deadline(), Error::idle_timeout},
+      {linger_deadline(), has_queue() ? Error::write_timeout : std::error_code()},
+  };
+  return *std::ranges::min_element(all, {}, &Deadline::when);
+}
+
+// Waiting for a rate limit is not idle.
+std::int64_t Connection::idle_deadline() const {
+  if (idle_ticks_ == 0 || is_discarding() || has(kReadRests | kSendRests)) return kNever;
+  return last_active() + idle_ticks_ * kNanosPerTick;
+}
+
+std::int64_t Connection::linger_deadline() const {
+  return is_discarding() && !is_resting() ? last_active() + kLinger.count() : kNever;
+}
+
+std::int64_t Connection::read_deadline() const {
+  if (busy_ == nullptr || busy_->read_timeout == Nanos{0} || !wants_to_read() || is_discarding())
+    return kNever;
+  return deadline_after(Nanos{busy_->last_arrival}, busy_->read_timeout).count();
+}
+
+std::int64_t Connection::write_deadline() const {
+  if (!has_queue() || busy_->write_timeout == Nanos{0} || has(kSendRests)) return kNever;
+  return deadline_after(Nanos{busy_->last_sent}, busy_->write_timeout).count();
+}
+
+std::int64_t Connection::throttle_deadline() const {
+  std::int64_t when = kNever;
+  if (has(kReadRests)) when = throttle()->opens_at(Throttle::kRead);
+  if (has(kSendRests)) when = std::min(when, throttle()->opens_at(Throttle::kWrite));
+  return when;
+}
+
+// Without memory to note it, it is looked at when something happens. While it rests, nothing would.
+void Connection::note_next_deadline() {
+  const std::int64_t opens_at = throttle_deadline();
+  const std::int64_t when = std::min(opens_at, next_deadline().when);
+  if (when == kNever || hub().note_deadline(*this, when)) return;
+  if (opens_at != kNever) give_up(sys::error_code(-ENOMEM));
+}
+
+// Not before it was; so a deadline that is counted from it is not early.
+std::int64_t Connection::last_active() const {
+  const std::int64_t now = hub().loop().now().count() >> kTickBits;
+  const std::uint32_t ago = static_cast<std::uint32_t>(now) - last_active_ticks_;
+  return (now - ago + 1) * kNanosPerTick;
+}
+
+// How many bytes the throttle lets through. If none, that direction rests until it opens.
+std::size_t Connection::allowance(Throttle::Direction direction) {
+  Throttle* throttle = this->throttle();
+  if (throttle == nullptr) return SIZE_MAX;
+  const std::size_t max = throttle->allowance(direction, hub().loop().now().count());
+  if (max == 0) {
+    set(direction == Throttle::kRead ? kReadRests : kSendRests);
+    update_wish();
+    note_deadline();
+  }
+  return max;
+}
+
+// Those whose rest is over. True if that is sending.
+bool Connection::wake_up(std::int64_t now) {
+  const bool read = has(kReadRests) && throttle()->opens_at(Throttle::kRead) <= now;
+  const bool send = has(kSendRests) && throttle()->opens_at(Throttle::kWrite) <= now;
+  if (read) clear(kReadRests);
+  if (send) {
+    clear(kSendRests);
+    busy_->last_sent = now;
+  }
+  if (read || send) {
+    touch();
+    read_again();
+    update_wish();
+  }
+  return send;
+}
+
+// Whether it moves nothing for a rate's sake alone.
+bool Connection::is_resting() const {
+  return (has(kReadRests) && is_reading()) || (has(kSendRests) && has_queue());
+}
+
+// A connection that waits for a rate limit watches nothing, and must keep the loop alive.
+void Connection::hold_loop() {
+  if (has(kHoldsLoop)) return;
+  set(kHoldsLoop);
+  if (hub().is_alive()) hub().loop().ref();
+}
+
+void Connection::release_loop() {
+  if (!has(kHoldsLoop)) return;
+  clear(kHoldsLoop);
+  if (hub().is_alive()) hub().loop().unref();
+}
+
+Throttle* Connection::make_throttle() {
+  if (!is_open()) return nullptr;
+  if (BusyState* busy = make_busy(); busy != nullptr && busy->throttle == nullptr)
+    busy->throttle.reset(new (std::nothrow) Throttle(this));
+  return throttle();
+}
+
+// Under the new limits, both directions are tried at once.
+void Connection::on_throttle_changed() {
+  if (has(kReadRests)) read_again();
+  clear(kReadRests | kSendRests);
+  if (!throttle()->has_limits()) busy_->throttle.reset();
+  drop_busy_state();
+  update_wish();
+}
+
+// The time for which nothing has come begins anew: we have not been listening.
+void Connection::begin_read_timeout() {
+  if (!is_open() || busy_->read_timeout == Nanos{0}) return;
+  busy_->last_arrival = hub().loop().now().count();
+  note_deadline();
+}
+
+}  // namespace spate
