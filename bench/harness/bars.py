@@ -193,6 +193,16 @@ def fanout_bars(results):
     yield from fewest_instructions(results, "fanout")
 
 
+def http_bars(results):
+    yield from rate_bars("http", "requests_per_s")(results)
+    me = results.ours("http")
+    asked, echoed = (results.count(workload, op, "instructions", results.ours(workload))
+                     for workload, op in (("http", "request, keepalive"),
+                                          ("pingpong", "message, 100 connections")))
+    yield at_most("http instructions a kept-alive request, beyond an echoed message",
+                  asked - echoed if me and asked and echoed else None, 700)
+
+
 def programs_bars(results):
     for original, twin in results.pairs("programs"):
         for key in results.cases("programs"):
@@ -207,7 +217,7 @@ def all_bars(results):
             "threads": rate_bars("threads", "mib_per_s"),
             "churn": rate_bars("churn", "connections_per_s"), "idle": idle_bars,
             "latency": latency_bars, "udp": rate_bars("udp", "packets_per_s"),
-            "fanout": fanout_bars, "programs": programs_bars}
+            "fanout": fanout_bars, "http": http_bars, "programs": programs_bars}
     assert bars.keys() == workloads.ALL.keys()
     return [bar for name, function in bars.items() if name in results.workloads()
             for bar in function(results)]

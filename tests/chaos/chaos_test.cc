@@ -88,7 +88,7 @@ TEST(ChaosCoverage, ReachesEveryCallbackWithEveryOperation) {
   constexpr std::uint64_t kFewest = 3;  // Of everything that is to come about.
   if (std::getenv("SPATE_SEED") != nullptr || std::getenv("SPATE_CHAOS_SEEDS") != nullptr) return;
   auto coverage = std::make_unique<Coverage>();
-  ASSERT_TRUE(run_batch({Loop::backends().front(), 1'000'000, 4 * kPrograms}, coverage.get()));
+  ASSERT_TRUE(run_batch({Loop::backends().front(), 1'000'000, 5 * kPrograms}, coverage.get()));
   int gaps[kWheres] = {};
   for_each_gap(*coverage, [&](Op op, Where where) {
     ++gaps[static_cast<int>(where)];

@@ -15,6 +15,8 @@ namespace spate::chaos {
 
 namespace {
 
+// How long a closed Stream waits for its peer, but for what has passed before it was closed.
+constexpr Nanos kLinger{9'990'000'000};
 constexpr std::size_t kMaxRelays = 3;
 constexpr std::size_t kMaxChildren = 2;
 
@@ -95,7 +97,6 @@ void Courier::catch_up() {
   first_.may_show_end = first_.may_show_error = second_.may_show_error = true;
   Channel& out = *second_.out;
   if (out.left_alone_at == Nanos{0}) out.last_progress = out.left_alone_at = world_.now();
-  constexpr Nanos kLinger{9'990'000'000};
   const Nanos since = world_.is_friendly() ? out.last_progress : out.left_alone_at;
   if (world_.time() - since >= kLinger && !out.is_whole()) fail("nobody took it for ten seconds");
 }
@@ -211,7 +212,10 @@ void Couriers::on_relayed(Relay& relay, const RelayResult& result) {
           "right_error", "a relay is idle too early");
     world_.count(Event::relay_idle);
   } else if (result.error) {
-    check(relay.may_fail || (is_reset(result.error) && relay.courier.is_lossy()) ||
+    // copy() closes at the end, and a closed Stream waits that long for its peer.
+    const bool was_patient =
+        result.error == Error::write_timeout && world_.now() - relay.since >= kLinger;
+    check(relay.may_fail || was_patient || (is_reset(result.error) && relay.courier.is_lossy()) ||
               world_.is_stormy(),
           "right_error", "a relay fails: %s", result.error.message().c_str());
     world_.count(Event::relay_failed);
