@@ -116,6 +116,19 @@ TEST_F(Limits, LetAHandlerTakeItsTime) {
   EXPECT_TRUE(client->is_closed || client->is_ended);
 }
 
+TEST_F(Limits, LetAHandlerTakeItsTimeBehindASlowHeadToo) {
+  Exchange kept;
+  on_request = [&](Exchange exchange) { kept = std::move(exchange); };
+  const auto client = connect();
+  client->send(kGet.substr(0, 10));
+  pass_seconds(2);
+  client->send(kGet.substr(10));
+  pass_seconds(600);
+  EXPECT_TRUE(kept.respond("late\n"));
+  turns();
+  EXPECT_THAT(client->received, EndsWith("late\n"));
+}
+
 TEST_F(Limits, EndABodyThatStops) {
   on_request = [](Exchange exchange) {
     http::read_body(std::move(exchange), 1'000'000,

@@ -139,6 +139,7 @@ std::size_t Http1Connection::take_request(ExchangeState& state) {
     return size;
   }
   clear(kInHead | kAskedBody);
+  server_.unlist(state);
   ++requests_;
   state.open(framing, server_.loop().now());
   state.max_body = server_.options().max_body;
