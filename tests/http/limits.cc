@@ -27,13 +27,16 @@ TEST_F(Limits, RefuseWhatIsMalformedAndEndTheConnection) {
         "GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n",
         "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n"}) {
     const auto client = connect();
+    client->send(kGet);
+    turns();
+    client->received.clear();
     client->send(std::string(text) + std::string(kGet));
     turns();
     EXPECT_THAT(client->received, StartsWith("HTTP/1.1 400 Bad Request\r\n")) << text;
     EXPECT_THAT(client->received, HasSubstr("Connection: close\r\n")) << text;
     EXPECT_TRUE(client->is_ended) << text;
   }
-  EXPECT_EQ(server_.metrics().requests, 0u);
+  EXPECT_EQ(server_.metrics().requests, 6u);
   EXPECT_EQ(server_.metrics().refused, 6u);
 }
 
@@ -200,6 +203,18 @@ TEST_F(Limits, EndAnAnswerInPiecesThatTheClientDoesNotTake) {
   EXPECT_TRUE(kept.is_open());
   pass_seconds(3);
   EXPECT_FALSE(kept.is_open());
+}
+
+TEST_F(Limits, KeepAClientThatPipelinesAndDoesNotReadFromFillingTheMemory) {
+  auto [mine, theirs] = must(Stream::memory_pair(loop_));
+  server_.add(std::move(theirs));
+  constexpr int kRequests = 20'000;
+  for (int i = 0; i < kRequests; ++i) mine.write(kGet);
+  turns(500);
+  EXPECT_LT(server_.metrics().requests, 5'000u);
+  RawClient client(std::move(mine));
+  turns(3'000);
+  EXPECT_EQ(server_.metrics().requests, static_cast<std::uint64_t>(kRequests));
 }
 
 TEST_F(Limits, OfOneExchangeAreItsOwn) {

@@ -17,10 +17,7 @@ namespace spate::http {
 namespace {
 
 // What only the server sets.
-constexpr std::uint64_t kOwnFields = bit_of(FieldId::connection) | bit_of(FieldId::content_length) |
-                                     bit_of(FieldId::date) | bit_of(FieldId::keep_alive) |
-                                     bit_of(FieldId::te) | bit_of(FieldId::transfer_encoding) |
-                                     bit_of(FieldId::upgrade);
+constexpr std::uint64_t kOwnFields = kFramingFields | bit_of(FieldId::date);
 
 std::error_code closed() { return {EPIPE, std::system_category()}; }
 
