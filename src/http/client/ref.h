@@ -36,7 +36,7 @@ class Ref {
     return *this;
   }
   ~Ref() {
-    if (object_ != nullptr && --counted().refs_ == 0) delete object_;
+    if (object_ != nullptr) drop(object_);
   }
 
   // A reference that is taken over: from leak().
@@ -54,6 +54,10 @@ class Ref {
 
  private:
   Counted& counted() const { return *object_; }
+  // Out of line, as g++ 12 else takes the first of two references for the last.
+  [[gnu::noinline]] static void drop(T* object) {
+    if (--static_cast<Counted&>(*object).refs_ == 0) delete object;
+  }
 
   T* object_ = nullptr;
 };

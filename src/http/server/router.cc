@@ -112,7 +112,7 @@ Router::Node& Router::Node::make_next(std::string_view segment) {
 Router::Node& Router::node_of(std::string_view pattern) {
   SPATE_ASSERT(pattern.starts_with('/'), "a pattern begins with '/'");
   Node* node = root_.get();
-  std::size_t names = 0;
+  [[maybe_unused]] std::size_t names = 0;
   for (Rest rest = pattern.substr(1); rest;) {
     const std::string_view segment = take_segment(rest);
     SPATE_ASSERT(!is_rest(segment) || !rest, "\"*name\" is the last segment of a pattern");
@@ -157,8 +157,8 @@ Router::Node* Router::Match::find(Node& node, Rest rest) {
 }
 
 Router::Node* Router::Match::find_as(Node* node, std::string_view value, Rest rest) {
-  if (node == nullptr) return nullptr;
   const std::size_t count = state.param_count;
+  if (node == nullptr || count == ExchangeState::kMostParams) return nullptr;
   state.params[state.param_count++] = {node->name, offset(value), value.size()};
   Node* found = find(*node, rest);
   if (found == nullptr) state.param_count = count;
