@@ -28,10 +28,19 @@ class IoUring final : public Epoll {
 
   // Only the first ring has to be had; after a fork the new process may be forbidden to have one.
   std::error_code reopen() override {
+    ring_.close();
+    if (const std::error_code error = Epoll::reopen()) return error;
     const std::error_code error = open_ring();
     if (error && !was_open_) return error;
     was_open_ = true;
-    return Epoll::reopen();
+    return {};
+  }
+
+  // The old set is watched no longer, and the new one not yet.
+  std::error_code start_over() override {
+    const std::error_code error = Epoll::start_over();
+    if (!error && ring_.is_open()) open_ring();
+    return error;
   }
 
  private:
@@ -45,8 +54,7 @@ class IoUring final : public Epoll {
     return ring_.open(kEntries, kCompletions);
   }
 
-  // Once: what is then left in the set is found by the next poll. A set is started over because of
-  // what it tells of: the poll of the old one is over by then, too.
+  // Once: what is then left in the set is found by the next poll.
   bool watch_set() {
     if (is_watched_) return true;
     io_uring_sqe* const entry = ring_.entry();
