@@ -5,7 +5,7 @@
 
 #include "http/client/call_state.h"
 #include "http/client/client_core.h"
-#include "http/client/error_codes.h"
+#include "http/codec/system_error.h"
 #include "spate/http/error.h"
 
 namespace spate::http {

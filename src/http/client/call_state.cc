@@ -9,10 +9,10 @@
 
 #include "http/client/client_connection.h"
 #include "http/client/client_core.h"
-#include "http/client/error_codes.h"
 #include "http/client/proxy_fields.h"
 #include "http/codec/characters.h"
 #include "http/codec/head_writer.h"
+#include "http/codec/system_error.h"
 #include "spate/loop.h"
 
 namespace spate::http {

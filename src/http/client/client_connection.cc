@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "http/client/client_core.h"
-#include "http/client/error_codes.h"
 #include "http/client/origin.h"
 #include "http/codec/syntax.h"
+#include "http/codec/system_error.h"
 #include "spate/http/error.h"
 #include "spate/loop.h"
 

@@ -5,9 +5,9 @@
 #include <new>
 #include <utility>
 
-#include "http/client/error_codes.h"
 #include "http/client/proxy_fields.h"
 #include "http/codec/syntax.h"
+#include "http/codec/system_error.h"
 
 namespace spate::http {
 

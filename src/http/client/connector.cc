@@ -4,7 +4,7 @@
 #include <new>
 #include <utility>
 
-#include "http/client/error_codes.h"
+#include "http/codec/system_error.h"
 #include "spate/loop.h"
 
 namespace spate::http {

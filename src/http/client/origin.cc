@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "http/client/client_core.h"
-#include "http/client/error_codes.h"
+#include "http/codec/system_error.h"
 
 namespace spate::http {
 

@@ -3,7 +3,7 @@
 #include <cerrno>
 #include <utility>
 
-#include "http/client/error_codes.h"
+#include "http/codec/system_error.h"
 #include "spate/http/url.h"
 
 namespace spate::http {

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "http/client/connector.h"
-#include "http/client/error_codes.h"
+#include "http/codec/system_error.h"
 
 namespace spate::http {
 

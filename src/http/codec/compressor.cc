@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "http/codec/system_error.h"
 #include "http/codec/zlib_memory.h"
 #include "spate/assert.h"
 #include "spate/http/compression.h"
@@ -32,7 +33,7 @@ Result<Compressor> Compressor::make(Coding coding, int level) {
   if (stream == nullptr || deflateInit2(&stream->zlib, level, Z_DEFLATED, bits, kMemoryLevel,
                                         Z_DEFAULT_STRATEGY) != Z_OK) {
     deallocate(stream);
-    return std::unexpected(std::error_code(ENOMEM, std::system_category()));
+    return std::unexpected(system_error(ENOMEM));
   }
   return Compressor(std::unique_ptr<Stream, Close>(stream));
 }

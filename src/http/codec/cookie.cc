@@ -1,4 +1,5 @@
 #include "spate/http/cookie.h"
+#include "http/codec/system_error.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -137,8 +138,7 @@ std::optional<std::string_view> cookie_value(std::string_view field, std::string
 }
 
 Result<std::string> format_set_cookie(const SetCookie& cookie) {
-  if (const int error = check_set_cookie(cookie))
-    return std::unexpected(std::error_code(error, std::system_category()));
+  if (const int error = check_set_cookie(cookie)) return std::unexpected(system_error(error));
   std::string text(cookie.name);
   text.append("=").append(cookie.value);
   if (cookie.expires) {

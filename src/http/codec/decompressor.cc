@@ -2,6 +2,7 @@
 #include <cerrno>
 
 #include "http/codec/characters.h"
+#include "http/codec/system_error.h"
 #include "http/codec/zlib_memory.h"
 #include "spate/assert.h"
 #include "spate/http/compression.h"
@@ -44,13 +45,13 @@ Result<Decompressor> Decompressor::make(Coding coding, std::uint64_t limit) {
   Stream* stream = make_zlib_stream<Stream>();
   if (stream == nullptr || inflateInit2(&stream->zlib, kGzipBits) != Z_OK) {
     deallocate(stream);
-    return std::unexpected(std::error_code(ENOMEM, std::system_category()));
+    return std::unexpected(system_error(ENOMEM));
   }
   return Decompressor(std::unique_ptr<Stream, Close>(stream), coding, limit);
 }
 
 Decompressor::State Decompressor::fail(std::errc error) {
-  error_ = std::error_code(static_cast<int>(error), std::system_category());
+  error_ = system_error(static_cast<int>(error));
   return State::broken;
 }
 

@@ -3,6 +3,7 @@
 
 #include "http/codec/multipart.h"
 #include "http/codec/syntax.h"
+#include "http/codec/system_error.h"
 #include "http/codec/uri_chars.h"
 #include "spate/http/form.h"
 #include "spate/http/media_type.h"
@@ -54,7 +55,7 @@ Result<MultipartDecoder> MultipartDecoder::make(std::string_view content_type,
     const auto boundary = type->parameter("boundary");
     if (boundary && is_boundary(*boundary)) return MultipartDecoder(*boundary, limits);
   }
-  return std::unexpected(std::error_code(EINVAL, std::system_category()));
+  return std::unexpected(system_error(EINVAL));
 }
 
 MultipartDecoder::MultipartDecoder(std::string_view boundary, const MultipartLimits& limits)
@@ -64,7 +65,7 @@ MultipartDecoder::MultipartDecoder(std::string_view boundary, const MultipartLim
 
 MultipartDecoder::Event MultipartDecoder::fail(std::errc error) {
   state_ = State::broken;
-  error_ = std::error_code(static_cast<int>(error), std::system_category());
+  error_ = system_error(static_cast<int>(error));
   return Event::broken;
 }
 

@@ -1,4 +1,5 @@
 #include "spate/http/url.h"
+#include "http/codec/system_error.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -25,7 +26,7 @@ namespace {
 constexpr std::size_t kNowhere = std::string_view::npos;
 
 std::unexpected<std::error_code> url_failed(int error) {
-  return std::unexpected(std::error_code(error, std::system_category()));
+  return std::unexpected(system_error(error));
 }
 
 std::uint16_t port_of_scheme(std::string_view scheme) {

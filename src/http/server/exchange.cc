@@ -1,4 +1,5 @@
 #include "spate/http/exchange.h"
+#include "http/codec/system_error.h"
 
 #include <new>
 #include <utility>
@@ -61,7 +62,7 @@ bool Exchange::write(Buffer&& buffer) {
 }
 
 std::error_code Exchange::send_file(int file, std::uint64_t offset, std::uint64_t size) {
-  if (state_ == nullptr) return {EPIPE, std::system_category()};
+  if (state_ == nullptr) return system_error(EPIPE);
   return state_->send_file(file, offset, size);
 }
 
@@ -98,7 +99,7 @@ void Exchange::abort() {
 }
 
 Result<Stream> Exchange::upgrade(std::string_view protocol, const Fields& fields) {
-  if (state_ == nullptr) return std::unexpected(std::error_code(EPIPE, std::system_category()));
+  if (state_ == nullptr) return std::unexpected(system_error(EPIPE));
   return state_->upgrade(protocol, fields);
 }
 

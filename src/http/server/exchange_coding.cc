@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "http/codec/system_error.h"
 #include "http/server/exchange_pool.h"
 #include "http/server/exchange_state.h"
 #include "sys/descriptor.h"
@@ -89,9 +90,8 @@ std::error_code ExchangeState::compress_file(int file, std::uint64_t offset, std
     const std::size_t most = static_cast<std::size_t>(std::min<std::uint64_t>(size, room.size()));
     const long count = sys::read_at(file, room.data(), most, static_cast<std::int64_t>(offset));
     if (count < 0) return sys::error_code(count);
-    if (count == 0) return {ENODATA, std::system_category()};
-    if (!write(Bytes(room).first(static_cast<std::size_t>(count))))
-      return {EPIPE, std::system_category()};
+    if (count == 0) return system_error(ENODATA);
+    if (!write(Bytes(room).first(static_cast<std::size_t>(count)))) return system_error(EPIPE);
     offset += static_cast<std::uint64_t>(count);
     size -= static_cast<std::uint64_t>(count);
   }

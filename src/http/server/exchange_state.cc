@@ -1,4 +1,5 @@
 #include "http/server/exchange_state.h"
+#include "http/codec/system_error.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -19,7 +20,7 @@ namespace {
 // What only the server sets.
 constexpr std::uint64_t kOwnFields = kFramingFields | bit_of(FieldId::date);
 
-std::error_code closed() { return {EPIPE, std::system_category()}; }
+std::error_code closed() { return system_error(EPIPE); }
 
 }  // namespace
 

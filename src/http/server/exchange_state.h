@@ -91,7 +91,6 @@ class ExchangeState {
     has_handle_ = true;
     return Exchange(this);
   }
-  bool is_attached() const { return wire_ != nullptr; }
   // Its handler is a BodyReader, which goes with what is returned.
   std::unique_ptr<BodyReader> take_reader();
   // Copies the head: the bytes are going. False when memory runs out.
@@ -137,7 +136,6 @@ class ExchangeState {
   Status status() const { return status_; }
   std::uint64_t sent() const { return sent_; }
 
-  bool has_handler() const { return handler_ != nullptr; }
   // More of the body is to come, and to be taken.
   bool is_reading() const { return body == Body::reading && !is_paused_; }
   void discard_body() {

@@ -1,4 +1,5 @@
 #include "spate/http/files.h"
+#include "http/codec/system_error.h"
 
 #include <array>
 #include <cerrno>
@@ -75,7 +76,7 @@ void Files::Tree::serve(Exchange& exchange, const std::optional<std::string>& pa
     return;
   }
   if (!path || (!options_.hidden && is_hidden(*path)))
-    return refuse(exchange, {ENOENT, std::system_category()});
+    return refuse(exchange, system_error(ENOENT));
   const std::string name = path->substr(1);
   Result<OpenFile> found = root_.find(name);
   if (!found) return refuse(exchange, found.error());
@@ -107,15 +108,14 @@ void Files::Tree::serve_directory(Exchange& exchange, const std::string& path,
     if (index.error().value() != ENOENT) return refuse(exchange, index.error());
   }
   sys::Directory names(std::move(directory.file));
-  if (!options_.listing || !names.is_open())
-    return refuse(exchange, {EACCES, std::system_category()});
+  if (!options_.listing || !names.is_open()) return refuse(exchange, system_error(EACCES));
   const Hidden hidden = options_.hidden ? Hidden::listed : Hidden::left_out;
   exchange.respond(Status::ok, list_directory(names, path, hidden), "text/html; charset=utf-8");
 }
 
 void Files::Tree::send(Exchange& exchange, const std::string& name, OpenFile& file) {
   if (file.status.kind != sys::FileStatus::Kind::regular)
-    return refuse(exchange, {ENOENT, std::system_category()});
+    return refuse(exchange, system_error(ENOENT));
   const std::string_view type = content_type_of(name);
   fields_.clear();
   if (!options_.cache_control.empty()) fields_.set(FieldId::cache_control, options_.cache_control);
@@ -162,7 +162,7 @@ Result<Files> Files::open(const std::string& root, FilesOptions options) {
   Result<FileRoot> opened = FileRoot::open(root);
   if (!opened) return std::unexpected(opened.error());
   std::unique_ptr<Tree> tree(new (std::nothrow) Tree(std::move(*opened), std::move(options)));
-  if (tree == nullptr) return std::unexpected(std::error_code(ENOMEM, std::system_category()));
+  if (tree == nullptr) return std::unexpected(system_error(ENOMEM));
   return Files(std::move(tree));
 }
 

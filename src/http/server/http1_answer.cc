@@ -7,6 +7,7 @@
 #include "http/codec/chunked.h"
 #include "http/codec/head_writer.h"
 #include "http/codec/outgoing.h"
+#include "http/codec/system_error.h"
 #include "http/server/http1_connection.h"
 #include "http/server/server_core.h"
 
@@ -18,8 +19,6 @@ namespace {
 constexpr std::size_t kMostOnStack = 2048;
 // A body of that size is sent in one piece with its head.
 constexpr std::size_t kMostBeside = 512;
-
-std::error_code error(int number) { return {number, std::system_category()}; }
 
 // A head in its room.
 class Written {
@@ -90,7 +89,7 @@ std::error_code Http1Connection::send_file(ExchangeState& state, int file, std::
   if (state.outgoing.body != BodyKind::chunked || size == 0)
     return stream_.send_file(file, offset, size);
   const ChunkHeader header(size);
-  if (!stream_.write(header.text())) return error(EPIPE);
+  if (!stream_.write(header.text())) return system_error(EPIPE);
   const std::error_code failure = stream_.send_file(file, offset, size);
   if (!failure) stream_.write(kChunkEnd);
   return failure;
@@ -120,7 +119,8 @@ Result<Stream> Http1Connection::upgrade(ExchangeState& state, std::string_view p
   const bool is_tunnel = request.method == Method::connect && protocol.empty();
   const bool is_asked = is_tunnel || (state.framing.asks_upgrade &&
                                       request.fields.list(FieldId::upgrade).contains(protocol));
-  if (!is_asked || state.body != ExchangeState::Body::none) return std::unexpected(error(EPROTO));
+  if (!is_asked || state.body != ExchangeState::Body::none)
+    return std::unexpected(system_error(EPROTO));
   const Status status = is_tunnel ? Status::ok : Status::switching_protocols;
   Written head;
   const bool is_written = head.write([&](HeadWriter& writer) {
@@ -129,8 +129,8 @@ Result<Stream> Http1Connection::upgrade(ExchangeState& state, std::string_view p
     writer.fields(fields);
     writer.end();
   });
-  if (!is_written) return std::unexpected(error(EINVAL));
-  if (!stream_.write(head.bytes())) return std::unexpected(error(EPIPE));
+  if (!is_written) return std::unexpected(system_error(EINVAL));
+  if (!stream_.write(head.bytes())) return std::unexpected(system_error(EPIPE));
   return hand_over(state);
 }
 

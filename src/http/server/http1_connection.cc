@@ -1,6 +1,7 @@
 // Http1Connection's way in: heads and bodies, and the life of an exchange. Answers are written in
 // http1_answer.cc.
 #include "http/server/http1_connection.h"
+#include "http/codec/system_error.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -25,7 +26,7 @@ bool is_at_end(const ExchangeState& state) {
 std::error_code error_of(const Refusal& refusal) {
   if (refusal.status == Status::request_timeout) return Error::read_timeout;
   const int number = refusal.status == Status::content_too_large ? EMSGSIZE : EBADMSG;
-  return {number, std::system_category()};
+  return system_error(number);
 }
 
 // Of a body that nobody wants, so that the connection may be used again.
@@ -33,7 +34,7 @@ constexpr std::uint64_t kMostDiscarded = 256 * 1024;
 // Before the rate of a body is looked at.
 constexpr Nanos kRateGrace{10'000'000'000};
 
-std::error_code lost() { return {ECONNRESET, std::system_category()}; }
+std::error_code lost() { return system_error(ECONNRESET); }
 
 }  // namespace
 
@@ -82,7 +83,7 @@ std::size_t Http1Connection::take_proxy_header(Bytes bytes) {
   if (is_named) forwarded_.reset(new (std::nothrow) Address(header.source));
   if (header.state == ProxyHeader::State::broken || (is_named && forwarded_ == nullptr)) {
     server_.count_refused();
-    this->abort({EBADMSG, std::system_category()});
+    this->abort(system_error(EBADMSG));
     return bytes.size();
   }
   clear(kInProxyHeader);
@@ -274,7 +275,7 @@ void Http1Connection::discard(ExchangeState& state) {
 
 // It goes on beyond the callback that it came in.
 void Http1Connection::keep(ExchangeState& state) {
-  if (!state.keep_head()) return lose(state, {ENOMEM, std::system_category()});
+  if (!state.keep_head()) return lose(state, system_error(ENOMEM));
   if (server_.list(state)) stream_.set_idle_timeout(Nanos{0});
 }
 
@@ -334,7 +335,7 @@ void Http1Connection::go() {
 // ---- what the exchange asks for
 
 void Http1Connection::abort(ExchangeState& state) {
-  server_.note_end(state, {ECANCELED, std::system_category()});
+  server_.note_end(state, system_error(ECANCELED));
   state_ = nullptr;
   stream_.abort();
   state.detach_unheard();

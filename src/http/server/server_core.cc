@@ -1,4 +1,5 @@
 #include "http/server/server_core.h"
+#include "http/codec/system_error.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -32,13 +33,12 @@ bool ServerCore::are_valid(const ServerOptions& options) {
 Result<std::unique_ptr<ServerCore>> ServerCore::create(Loop& loop, Service* service,
                                                        OnRequest on_request,
                                                        ServerOptions options) {
-  if (!are_valid(options)) return std::unexpected(std::error_code(EINVAL, std::system_category()));
+  if (!are_valid(options)) return std::unexpected(system_error(EINVAL));
   std::unique_ptr<ServerCore> core(
       new (std::nothrow) ServerCore(loop, service, std::move(on_request), std::move(options)));
   if (core != nullptr)
     core->pool_ = new (std::nothrow) ExchangePool(loop, core->options_.compression_level);
-  if (core == nullptr || core->pool_ == nullptr)
-    return std::unexpected(std::error_code(ENOMEM, std::system_category()));
+  if (core == nullptr || core->pool_ == nullptr) return std::unexpected(system_error(ENOMEM));
   return core;
 }
 
@@ -126,7 +126,7 @@ void ServerCore::forget(Http1Connection& connection) {
   if (connection.next != nullptr) connection.next->previous = connection.previous;
   (connection.previous == nullptr ? connections_ : connection.previous->next) = connection.next;
   --metrics_.connections;
-  if (is_draining_ && connections_ == nullptr && !settle_.start(Nanos{0})) settle_.feed();
+  if (is_draining_ && connections_ == nullptr) settle_soon();
 }
 
 // Any of them may go meanwhile, and so may this.
@@ -158,6 +158,10 @@ bool ServerCore::unlist(ExchangeState& state) {
 
 void ServerCore::settle_later(ExchangeState& state) {
   unsettled_.push(state);
+  settle_soon();
+}
+
+void ServerCore::settle_soon() {
   if (!settle_.start(Nanos{0})) settle_.feed();
 }
 
@@ -223,7 +227,7 @@ void ServerCore::drain(Nanos grace, std::move_only_function<void()> done) {
   drained_by_ = deadline_after(loop_.now(), grace);
   for (Listener& listener : listeners_) listener.close();
   grace_.start(std::min(grace, kSecond));
-  if (connections_ == nullptr && !settle_.start(Nanos{0})) settle_.feed();
+  if (connections_ == nullptr) settle_soon();
 }
 
 // Connections without a request first; then whatever there is.

@@ -80,6 +80,7 @@ class ServerCore {
   void link(Http1Connection& connection);
   void prepare_lines();
   void tick();
+  void settle_soon();
   void settle();
   void end_grace();
 

@@ -4,6 +4,7 @@
 #include <new>
 #include <utility>
 
+#include "http/codec/system_error.h"
 #include "http/server/server_core.h"
 #include "spate/http/server.h"
 #include "spate/net/workers.h"
@@ -42,8 +43,7 @@ std::unique_ptr<WorkerService> make_server(Loop& loop, const MakeService& make,
 
 Result<Address> serve(Workers& workers, const Address& address, MakeService make,
                       const ServerOptions& options, const ServeOptions& how) {
-  if (!ServerCore::are_valid(options))
-    return std::unexpected(std::error_code(EINVAL, std::system_category()));
+  if (!ServerCore::are_valid(options)) return std::unexpected(system_error(EINVAL));
   return workers.listen(address,
                         Workers::MakeService([make = std::move(make), options](Loop& loop) {
                           return make_server(loop, make, options);

@@ -1,4 +1,4 @@
-// What a call that cannot begin, or is cut off, ends with.
+// An errno as what functions return.
 #pragma once
 
 #include <system_error>
