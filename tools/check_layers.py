@@ -36,7 +36,7 @@ LAYERS = {
     "http/codec": {"base", "spate/net/bytes.h", "spate/net/buffer.h", "spate/net/address.h"},
     "http/server": {PUBLIC, "sys", "http/codec"},
     "http/client": {PUBLIC, "http/codec"},
-    "http/inspector": {PUBLIC, "http/codec", "http/server"},
+    "http/inspector": {PUBLIC, "http/codec", "http/server", "http/client"},
     "coro": {"core", "net", "net/stream"},
     "sim": GROUND | {"backend", "net/stream"},
 }
@@ -46,7 +46,7 @@ BESIDE_CORE = {"offload": "pool"}
 
 # The room of a public header of net; those that are not here belong to net itself.
 ROOMS = {
-    "stream": "net/stream", "rate_limit": "net/stream", "session": "net/stream",
+    "stream": "net/stream", "stream_info": "net/stream", "rate_limit": "net/stream", "session": "net/stream",
     "relay": "net/stream", "listener": "net/listen", "workers": "net/workers",
     "server": "net/workers", "session_service": "net/workers",
     "resolver": "net/names", "connect": "net/connect", "client": "net/connect",
@@ -59,6 +59,7 @@ HTTP_ROOMS = {
     "router": "http/server", "files": "http/server", "events": "http/server",
     "hosts": "http/server", "client": "http/client", "call": "http/client",
     "response": "http/client", "proxy": "http/client", "inspector": "http/inspector",
+    "readings": "http/inspector",
 }
 
 # The same for the drop-in layers, whose files know the headers of their own room and of these.
