@@ -46,7 +46,8 @@ BESIDE_CORE = {"offload": "pool"}
 
 # The room of a public header of net; those that are not here belong to net itself.
 ROOMS = {
-    "stream": "net/stream", "stream_info": "net/stream", "rate_limit": "net/stream", "session": "net/stream",
+    "stream": "net/stream", "stream_info": "net/stream", "rate_limit": "net/stream",
+    "session": "net/stream",
     "relay": "net/stream", "listener": "net/listen", "workers": "net/workers",
     "server": "net/workers", "session_service": "net/workers",
     "resolver": "net/names", "connect": "net/connect", "client": "net/connect",

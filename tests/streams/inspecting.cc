@@ -51,6 +51,14 @@ TEST_P(Inspecting, EachSidesEndIsAState) {
   EXPECT_EQ(state_of(right_), StreamState::closed);
 }
 
+TEST_P(Inspecting, OneThatWaitsForItsPeerIsClosing) {
+  EXPECT_TRUE(left_.write("hello"));
+  turns();
+  left_.close();
+  EXPECT_EQ(state_of(left_), StreamState::closing);
+  turn_until([&] { return state_of(left_) == StreamState::closed; });
+}
+
 TEST_P(Inspecting, WhatWaitsIsCounted) {
   right_log_.use = [](Bytes) -> std::size_t { return 0; };
   EXPECT_TRUE(left_.set_limits({.low = 10, .high = 100}));

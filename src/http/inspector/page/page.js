@@ -150,7 +150,7 @@ function makeHead() {
 }
 
 const notes = (s) => s.state + (s.full ? ', full' : '') + (s.paused ? ', paused' : '') +
-    (s.owned ? '' : ', left');
+    (!s.owned ? ', left' : s.started ? '' : ', not started');
 
 function compare(a, b) {
   const value = COLUMNS[order.column][2], x = value(a) ?? -1, y = value(b) ?? -1;
