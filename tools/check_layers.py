@@ -67,6 +67,7 @@ COMPAT = {
     "libevent": set(),
     "libevent/event": {"libevent"},
     "libevent/evutil": {"libevent"},
+    "libevent/buffer": {"libevent"},
     "libevent_openssl": set(),
 }
 
