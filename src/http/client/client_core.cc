@@ -127,6 +127,12 @@ void ClientCore::complete(CallState& call) {
   call.tell_closed({});
 }
 
+void ClientCore::upgrade(CallState& call, Stream stream) {
+  const Ref<CallState> keep(&call);
+  unlink(call);
+  call.tell_upgraded(std::move(stream));
+}
+
 void ClientCore::repeat(CallState& call) {
   const Ref<CallState> keep(&call);
   call.repeat();

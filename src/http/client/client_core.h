@@ -54,6 +54,8 @@ class ClientCore final : public Counted {
   void fail(CallState& call, std::error_code error);
   // Its answer has come, and its connection is released.
   void complete(CallState& call);
+  // Its connection goes on as something else.
+  void upgrade(CallState& call, Stream stream);
   // Its connection is lost, before there was anything of an answer.
   void repeat(CallState& call);
   void settle_later(CallState& call);
