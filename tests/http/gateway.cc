@@ -445,7 +445,7 @@ TEST_F(GatewayTest, ClosesATunnelOnWhichNothingMoves) {
   const auto client = ask(kUpgrade);
   up().answer(kSwitching);
   turns();
-  for (int i = 0; i < 3; ++i) pass(5s);
+  for (int i = 0; i < 6; ++i) pass(2500ms);
   EXPECT_TRUE(client->is_closed);
   EXPECT_TRUE(up().is_closed);
 }
@@ -500,13 +500,23 @@ TEST_F(GatewayTest, LetsGoOfWhatHasNoServerAnyMore) {
   EXPECT_EQ(gateway_.metrics().forwarding, 0u);
 }
 
-TEST_F(GatewayTest, OutlivesTheLoop) {
+TEST_F(GatewayTest, OutlivesTheLoopAndTheServer) {
   const auto client = ask(kGet);
-  gateway_ = {};
-  make_gateway();
-  const auto other = ask(kGet);
-  server_ = {};
+  const auto tunnel = ask(kUpgrade);
+  up(1).answer(kSwitching);
+  turns();
   owned_.reset();
+  server_ = {};
+  gateway_ = {};
+}
+
+TEST_F(GatewayTest, OutlivesTheLoopOnly) {
+  const auto client = ask(kGet);
+  const auto begun = ask(kGet);
+  up(1).answer("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc");
+  turns();
+  owned_.reset();
+  gateway_ = {};
 }
 
 TEST_F(GatewayTest, IgnoresAnExchangeThatIsOver) {
