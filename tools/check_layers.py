@@ -36,6 +36,7 @@ LAYERS = {
     "http/codec": {"base", "spate/net/bytes.h", "spate/net/buffer.h", "spate/net/address.h"},
     "http/server": {PUBLIC, "sys", "http/codec"},
     "http/client": {PUBLIC, "http/codec"},
+    "http/gateway": {PUBLIC, "http/codec", "http/server", "http/client"},
     "http/inspector": {PUBLIC, "http/codec", "http/server"},
     "coro": {"core", "net", "net/stream"},
     "sim": GROUND | {"backend", "net/stream"},
@@ -58,7 +59,8 @@ HTTP_ROOMS = {
     "request": "http/server", "exchange": "http/server", "server": "http/server",
     "router": "http/server", "files": "http/server", "events": "http/server",
     "hosts": "http/server", "client": "http/client", "call": "http/client",
-    "response": "http/client", "proxy": "http/client", "inspector": "http/inspector",
+    "response": "http/client", "proxy": "http/client", "gateway": "http/gateway",
+    "inspector": "http/inspector",
 }
 
 # The same for the drop-in layers, whose files know the headers of their own room and of these.

@@ -191,10 +191,10 @@ TEST_F(ClientLifetime, a_call_may_outlive_its_client_and_its_loop) {
   paused.pause();
   peers.clear();
   owned_.reset();
-  EXPECT_TRUE(call.is_open());
-  client_ = {};
   EXPECT_FALSE(call.is_open());
   call = {};
+  client_ = {};
+  EXPECT_FALSE(paused.is_open());
   EXPECT_FALSE(outcome.is_there());
 }
 

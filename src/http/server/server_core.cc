@@ -38,7 +38,8 @@ Result<std::unique_ptr<ServerCore>> ServerCore::create(Loop& loop, Service* serv
       new (std::nothrow) ServerCore(loop, service, std::move(on_request), std::move(options)));
   if (core != nullptr)
     core->pool_ = new (std::nothrow) ExchangePool(loop, core->options_.compression_level);
-  if (core == nullptr || core->pool_ == nullptr) return std::unexpected(system_error(ENOMEM));
+  if (core == nullptr || core->pool_ == nullptr || !core->end_of_loop_.start())
+    return std::unexpected(system_error(ENOMEM));
   return core;
 }
 
@@ -52,19 +53,26 @@ ServerCore::ServerCore(Loop& loop, Service* service, OnRequest on_request, Serve
                    .fields = options_.max_fields},
       tick_(loop, [this] { tick(); }),
       settle_(loop, [this] { settle(); }),
-      grace_(loop, [this] { end_grace(); }) {
+      grace_(loop, [this] { end_grace(); }),
+      end_of_loop_(loop, [this] { close_all(); }) {
   if (!options_.tls) return;
   shake_hands_ =
       with_tls(options_.tls, [this](Stream stream, const Address&) { add(std::move(stream)); });
 }
 
 ServerCore::~ServerCore() {
+  close_all();
+  if (pool_ != nullptr) pool_->abandon();
+}
+
+// Nobody is told.
+void ServerCore::close_all() {
+  on_drained_ = {};
   while (connections_ != nullptr) {
     Http1Connection* connection = connections_;
     forget(*connection);
     delete connection;
   }
-  if (pool_ != nullptr) pool_->abandon();
 }
 
 Result<Address> ServerCore::listen(const Address& address, const ListenOptions& options) {

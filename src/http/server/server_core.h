@@ -15,6 +15,7 @@
 #include "http/server/exchange_list.h"
 #include "http/server/exchange_pool.h"
 #include "http/server/lifetime.h"
+#include "spate/hooks.h"
 #include "spate/http/server.h"
 #include "spate/loop.h"
 #include "spate/net/listener.h"
@@ -80,6 +81,7 @@ class ServerCore {
   void link(Http1Connection& connection);
   void prepare_lines();
   void tick();
+  void close_all();
   void settle_soon();
   void settle();
   void end_grace();
@@ -103,6 +105,7 @@ class ServerCore {
   Timer tick_;
   Timer settle_;
   Timer grace_;  // Of drain(): of idle connections, then of all.
+  Cleanup end_of_loop_;
   Nanos drained_by_{0};
   bool is_draining_ = false;
   std::move_only_function<void()> on_drained_;
