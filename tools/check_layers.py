@@ -26,12 +26,13 @@ LAYERS = {
     "net": {"base", "sys", "core"},
     "net/stream": GROUND,
     "net/listen": GROUND | {"net/stream"},
-    "net/workers": GROUND | {"net/stream", "net/listen"},
     "net/names": GROUND,
     "net/connect": GROUND | {"net/stream", "net/names"},
     "net/datagram": GROUND,
     "net/process": GROUND | {"net/stream"},
     "net/secure": GROUND | {"net/stream", "net/connect"},
+    "net/client": GROUND | {"net/stream", "net/connect", "net/secure"},
+    "net/workers": GROUND | {"net/stream", "net/listen", "net/secure"},
     "tls": {"base", "core", "net", "net/secure"},
     "http/codec": {"base", "spate/net/bytes.h", "spate/net/buffer.h", "spate/net/address.h"},
     "http/server": {PUBLIC, "sys", "http/codec"},
@@ -50,7 +51,7 @@ ROOMS = {
     "stream": "net/stream", "rate_limit": "net/stream", "session": "net/stream",
     "relay": "net/stream", "listener": "net/listen", "workers": "net/workers",
     "server": "net/workers", "session_service": "net/workers",
-    "resolver": "net/names", "connect": "net/connect", "client": "net/connect",
+    "resolver": "net/names", "connect": "net/connect", "client": "net/client",
     "datagram": "net/datagram", "process": "net/process", "tls": "net/secure",
 }
 

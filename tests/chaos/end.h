@@ -48,6 +48,9 @@ class End final : public Party {
   std::size_t reads_from() const { return in_data_ ? used_ + using_ : used_; }
   // Without limits and deadlines, so that it can be counted on.
   void make_plain();
+  // Nothing is on the way, or left behind, that would be in the way of a handshake.
+  bool may_be_secured() const;
+  std::unique_ptr<Stream> pass_to_tls();
   bool is_plain() const;
   bool may_be_relayed() const {
     return has_handle() && !is_over() && guest_ == nullptr && !is_connecting_ && !is_ending_ &&

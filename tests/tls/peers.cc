@@ -232,6 +232,30 @@ TEST_F(TlsPeers, MayNotSlipInPlaintextBehindTheCommand) {
   EXPECT_EQ(result_.error().code, std::errc::device_or_resource_busy);
 }
 
+TEST_F(TlsPeers, MayNotSlipInPlaintextWithDescriptors) {
+  class Greedy final : public StreamHandler {
+   public:
+    std::size_t on_data(Bytes bytes) override { return bytes.size(); }
+    void on_descriptors(std::span<const int> descriptors, bool) override {
+      close_descriptors(descriptors);
+      when_they_come();
+    }
+    void on_closed(std::error_code) override {}
+    std::function<void()> when_they_come;
+  };
+  auto [near, far] = must(Stream::socket_pair(*loop_));
+  Stream plain = std::move(near);
+  Greedy before;
+  before.when_they_come = [&] { attempt_ = accept_tls(std::move(plain), server(), told()); };
+  plain.set_receive_descriptors(true);
+  plain.start(before);
+  const int fd = 0;
+  EXPECT_FALSE(far.send_descriptors(bytes_of("x"), {&fd, 1}));
+  run_until_told();
+  ASSERT_FALSE(result_) << "a byte that nobody was shown";
+  EXPECT_EQ(result_.error().code, std::errc::device_or_resource_busy);
+}
+
 TEST_F(TlsPeers, AreNotSecuredWhilePlaintextWaits) {
   RawPeer peer(*loop_);
   EXPECT_TRUE(peer.stream().write(pattern(4'000'000)));

@@ -50,6 +50,7 @@ namespace spate {
 
 class Connection;
 class Loop;
+class TlsContext;
 struct ConnectOptions;
 
 // Closes each. Any thread.
@@ -186,6 +187,14 @@ class SPATE_EXPORT Stream {
                           StreamHandler& handler, const ConnectOptions& options);
   std::error_code connect(Loop& loop, const Address& address, StreamHandler& handler);
   std::error_code connect(Loop& loop, const Address& address, StreamHandler& handler,
+                          const ConnectOptions& options);
+  // The same over TLS, with a client's context (tls.h) and to one who can show that he is `host`:
+  // on_connected() comes when the two have shaken hands. Further errors of on_closed(): those of
+  // start_tls().
+  std::error_code connect(Loop& loop, std::string_view host, std::uint16_t port,
+                          const TlsContext& context, StreamHandler& handler);
+  std::error_code connect(Loop& loop, std::string_view host, std::uint16_t port,
+                          const TlsContext& context, StreamHandler& handler,
                           const ConnectOptions& options);
   // Between connect() and on_connected() or on_closed().
   bool is_connecting() const;

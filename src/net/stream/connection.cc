@@ -311,9 +311,18 @@ void Connection::on_ready(Events events) {
     receive();
 }
 
-void Connection::on_connected(Transport& transport, int fd, bool is_ended) {
-  transport_ = &transport;
-  node_.fd = fd;
+// What `other` waits for, its transport is asked for anew.
+void Connection::exchange_transports(Connection& other) {
+  hub().loop().clear_pending(other.node_.head);
+  hub().loop().stop(other.node_);
+  std::swap(transport_, other.transport_);
+  std::swap(node_.fd, other.node_.fd);
+  std::swap(node_.head.callback, other.node_.head.callback);
+}
+
+void Connection::on_connected(Stream made, bool is_ended) {
+  exchange_transports(*of(made));
+  made = Stream();
   touch();
   read_again();
   if (is_ended) transport_->shut_down(*this);

@@ -102,9 +102,10 @@ class Connection {
   void on_ready(Events events);
   void on_deadline();
   void on_loop_end();
-  // It is connected now, through `transport`, or connecting has failed. Our side may have ended
-  // before. Not while is_calling().
-  void on_connected(Transport& transport, int fd, bool is_ended);
+  // It is connected now, with the transport of `made`, which nobody has heard of yet and which goes
+  // with the one that this had; or connecting has failed. Our side may have ended before. Not while
+  // is_calling().
+  void on_connected(Stream made, bool is_ended);
   void on_refused(std::error_code error) { finish(error); }
   // Whether a callback of its handler's is running.
   bool is_calling() const { return has(kInCallback); }
@@ -208,6 +209,7 @@ class Connection {
   void start_with_care(bool is_first);
   BusyState* make_busy();
   void drop_busy_state();
+  void exchange_transports(Connection& other);
   Throttle* throttle() const { return busy_ == nullptr ? nullptr : busy_->throttle.get(); }
   Throttle* make_throttle();
 
