@@ -98,7 +98,7 @@ def measure(workload, contestants, sink, progress=None):
     tools = {"instructions": "valgrind", "syscalls": "strace"}
     kinds = [kind for kind, tool in tools.items() if shutil.which(tool)]
     jobs = [(kind, c, spec) for c in contestants for spec in workload.counts for kind in kinds
-            if kind in spec.kinds
+            if kind in spec.kinds and c.name not in spec.without
             and (kind != "instructions" or workloads.can_be_counted(c.name))]
 
     def job(kind, contestant, spec):
