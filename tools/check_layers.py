@@ -81,6 +81,9 @@ VOCABULARY = {f"spate/{name}.h" for name in (
 # Built on the public headers only, besides their own files.
 OUTSIDE = ("compat", "bindings", "examples", "bench", "programs")
 
+# But for these, which measure what is no public interface: file -> layer.
+INSIDE = {"bench/workloads/parser/spate.cc": "http/codec"}
+
 # Only src/sys enters the kernel.
 KERNEL_HEADERS = re.compile(
     r"(sys|linux|asm|arpa|net|netinet|netpacket|bits)/.*"
@@ -192,7 +195,7 @@ def check_include(name, kind, target):
             return f"{room} may not include {other}"
     if kind == "src" and is_public:
         return f"a public header includes an internal one, of {target}"
-    if kind == "src" and layer in OUTSIDE:
+    if kind == "src" and layer in OUTSIDE and INSIDE.get(name) != target:
         return f"{layer} is built on the public headers only, and includes one of src/{target}"
     if is_public and name[len("include/"):] in VOCABULARY and target not in VOCABULARY:
         return f"the vocabulary depends on nothing else, and includes {target}"
