@@ -38,7 +38,7 @@ LAYERS = {
     "http/server": {PUBLIC, "sys", "http/codec"},
     "http/client": {PUBLIC, "http/codec"},
     "http/gateway": {PUBLIC, "http/codec", "http/server", "http/client"},
-    "http/inspector": {PUBLIC, "http/codec", "http/server"},
+    "http/inspector": {PUBLIC, "http/codec", "http/server", "http/client"},
     "coro": {"core", "net", "net/stream"},
     "sim": GROUND | {"backend", "net/stream"},
 }
@@ -48,9 +48,9 @@ BESIDE_CORE = {"offload": "pool"}
 
 # The room of a public header of net; those that are not here belong to net itself.
 ROOMS = {
-    "stream": "net/stream", "rate_limit": "net/stream", "session": "net/stream",
-    "relay": "net/stream", "listener": "net/listen", "workers": "net/workers",
-    "server": "net/workers", "session_service": "net/workers",
+    "stream": "net/stream", "stream_info": "net/stream", "rate_limit": "net/stream",
+    "session": "net/stream", "relay": "net/stream", "listener": "net/listen",
+    "workers": "net/workers", "server": "net/workers", "session_service": "net/workers",
     "resolver": "net/names", "connect": "net/connect", "client": "net/client",
     "datagram": "net/datagram", "process": "net/process", "tls": "net/secure",
 }
@@ -61,7 +61,7 @@ HTTP_ROOMS = {
     "router": "http/server", "files": "http/server", "events": "http/server",
     "hosts": "http/server", "client": "http/client", "call": "http/client",
     "response": "http/client", "proxy": "http/client", "gateway": "http/gateway",
-    "inspector": "http/inspector",
+    "inspector": "http/inspector", "readings": "http/inspector",
 }
 
 # The same for the drop-in layers, whose files know the headers of their own room and of these.

@@ -18,6 +18,7 @@ Connection::BusyState::BusyState() = default;
 Connection::BusyState::~BusyState() = default;
 
 Connection* Connection::make(Transport& transport, int fd) {
+  SPATE_ASSERT(!transport.hub().is_showing(), "a Stream was made in for_each_stream()");
   void* memory = transport.hub().slab().take();
   return memory == nullptr ? nullptr : new (memory) Connection(transport, fd);
 }
@@ -26,6 +27,7 @@ Connection::Connection(Transport& transport, int fd) : transport_(&transport) {
   node_.fd = fd;
   node_.events = kFdIsNew;
   node_.head.callback = [](void*, Node& head, Events events) { on_event(head, events); };
+  node_.head.extra = age_now();
   touch();
   hub().enter();
 }
@@ -50,6 +52,7 @@ void Connection::put_transport(Transport& transport) {
 
 void Connection::destroy() {
   Hub& hub = this->hub();
+  SPATE_ASSERT(!hub.is_showing(), "a Stream was destroyed in for_each_stream()");
   this->~Connection();
   hub.slab().give_back(this);
   hub.leave();
@@ -303,7 +306,10 @@ bool Connection::after_call() {
 
 void Connection::on_ready(Events events) {
   const bool is_refused = any(events & Events::error) && node_.head.active == 0;
-  if (is_refused) return on_broken(sys::error_code(-static_cast<long>(node_.head.extra)));
+  if (is_refused) {
+    const auto error = static_cast<long>(std::exchange(node_.head.extra, age_now()));
+    return on_broken(sys::error_code(-error));
+  }
   if (has(kInCallback)) return defer_past_callback(events);
   if (any(events & Events::custom) && !settle()) return;
   if (any(events & Events::write) && !send_queued()) return;

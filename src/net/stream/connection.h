@@ -31,6 +31,8 @@ class CallbackHandler;
 class Hub;
 class Transport;
 struct ArrivedDescriptors;
+struct StreamInfo;
+enum class StreamState : std::uint8_t;
 
 class Connection {
  public:
@@ -44,6 +46,8 @@ class Connection {
   }
   static Stream stream_of(Connection* connection) { return Stream(connection); }
   static Connection* of(const Stream& stream) { return stream.connection_; }
+  // A handle that was only lent.
+  static void take_back(Stream& stream) { stream.connection_ = nullptr; }
 
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
@@ -85,6 +89,8 @@ class Connection {
   Hub& hub() const;
   Transport& transport() const { return *transport_; }
   int fd() const { return node_.fd; }
+  // stream_info.h
+  StreamInfo info() const;
 
   // ---- what transports and Hub use
 
@@ -152,6 +158,7 @@ class Connection {
 
   static constexpr int kTickBits = 20;
   static constexpr std::int64_t kNanosPerTick = 1 << kTickBits;
+  static constexpr int kAgeBits = 30;  // Of ages, which are told in seconds or so.
 
   // What only a busy connection needs. An idle one owns no memory but itself, unless it was told
   // something out of the ordinary.
@@ -319,6 +326,9 @@ class Connection {
   void set_error(std::error_code error);
   std::error_code error() const;
 
+  std::uint32_t age_now() const;
+  Nanos age() const;
+  StreamState public_state() const;
   void touch();
   void note_activity();
   std::size_t allowance(Throttle::Direction direction);
@@ -343,7 +353,7 @@ class Connection {
   bool has_deadline() const { return busy_ != nullptr || idle_ticks_ != 0 || is_discarding(); }
   Deadline next_deadline() const;
 
-  FdNode node_{};  // Its context is the handler.
+  FdNode node_{};  // Its context is the handler; `extra` is when it was made, as age_now().
   Transport* transport_;
   std::unique_ptr<BusyState> busy_;
   // In ticks of about a millisecond, so that many idle connections take little room.
