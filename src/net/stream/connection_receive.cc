@@ -23,6 +23,7 @@ constexpr std::size_t kArrival = 16 * 1024;
 
 // A handler that stops because the queue is full continues when it has drained.
 bool Connection::keeps_what_is_left() {
+  if (is_discarding() && has(kPeerEnded)) listen_again();
   if (!is_heard()) return false;
   if (has(kFull)) set(kLeftWhileFull);
   return true;
