@@ -265,13 +265,25 @@ void assign_timeouts(Connection& connection) {
   event_assign(&connection.ev_write, connection.ev_base, -1, EV_FINALIZE, writing, &connection);
 }
 
-int adjust_timeouts(Connection& connection) {
+int restart_timeouts(Connection& connection, short what) {
   const bool reads = (connection.enabled & EV_READ) != 0 && connection.reading_rests == 0;
   const bool writes = (connection.enabled & EV_WRITE) != 0 && connection.writing_rests == 0 &&
                       connection.output_size() != 0;
-  const int read = set_timeout(connection.ev_read, connection.timeout_read, reads);
-  const int write = set_timeout(connection.ev_write, connection.timeout_write, writes);
-  return read < 0 || write < 0 ? -1 : 0;
+  int result = 0;
+  if ((what & EV_READ) != 0) {
+    result |= set_timeout(connection.ev_read, connection.timeout_read, reads);
+  }
+  if ((what & EV_WRITE) != 0) {
+    result |= set_timeout(connection.ev_write, connection.timeout_write, writes);
+  }
+  return result;
+}
+
+int stop_timeouts(Connection& connection, short what) {
+  int result = 0;
+  if ((what & EV_READ) != 0) result |= event_del(&connection.ev_read);
+  if ((what & EV_WRITE) != 0) result |= event_del(&connection.ev_write);
+  return result;
 }
 
 }  // namespace spate::libevent

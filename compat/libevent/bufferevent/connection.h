@@ -145,8 +145,13 @@ inline bool is_set(const timeval& time) { return time.tv_sec != 0 || time.tv_use
 // With its timeout, if that is set.
 int add_event(event& ev, const timeval& timeout);
 
-// For kinds without events of their own: the two are the timeouts, and these keep them.
+// For kinds that watch no descriptor: the two events are timeouts.
 void assign_timeouts(Connection& connection);
-int adjust_timeouts(Connection& connection);
+// Begins those of what is waited for anew, and ends the others.
+int restart_timeouts(Connection& connection, short what);
+inline int restart_both_timeouts(Connection& connection) {
+  return restart_timeouts(connection, EV_READ | EV_WRITE);
+}
+int stop_timeouts(Connection& connection, short what);
 
 }  // namespace spate::libevent

@@ -238,9 +238,10 @@ bufferevent* bufferevent_new(evutil_socket_t fd, bufferevent_data_cb on_read,
 int bufferevent_base_set(event_base* base, bufferevent* bev) {
   const Keep keep(bev);
   if (socket_of(bev) == nullptr) return -1;
+  event_base* before = event_get_base(&bev->ev_read);
   if (event_base_set(base, &bev->ev_read) != 0) return -1;
   if (event_base_set(base, &bev->ev_write) != 0) {
-    event_base_set(bev->ev_base, &bev->ev_read);
+    event_base_set(before, &bev->ev_read);
     return -1;
   }
   bev->ev_base = base;
