@@ -75,6 +75,7 @@ void Connection::destroy() {
   end_buffer(input);
   end_buffer(output);
   release(deferred);
+  release_rate_limit(rate_limit);
   release(this);
   free_lock(last_lock);
 }
@@ -209,7 +210,6 @@ void Connection::rest_reading(Rest why) {
 }
 
 void Connection::resume_reading(Rest why) {
-  if (reading_rests == 0) return;
   reading_rests &= static_cast<std::uint8_t>(~why);
   if (reading_rests == 0 && (enabled & EV_READ) != 0) be_ops->start(*this, EV_READ);
 }
@@ -220,7 +220,6 @@ void Connection::rest_writing(Rest why) {
 }
 
 void Connection::resume_writing(Rest why) {
-  if (writing_rests == 0) return;
   writing_rests &= static_cast<std::uint8_t>(~why);
   if (writing_rests == 0 && (enabled & EV_WRITE) != 0) be_ops->start(*this, EV_WRITE);
 }
