@@ -71,6 +71,8 @@ COMPAT = {
     "libevent/event": {"libevent"},
     "libevent/evutil": {"libevent"},
     "libevent/buffer": {"libevent"},
+    "libevent/bufferevent": {"libevent", "libevent/buffer"},
+    "libevent/listener": {"libevent"},
     "libevent_openssl": set(),
 }
 
