@@ -1,0 +1,45 @@
+// Errors as negative numbers: errnos as they are, our own below those.
+#include <cerrno>
+#include <cstring>
+#include <string>
+
+#include "c/loop.h"
+#include "spate/net/resolver.h"
+
+namespace spate::c {
+
+namespace {
+
+constexpr int kOwn = 10'000;
+constexpr int kNames = 11'000;
+constexpr int kEnd = 12'000;
+
+static_assert(SPATE_E_TLS_PROTOCOL == -kOwn - static_cast<int>(Error::tls_protocol));
+static_assert(SPATE_E_BAD_NAME == -kNames - static_cast<int>(NameError::bad_name));
+
+std::error_code to_error(int code) {
+  const int number = -code;
+  if (number >= kNames && number < kEnd) return {number - kNames, name_category()};
+  if (number >= kOwn && number < kNames) return {number - kOwn, error_category()};
+  return {number, std::system_category()};
+}
+
+}  // namespace
+
+int to_code(std::error_code error) {
+  const int base = error.category() == error_category()  ? kOwn
+                   : error.category() == name_category() ? kNames
+                                                         : 0;
+  return error ? -(base + error.value()) : 0;
+}
+
+}  // namespace spate::c
+
+const char* spate_strerror(int error, char* text, size_t size) {
+  if (size == 0) return text;
+  const std::string message = spate::c::to_error(error).message();
+  const std::size_t length = std::min(message.size(), size - 1);
+  std::memcpy(text, message.data(), length);
+  text[length] = '\0';
+  return text;
+}
