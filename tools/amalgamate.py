@@ -18,6 +18,7 @@ LAST = "src/c"
 NOT_IN_IT = re.compile(r"_test\.cc$")
 # Whose place this line takes.
 EXPORTS = "include/spate/export.h"
+HEADER_BEGINS = "#ifndef SPATE_API\n#define SPATE_API\n#endif\n"
 NO_EXPORTS = ["#define SPATE_EXPORT"]
 # Of src/c, what hands over to the network.
 NETWORK = re.compile(r'^#include "spate_net\.h"', re.M)
@@ -35,6 +36,11 @@ def sources_in(root, directory):
 def read(root, name):
     with open(os.path.join(root, name), encoding="utf-8") as file:
         return file.read()
+
+
+def write(directory, name, text):
+    with open(os.path.join(directory, name), "w", encoding="utf-8") as file:
+        file.write(text)
 
 
 def find(root, name, including):
@@ -86,10 +92,8 @@ def main(arguments):
     for name in all_sources(options.root):
         whole.add(name)
     os.makedirs(options.directory, exist_ok=True)
-    for name, text in (("spate.cc", "\n".join(whole.lines) + "\n"),
-                       ("spate.h", "#ifndef SPATE_API\n#define SPATE_API\n#endif\n" + read(options.root, header))):
-        with open(os.path.join(options.directory, name), "w", encoding="utf-8") as file:
-            file.write(text)
+    write(options.directory, "spate.cc", "\n".join(whole.lines) + "\n")
+    write(options.directory, "spate.h", HEADER_BEGINS + read(options.root, header))
 
 
 if __name__ == "__main__":

@@ -1,8 +1,33 @@
 // spate_child.
+#include "c/child.h"
+
 #include "c/watchers.h"
 
 using namespace spate;
 using c::ChildPart;
+
+namespace spate::c {
+
+namespace {
+
+template <class F>
+void for_each_child(LoopCore& core, const F& show) {
+  core.children().for_each([&](ChildNode& node) {
+    if (node.head.callback == &enter<ChildPart>) show(reinterpret_cast<ChildPart&>(node));
+  });
+}
+
+}  // namespace
+
+void count_children(LoopCore& core) {
+  for_each_child(core, [](ChildPart& child) { count_in(child.loop); });
+}
+
+void discount_children(LoopCore& core) {
+  for_each_child(core, [](ChildPart& child) { take_off(child.node.head, child.loop); });
+}
+
+}  // namespace spate::c
 
 void spate_child_init(spate_child* child, spate_loop* loop, spate_child_fn* callback, void* data) {
   c::init<ChildPart>(child, loop, callback, data);

@@ -1,5 +1,5 @@
 // Errors as negative numbers: errnos as they are, our own below those.
-#include <cerrno>
+#include <algorithm>
 #include <cstring>
 #include <string>
 
@@ -18,7 +18,7 @@ static_assert(SPATE_E_TLS_PROTOCOL == -kOwn - static_cast<int>(Error::tls_protoc
 static_assert(SPATE_E_BAD_NAME == -kNames - static_cast<int>(NameError::bad_name));
 
 std::error_code to_error(int code) {
-  const int number = -code;
+  const int number = static_cast<int>(-static_cast<long>(code));
   if (number >= kNames && number < kEnd) return {number - kNames, name_category()};
   if (number >= kOwn && number < kNames) return {number - kOwn, error_category()};
   return {number, std::system_category()};
@@ -33,13 +33,16 @@ int to_code(std::error_code error) {
   return error ? -(base + error.value()) : 0;
 }
 
+const char* copy_text(std::string_view from, char* text, std::size_t size) {
+  if (size == 0) return text;
+  const std::size_t length = std::min(from.size(), size - 1);
+  std::memcpy(text, from.data(), length);
+  text[length] = '\0';
+  return text;
+}
+
 }  // namespace spate::c
 
 const char* spate_strerror(int error, char* text, size_t size) {
-  if (size == 0) return text;
-  const std::string message = spate::c::to_error(error).message();
-  const std::size_t length = std::min(message.size(), size - 1);
-  std::memcpy(text, message.data(), length);
-  text[length] = '\0';
-  return text;
+  return spate::c::copy_text(spate::c::to_error(error).message(), text, size);
 }

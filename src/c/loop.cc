@@ -7,6 +7,8 @@
 #include <new>
 #include <string_view>
 
+#include "c/child.h"
+#include "c/sized.h"
 #include "c/watcher.h"
 #include "spate/c_loop.h"
 #include "spate/layer.h"
@@ -33,19 +35,8 @@ class WaitHooks final : public Dispatcher {
   spate_loop* face_ = nullptr;
 };
 
-constexpr std::size_t kOldestSize = offsetof(spate_loop_options, data) + sizeof(void*);
-
-// Takes over what this library knows; what it does not know must not be set.
-int copy_options(const spate_loop_options* from, spate_loop_options& to) {
-  spate_loop_options_init(&to, sizeof(to));
-  if (from == nullptr) return 0;
-  if (from->size < kOldestSize || from->reserved != 0 || from->spin < 0) return -EINVAL;
-  const auto* bytes = reinterpret_cast<const unsigned char*>(from);
-  for (std::size_t i = sizeof(to); i < from->size; ++i) {
-    if (bytes[i] != 0) return -EINVAL;
-  }
-  std::memcpy(&to, from, std::min(from->size, sizeof(to)));
-  return 0;
+int check(const spate_loop_options& options) {
+  return options.reserved == 0 && options.spin >= 0 ? 0 : -EINVAL;
 }
 
 LayerOptions to_options(const spate_loop_options& options) {
@@ -77,7 +68,8 @@ void spate_loop_options_init(spate_loop_options* options, size_t size) {
 int spate_loop_create(spate_loop** loop, const spate_loop_options* options) {
   *loop = nullptr;
   spate_loop_options known;
-  if (const int code = copy_options(options, known)) return code;
+  if (const int code = c::copy_sized(options, known)) return code;
+  if (const int code = check(known)) return code;
   LayerOptions layer = to_options(known);
   std::unique_ptr<WaitHooks> hooks;
   if (known.before_wait != nullptr || known.after_wait != nullptr) {
@@ -172,7 +164,13 @@ int spate_defer(spate_loop* loop, void (*task)(void* data), void* data) {
   return c::out_of_memory_unless(loop->core().defer(Call{task, data}));
 }
 
-int spate_loop_after_fork(spate_loop* loop) { return to_code(loop->core().after_fork()); }
+int spate_loop_after_fork(spate_loop* loop) {
+  LoopCore& core = loop->core();
+  c::count_children(core);
+  const std::error_code error = core.after_fork();
+  if (error) c::discount_children(core);
+  return to_code(error);
+}
 
 int spate_loop_poll_fd(spate_loop* loop) {
   const Result<int> fd = loop->core().poll_fd();

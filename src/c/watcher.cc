@@ -131,8 +131,8 @@ void spate_set_keepalive(spate_watcher* watcher, int keepalive) {
     loop |= c::kWeak;
     return c::take_off(c::node_of(*watcher), loop);
   }
-  if ((loop & c::kUncounted) != 0) c::core_behind(loop).ref();
-  loop &= ~c::kMarks;
+  c::count_in(loop);
+  loop &= ~c::kWeak;
 }
 
 int spate_keepalive(const spate_watcher* watcher) { return (c::loop_of(*watcher) & c::kWeak) == 0; }

@@ -99,11 +99,15 @@ inline LoopCore& core_behind(std::uintptr_t loop) { return loop_behind(loop).cor
 // The loop points here. If not, it may have gone.
 inline bool is_known(const Node& head) { return (head.active | head.pending) != 0; }
 
-// The loop counts it as any other again, once it is inactive: by itself, or stopped.
-inline void settle(const Node& head, std::uintptr_t& loop) {
-  if ((loop & kUncounted) == 0 || head.active != 0) return;
+// The loop counts it as any other.
+inline void count_in(std::uintptr_t& loop) {
+  if ((loop & kUncounted) == 0) return;
   loop &= ~kUncounted;
   core_behind(loop).ref();
+}
+// So it does once the watcher is inactive: by itself, or stopped.
+inline void settle(const Node& head, std::uintptr_t& loop) {
+  if (head.active == 0) count_in(loop);
 }
 // A weak one that is active is taken off.
 inline void take_off(const Node& head, std::uintptr_t& loop) {

@@ -129,6 +129,8 @@ class LoopCore final : public Loop {
         [=](TimerNode& node) { return is_internal(node.head) || show(context, node); });
   }
 
+  const Children& children() const { return children_; }
+
   bool feed(Node& node, Events events) { return pending_.feed(node, events); }
   Events clear_pending(Node& node) { return pending_.remove(node); }
   Events clear_pending(FdNode& node) {
