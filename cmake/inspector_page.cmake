@@ -1,6 +1,6 @@
 # The page of http::Inspector as C++: one document, with its style and script inside, and the policy
-# that lets a browser take these two, by their hashes, and no others. Made again when a part has
-# changed.
+# that lets a browser take these two, by their hashes, and no others. Made again by CMake when a
+# part has changed.
 
 # The base64 of a SHA-256, given as 64 hexadecimal digits.
 function(spate_base64_of_hash hash result)

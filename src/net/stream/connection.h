@@ -74,7 +74,7 @@ class Connection {
   bool want(std::size_t size);
   Bytes unread() const { return has_unread() ? busy_->unread.bytes() : Bytes(); }
   void end();
-  void close();
+  void close(Linger wish = Linger::yes);
   void abort();
   void abandon();  // The Stream is being destroyed.
   void set_half_open(bool on) { set(kHalfOpen, on); }
@@ -108,9 +108,10 @@ class Connection {
   void on_ready(Events events);
   void on_deadline();
   void on_loop_end();
-  // It is connected now, through `transport`, or connecting has failed. Our side may have ended
-  // before. Not while is_calling().
-  void on_connected(Transport& transport, int fd, bool is_ended);
+  // It is connected now, with the transport of `made`, which nobody has heard of yet and which goes
+  // with the one that this had; or connecting has failed. Our side may have ended before. Not while
+  // is_calling().
+  void on_connected(Stream made, bool is_ended);
   void on_refused(std::error_code error) { finish(error); }
   // Whether a callback of its handler's is running.
   bool is_calling() const { return has(kInCallback); }
@@ -215,6 +216,7 @@ class Connection {
   void start_with_care(bool is_first);
   BusyState* make_busy();
   void drop_busy_state();
+  void exchange_transports(Connection& other);
   Throttle* throttle() const { return busy_ == nullptr ? nullptr : busy_->throttle.get(); }
   Throttle* make_throttle();
 
@@ -310,6 +312,7 @@ class Connection {
   bool tell_end();
   void end_with_peer();
 
+  void listen_again();
   void end_our_side();
   bool has_ended() const;
   bool has_nothing_to_lose() const;
