@@ -96,8 +96,8 @@ SUBJECTS = (
             "The memory that an idle connection takes, and the processor's time when each says a "
             "byte twice a second and its timeout is put off; less is better."),
     Subject("idle_http", "Idle connections of HTTP", "", "",
-            "The memory that each of 5,000 takes which were answered once and are kept alive: by the "
-            "allocator's count, and by pages; less is better."),
+            "The memory that each of 5,000 takes which were answered once and are kept alive: by "
+            "the allocator's count, and by pages; less is better."),
     Subject("idle_tls", "Idle connections of TLS", "", "",
             "The memory that each of 1,000 takes, two seconds after 64 bytes were sent back: "
             "by the allocator's count, and by pages; less is better."),
