@@ -19,6 +19,7 @@
 #include "core/pending_queue.h"
 #include "core/periodics.h"
 #include "core/post_queue.h"
+#include "core/running_note.h"
 #include "core/signals.h"
 #include "core/spinner.h"
 #include "core/timer_queue.h"
@@ -47,6 +48,7 @@ class LoopCore final : public Loop {
   std::error_code run(Run mode);
   bool has_work();
   std::error_code run_for(Nanos span);
+  std::error_code collect(Nanos longest);
   void leave(bool all);
   Nanos prepare_to_wait();
   std::error_code after_fork();
@@ -128,6 +130,8 @@ class LoopCore final : public Loop {
         [=](TimerNode& node) { return is_internal(node.head) || show(context, node); });
   }
 
+  const Children& children() const { return children_; }
+
   bool feed(Node& node, Events events) { return pending_.feed(node, events); }
   Events clear_pending(Node& node) { return pending_.remove(node); }
   Events clear_pending(FdNode& node) {
@@ -143,10 +147,12 @@ class LoopCore final : public Loop {
     return pending_.size();
   }
   void measure_callbacks(bool on);
-  void measure_waits(bool on) { measuring_waits_ = on; }
+  void measure_waits(bool on);
+  std::optional<RunningCallback> running_callback() const;
   // Something rare has been started: turns have to look after more than they usually do.
   void attend() { attention_ = true; }
   bool take(Due& due);
+  std::size_t take(Due* batch, std::size_t most, bool (*wants)(const Node& node));
   void default_dispatch();
   void default_expiry(TimerNode& node);
 
@@ -177,6 +183,19 @@ class LoopCore final : public Loop {
  private:
   friend class Loop;
   friend class NodeLoop;
+
+  // As long as this exists, its thread is inside the loop.
+  class Inside {
+   public:
+    explicit Inside(LoopCore& loop);
+    ~Inside();
+    Inside(const Inside&) = delete;
+    Inside& operator=(const Inside&) = delete;
+
+   private:
+    LoopCore& loop_;
+    Loop* outer_;
+  };
 
   // Calls posted tasks, a bounded number a turn.
   class PostRunner final : public Internal {
@@ -266,6 +285,8 @@ class LoopCore final : public Loop {
   }
   long turn(bool may_block) noexcept;
   long begin_with_care();
+  long collect_turn(bool may_block) noexcept;
+  bool feed_hooks_before_wait();
   void end_with_care();
   long rebuild_backend();
   std::error_code open_again();
@@ -331,6 +352,8 @@ class LoopCore final : public Loop {
     call_user(events, [&] { node.callback(node.context, node, events); });
   }
   void call_measured(const Due& due);
+  void begin_timing();
+  void end_timing();
   bool has_something_queued() const { return !pending_.empty() || posts_.has_posts(); }
   // Whether other threads or signal handlers have left something.
   bool has_messages() const {
@@ -385,9 +408,11 @@ class LoopCore final : public Loop {
   std::uint32_t fork_generation_;
   bool has_messages_ = false;  // Other threads may have left some before the wait ended.
   bool attention_ = true;      // The next turn sees whether it needs_attention().
-  bool is_timed_ = false;      // This run()'s waits are measured.
+  bool may_be_timed_ = false;  // This run() waits,
+  bool is_timed_ = false;      // and that is measured.
   bool measuring_waits_ = false;
   bool fork_hooks_due_ = false;
+  bool has_fed_hooks_ = false;  // collect() has, and waits the next time.
   std::uint64_t last_stale_turn_ = 0;
   bool rebuild_ = false;
   bool measuring_ = false;
@@ -395,6 +420,7 @@ class LoopCore final : public Loop {
   Nanos suspended_at_{-1};
   Nanos woke_up_{0};  // When the last sleep of this run() ended.
   Metrics metrics_;
+  RunningNote calling_;                // What call_measured() is calling.
   TimerQueue timers_{parked_timers_};  // Last, for its size: so the rest lies together.
 };
 

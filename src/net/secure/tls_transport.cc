@@ -155,7 +155,7 @@ Events TlsTransport::on_event(Connection& connection, Events events) {
 
 void TlsTransport::set_in_line(Connection& connection, bool on) {
   is_in_line_ = on;
-  ask_below(connection);
+  if (tls_hub_.is_alive()) ask_below(connection);
 }
 
 void TlsTransport::step(Connection& connection) {
