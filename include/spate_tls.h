@@ -59,8 +59,8 @@ typedef void spate_secured_fn(spate_stream* stream, int error, const char* why);
 // IP address, on one that is connected. It is called with nothing else meanwhile. Destroying it
 // cancels. Errors of the callback: EBUSY if something is unread or unsent; SPATE_E_DEADLINE;
 // SPATE_E_TLS_CERTIFICATE; SPATE_E_TLS_HANDSHAKE for all else that the two do not agree on; EINVAL
-// for a context of the other side; ENOMEM. Of the functions: EBADF if it is not open; ENOMEM, and it
-// is closed.
+// for a context of the other side; ENOMEM. Of the functions: EBADF if it is not open; ENOMEM, and
+// it is closed.
 SPATE_API int spate_stream_accept_tls(spate_stream* stream, const spate_tls_context* context,
                                       spate_secured_fn* callback);
 SPATE_API int spate_stream_start_tls(spate_stream* stream, const spate_tls_context* context,

@@ -241,6 +241,21 @@ TEST_F(BatchTest, PostsAndWatchersOfCxxAreCalledByPoll) {
   EXPECT_EQ(batch_.claim(0), a_.watcher());
 }
 
+TEST_F(BatchTest, PollReturnsWhenItHasOnlyCalledSomething) {
+  int posted = 0;
+  EXPECT_EQ(spate_timer_restart(b_.timer(), 3'600'000 * kMillisecond), 0);
+  EXPECT_EQ(spate_post(loop_.get(), [](void* data) { ++*static_cast<int*>(data); }, &posted), 0);
+  a_.feed();
+  Batch small{loop_, 1};
+  ASSERT_EQ(small.poll(-1), 1);
+  EXPECT_EQ(small.claim(0), a_.watcher());
+  EXPECT_EQ(posted, 0);
+  const std::uint64_t turns = spate_loop_iteration(loop_.get());
+  EXPECT_EQ(small.poll(-1), 0);
+  EXPECT_EQ(posted, 1);
+  EXPECT_EQ(spate_loop_iteration(loop_.get()), turns);
+}
+
 // What is called by a poll may take a batch of its own; the outer one has the rest.
 TEST_F(BatchTest, MayBeTakenInsideAPoll) {
   static int seen;
