@@ -294,7 +294,7 @@ void LoopCore::measure_callbacks(bool on) {
 
 bool LoopCore::has_work() {
   leave_corridor();
-  return is_kept_alive() || has_something_queued();
+  return is_kept_alive() || pending_.size() != 0 || posts_.has_posts();
 }
 
 Metrics LoopCore::metrics() {
