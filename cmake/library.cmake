@@ -2,6 +2,7 @@
 # spate_testing, all of their sources with the fault seam of src/sys.
 
 include(${CMAKE_CURRENT_LIST_DIR}/cares.cmake)
+include(${CMAKE_CURRENT_LIST_DIR}/inspector_page.cmake)
 if(NOT TARGET c-ares::cares)
   message(FATAL_ERROR "c-ares, with which spate looks names up, was not found (ares.h, libcares). "
                       "Run `tools/setup test`, or install libc-ares-dev; if it is elsewhere, say "
@@ -37,6 +38,10 @@ function(spate_sources_of library result)
   endif()
   list(FILTER sources EXCLUDE REGEX "_test\\.cc$")
   list(FILTER sources EXCLUDE REGEX "/src/(.*/)?testing/")
+  if(library STREQUAL "http")
+    spate_inspector_page(page)
+    list(APPEND sources ${page})
+  endif()
   set(${result} ${sources} PARENT_SCOPE)
 endfunction()
 

@@ -6,9 +6,7 @@
 #include <csignal>
 #include <iostream>
 
-#include "spate/net/listener.h"
-#include "spate/net/session.h"
-#include "spate/net/tls.h"
+#include "spate/net/server.h"
 
 using namespace std::chrono_literals;
 
@@ -21,6 +19,10 @@ struct Echo : spate::Session {
   }
 };
 
+void log_failure(const spate::TlsFailure& failure, const spate::Address& peer) {
+  std::cerr << peer.to_string() << ": " << failure.text << std::endl;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -28,35 +30,23 @@ int main(int argc, char** argv) {
     std::cerr << "usage: tls_echo [HOST:]PORT CHAIN KEY\n";
     return 2;
   }
-  const spate::TlsIdentity identity{.chain_file = argv[2], .key_file = argv[3]};
-  const spate::TlsServerOptions options{.identities = {identity}};
-  auto made = spate::TlsContext::server(options);
-  if (!made) {
-    std::cerr << "tls_echo: " << made.error().text << "\n";
+  const spate::TlsServerOptions options{
+      .identities = {{.chain_file = argv[2], .key_file = argv[3]}}};
+  const auto tls = spate::TlsContext::server(options);
+  if (!tls) {
+    std::cerr << "tls_echo: " << tls.error().text << "\n";
     return 1;
   }
-  const spate::TlsContext context = *made;
   auto loop = spate::must(spate::Loop::create());
   const auto address = spate::must(spate::Address::parse_listen(argv[1]));
-
-  spate::Sessions<Echo> sessions(*loop);
-  spate::Listener listener = spate::must(spate::Listener::create(
-      *loop, address,
-      spate::with_tls(
-          context,
-          [&](spate::Stream stream, const spate::Address&) { sessions.open(std::move(stream)); },
-          [](const spate::TlsFailure& failure, const spate::Address& peer) {
-            std::cerr << peer.to_string() << ": " << failure.text << std::endl;
-          })));
+  auto server =
+      spate::must(spate::serve<Echo>(*loop, address, {.tls = *tls, .on_tls_failure = log_failure}));
 
   spate::must(loop->on_signal(SIGHUP, [&] {
-    const auto reloaded = context.reload(options);
+    const auto reloaded = tls->reload(options);
     std::cout << (reloaded ? "reloaded" : reloaded.error().text) << std::endl;
   }));
-  spate::must(loop->on_signal(SIGTERM, [&] {
-    listener.close();
-    sessions.drain(5s);
-  }));
-  std::cout << listener.address().to_string() << std::endl;
+  spate::must(loop->on_signal(SIGTERM, [&] { server.drain(5s); }));
+  std::cout << server.address().to_string() << std::endl;
   loop->run();
 }

@@ -9,6 +9,7 @@
 
 #include "spate/http/date.h"
 #include "spate/http/files.h"
+#include "spate/http/inspector.h"
 #include "spate/http/server.h"
 #include "spate/loop.h"
 #include "spate/signal.h"
@@ -26,6 +27,7 @@ constexpr std::string_view kUsage =
     "  --hidden             serves names that begin with a dot, too\n"
     "  --workers N          threads; one per processor if it is not given\n"
     "  --log                prints a line for each request\n"
+    "  --inspect [HOST:]PORT  shows what it does to browsers of this host\n"
     "  --help               prints this\n"
     "\n"
     "Beside a file, \"name.br\" and \"name.gz\" are sent to clients that accept them.\n";
@@ -35,6 +37,7 @@ struct Settings {
   std::string port = "8080";
   unsigned workers = 0;
   bool log = false;
+  std::string inspect;
   spate::http::FilesOptions files{.precompressed = true};
 };
 
@@ -85,6 +88,8 @@ void take_option(Settings& settings, const std::string& option, Arguments& argum
     settings.files.listing = true;
   } else if (option == "--hidden") {
     settings.files.hidden = true;
+  } else if (option == "--inspect") {
+    settings.inspect = arguments.value_of(option);
   } else if (option == "--log") {
     settings.log = true;
   } else {
@@ -156,6 +161,26 @@ void serve(const Settings& settings, const spate::Address& address, spate::Worke
   std::fflush(stdout);
 }
 
+// A port alone is one that others cannot reach.
+spate::Address inspected_at(const std::string& text) {
+  const bool is_port = text.find_first_not_of("0123456789") == std::string::npos;
+  const auto address = spate::Address::parse(is_port ? "127.0.0.1:" + text : text);
+  if (!address) misuse("--inspect needs [HOST:]PORT, not \"" + text + "\"");
+  return *address;
+}
+
+void inspect(const Settings& settings, spate::http::Inspector& inspector) {
+  const auto bound = inspector.listen(inspected_at(settings.inspect));
+  if (!bound) {
+    const char* advice = bound.error() == std::errc::operation_not_permitted
+                             ? "; only addresses of this host alone, as 127.0.0.1"
+                             : "";
+    fail(1, reason("cannot listen on " + settings.inspect, bound.error()) + advice);
+  }
+  std::printf("inspector at http://%s\n", bound->to_string().c_str());
+  std::fflush(stdout);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -173,6 +198,10 @@ int main(int argc, char** argv) {
   spate::must(interrupted.start(SIGINT));
   spate::must(terminated.start(SIGTERM));
   serve(settings, *address, **workers);
+  auto inspector = spate::must(spate::http::Inspector::create(*loop));
+  inspector.add("workers", **workers);
+  inspector.add("main", *loop);
+  if (!settings.inspect.empty()) inspect(settings, inspector);
   loop->run();
   return (*workers)->stop(5s) ? 0 : 1;
 }

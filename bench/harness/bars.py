@@ -203,6 +203,57 @@ def http_bars(results):
                   asked - echoed if me and asked and echoed else None, 700)
 
 
+def parser_bars(results):
+    me = results.ours("parser")
+    if me is None:
+        return
+    for size in workloads.PARSER_HEADS:
+        mine, theirs = (results.count("parser", f"head of {size} bytes", "instructions", name)
+                        for name in (me, "http_parser"))
+        yield at_most(f"parser instructions, head of {size} bytes: spate / http_parser",
+                      mine / theirs if mine and theirs else None, 0.4)
+    half, whole = (case_where(results, "parser", head_bytes=size, piece=1) for size in (4000, 8000))
+    yield at_most("parser a byte at a time, of 8,000 bytes / of 4,000",
+                  results.across("parser", "head_ns", me, whole, half), 2.2)
+
+
+def tls_bars(results):
+    me = results.ours("tls")
+    if me is None:
+        return
+
+    def beside_floor(kind):
+        key = case_where(results, "tls", kind=kind)
+        return results.cost_ratio("tls", key, "processor_us", me, "floor")
+
+    echo, floor = (results.count("tls", "echo64", "instructions", name) for name in (me, "floor"))
+    yield at_most("tls instructions for 64 bytes echoed: spate / floor",
+                  echo / floor if echo and floor else None, 1.1)
+    for kind, limit in (("echo16k", 1.05), ("bulk", 1.05), ("full", 1.03), ("resumed", 1.03)):
+        yield at_most(f"tls processor time, {kind}: spate / floor", beside_floor(kind), limit)
+    full, resumed = (case_where(results, "tls", kind=kind) for kind in ("full", "resumed"))
+    yield at_least("tls processor time of a full handshake / of a resumed one",
+                   results.across("tls", "processor_us", me, full, resumed), 2)
+    # Of 64 KiB each, so 16; the question and the waits are the others.
+    yield at_most("tls system calls for 1 MiB", results.count("tls", "bulk", "syscalls", me), 20)
+
+
+def idle_tls_bars(results):
+    me = results.ours("idle_tls")
+    for key in results.cases("idle_tls"):
+        yield at_most("idle_tls bytes of a connection",
+                      results.median("idle_tls", key, "bytes_per_connection", me) if me else None,
+                      14500)
+
+
+def idle_http_bars(results):
+    me = results.ours("idle_http")
+    for key in results.cases("idle_http"):
+        yield at_most("idle_http bytes of a connection",
+                      results.median("idle_http", key, "bytes_per_connection", me) if me else None,
+                      222)
+
+
 def programs_bars(results):
     for original, twin in results.pairs("programs"):
         for key in results.cases("programs"):
@@ -217,7 +268,9 @@ def all_bars(results):
             "threads": rate_bars("threads", "mib_per_s"),
             "churn": rate_bars("churn", "connections_per_s"), "idle": idle_bars,
             "latency": latency_bars, "udp": rate_bars("udp", "packets_per_s"),
-            "fanout": fanout_bars, "http": http_bars, "programs": programs_bars}
+            "fanout": fanout_bars, "parser": parser_bars, "http": http_bars,
+            "tls": tls_bars,
+            "idle_http": idle_http_bars, "idle_tls": idle_tls_bars, "programs": programs_bars}
     assert bars.keys() == workloads.ALL.keys()
     return [bar for name, function in bars.items() if name in results.workloads()
             for bar in function(results)]

@@ -42,9 +42,10 @@ class Contestant:
         return {**os.environ, "LD_LIBRARY_PATH": os.pathsep.join(paths)}
 
     def libraries(self):
-        """The shared objects that the dynamic linker gives the program, by name."""
-        done = subprocess.run([self.program], text=True, capture_output=True, check=False,
-                              env={**self.environment, "LD_TRACE_LOADED_OBJECTS": "1"})
+        """The shared objects that the dynamic linker gives the program, by name; ldd runs none that
+        has no use for them."""
+        done = subprocess.run(["ldd", self.program], text=True, capture_output=True, check=False,
+                              env=self.environment)
         return dict(re.findall(r"^\s*(\S+) => (/.*) \(0x", done.stdout, re.MULTILINE))
 
     def replaceable(self):

@@ -98,8 +98,8 @@ def measure(workload, contestants, sink, progress=None):
     tools = {"instructions": "valgrind", "syscalls": "strace"}
     kinds = [kind for kind, tool in tools.items() if shutil.which(tool)]
     jobs = [(kind, c, spec) for c in contestants for spec in workload.counts for kind in kinds
-            if kind in spec.kinds
-            and not (kind == "instructions" and workloads.waits_in_ring(c.name))]
+            if kind in spec.kinds and c.name not in spec.without
+            and (kind != "instructions" or workloads.can_be_counted(c.name))]
 
     def job(kind, contestant, spec):
         value = per_operation(kind, contestant, spec)

@@ -4,7 +4,9 @@ import random
 from harness import build, workloads
 
 FACTORS = {"floor": 0.9, "spate": 1.0, "libev": 1.15, "libuv": 1.1, "asio": 1.3, "libevent": 2.5}
-LOADED = {"pingpong": "echo", "threads": "echo", "churn": "echo", "idle": "echo", "latency": "echo"}
+LOADED = {"pingpong": "echo", "threads": "echo", "churn": "echo", "idle": "echo", "latency": "echo",
+          "idle_http": "http", "idle_tls": "tls"}
+CONTESTANTS = (".c", ".cc", ".py", ".go", ".js")
 MACHINE = {"processor": "Example 9000 at 3.0 GHz", "cores": "2", "kernel": "6.18",
            "compiler": "c++ 12", "packages": "none", "commit": "0123456789ab",
            "load before the run": "0.00 0.00 0.00", "begun": "2026-01-01 00:00"}
@@ -14,7 +16,7 @@ def contestants(workload):
     """All that have a file, with their variants and twins."""
     directory = build.ROOT / "bench" / "workloads" / LOADED.get(workload, workload)
     for path in sorted(directory.iterdir()):
-        if path.stem in ("README", "load") or path.suffix == ".h":
+        if path.stem in ("load", "ready_made") or path.suffix not in CONTESTANTS:
             continue
         for name in workloads.VARIANTS.get((workload, path.stem), [path.stem]):
             if (workload, name) not in workloads.CANNOT:

@@ -33,13 +33,19 @@ class ServerProcess {
   };
 
   // Starts --program (under --under, if that is given) with all our arguments, and pins it and us.
-  // Under a tool that counts, nothing is pinned: it would only take longer.
+  // Under a tool that counts, nothing is pinned: it would only take longer. With --external PORT
+  // and --pid it is a server that runs there already, which has no tally and is not ended.
   ServerProcess(int argc, char** argv, Placement placement)
       : threads_(std::size_t(bench_number(argc, argv, "threads", 1))) {
+    bench_raise_fd_limit();
+    if (const long port = bench_number(argc, argv, "external", 0); port != 0) {
+      pid_ = pid_t(bench_number(argc, argv, "pid", 0));
+      ports_.push_back(std::uint16_t(port));
+      return;
+    }
     const char* program = bench_text(argc, argv, "program", nullptr);
     if (program == nullptr) fail("--program is missing");
     const std::string under = bench_text(argc, argv, "under", "");
-    bench_raise_fd_limit();
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) != 0) bench_die("pipe2");
     child_ = fork();
@@ -73,12 +79,14 @@ class ServerProcess {
 
   // While the server has nothing to do.
   Tally tally() {
+    if (child_ == 0) return {};
     kill(pid_, SIGUSR1);
     return read_tally();
   }
 
   // Ends it, when all that was sent has been answered.
   Tally end() {
+    if (child_ == 0) return {};
     kill(pid_, SIGTERM);
     const Tally told = read_tally();
     int status = 0;
@@ -168,11 +176,37 @@ class ServerProcess {
   }
 
   std::size_t threads_;
-  pid_t child_ = 0;  // What we started: a tool perhaps.
+  pid_t child_ = 0;  // What we started, if we did: a tool perhaps.
   pid_t pid_ = 0;    // The server itself.
   std::vector<std::uint16_t> ports_;
   FILE* output_ = nullptr;
 };
+
+// What a server has more than when this was made: by its allocator's own count, where it tells, and
+// by its resident pages.
+class MemoryGrowth {
+ public:
+  explicit MemoryGrowth(ServerProcess& server)
+      : server_(server), before_(server.tally()), pages_before_(server.resident_bytes()) {}
+
+  void report(std::size_t connections) {
+    const auto count = double(connections);
+    const ServerProcess::Tally now = server_.tally();
+    if (now.heap > 0)
+      bench_metric("bytes_per_connection", "B", (double(now.heap) - double(before_.heap)) / count);
+    bench_metric("resident_per_connection", "B",
+                 (double(server_.resident_bytes()) - double(pages_before_)) / count);
+    if (now.user_bytes > 0) bench_metric("user_bytes", "B", double(now.user_bytes));
+  }
+
+ private:
+  ServerProcess& server_;
+  const ServerProcess::Tally before_;
+  const std::uint64_t pages_before_;
+};
+
+// By then a server that gives memory back after a while has done so.
+inline constexpr long kUntilRestMs = 2500;
 
 // A connected socket, non-blocking. Blocking connects are answered at once on the loopback device:
 // the backlog has room for all.

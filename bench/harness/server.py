@@ -13,6 +13,7 @@ import shlex
 import signal
 import socket
 import subprocess
+import sys
 
 # A server under callgrind takes its time. All three together are less than what the harness waits
 # before it kills this process, and with that leaves the server to itself.
@@ -116,6 +117,13 @@ def load(options, server, *words):
     return done.stdout, spent
 
 
+def load_there(options, server, port):
+    """As a client of ours, with all our arguments, loads a server that it has not started."""
+    text, _ = load(options, server, *sys.argv[1:], "--external", str(port), "--pid",
+                   str(server.pid))
+    return text
+
+
 def mapped(options, server, prefix):
     """The shared object that it maps whose name begins so; not asked where a tool runs it."""
     if options.under:
@@ -131,6 +139,11 @@ def version(options):
     done = subprocess.run([options.program, "--version"], text=True, capture_output=True,
                           check=False)
     return done.stdout.strip()
+
+
+def nginx_version(program):
+    said = subprocess.run([program, "-v"], text=True, capture_output=True, check=False).stderr
+    return said.strip().rpartition("/")[2]
 
 
 def tell(**row):

@@ -75,10 +75,18 @@ SUBJECTS = (
             "https://github.com/libuv/libuv/blob/v1.x/test/benchmark-udp-pummel.c",
             "64 packets are on the way to a server that sends each back, one by one or in batches; "
             "more packets a second are better."),
+    Subject("parser", "Heads of requests", "picohttpparser's bench",
+            "https://github.com/h2o/picohttpparser/blob/master/bench.c",
+            "Heads of 100 to 8,000 bytes are parsed, whole or with one more byte of them at a time "
+            "(piece 1), and their fields found; less time is better.", ("head_bytes",)),
     Subject("http", "HTTP/1.1 requests", "wrk's and h2load's runs against servers", "",
             "A server of one thread answers requests of 13 bytes, 20 KiB and 1 MiB, over kept and "
             "new connections, and receives uploads; more requests a second are better.",
             ("connections",), (("kind", "keepalive"),)),
+    Subject("tls", "TLS 1.3", "", "",
+            "Handshakes, full and resumed, and bytes echoed or sent, all with AES-128-GCM and a "
+            "certificate on P-256: the server's processor time for one (bulk: for 1 MiB), as a "
+            "client of TLS costs as much as its server; less is better."),
     Subject("fanout", "One publisher, every message to all",
             "muduo's and Asio's chat servers, and Redis's PUBLISH",
             "https://github.com/chenshuo/muduo/tree/master/examples/asio/chat",
@@ -87,6 +95,12 @@ SUBJECTS = (
     Subject("idle", "Ten thousand idle connections", "", "",
             "The memory that an idle connection takes, and the processor's time when each says a "
             "byte twice a second and its timeout is put off; less is better."),
+    Subject("idle_http", "Idle connections of HTTP", "", "",
+            "The memory that each of 5,000 takes which were answered once and are kept alive: by "
+            "the allocator's count, and by pages; less is better."),
+    Subject("idle_tls", "Idle connections of TLS", "", "",
+            "The memory that each of 1,000 takes, two seconds after 64 bytes were sent back: "
+            "by the allocator's count, and by pages; less is better."),
     Subject("programs", "Servers as the distribution built them", "", "",
             "memcached and nghttpd, the same binaries, on their own event library and on spate's "
             "drop-in for it; more requests a second are better."),
@@ -98,11 +112,12 @@ METRIC_WORDS = {
     "bytes": "memory a watcher", "object_bytes": "size of the object",
     "start_ns": "start", "restart_ns": "put off", "stop_start_ns": "stop and start",
     "expire_ns": "expire", "posts_per_s": "tasks a second", "mib_per_s": "throughput",
-    "messages_per_s": "messages a second", "processor_us": "processor time a message",
+    "messages_per_s": "messages a second", "processor_us": "processor time for one",
     "seconds": "time", "connections_per_s": "connections a second",
     "bytes_per_connection": "memory a connection", "cpu_percent": "processor",
     "resident_per_connection": "pages a connection", "user_bytes": "the contestant's own bytes",
     "p50_us": "median", "p99_us": "99 % are faster", "p999_us": "99.9 % are faster",
+    "head_ns": "time for a head", "operations_per_s": "operations a second",
     "packets_per_s": "packets a second", "requests_per_s": "requests a second",
 }
 

@@ -15,7 +15,7 @@ def backends(*names):
 # A program that stands for several contestants: name -> extra arguments.
 VARIANTS = {
     **{(name, "spate"): backends("epoll", "io_uring")
-       for name in ("pingpong", "header_body", "churn", "udp", "fanout", "http")},
+       for name in ("pingpong", "header_body", "churn", "udp", "fanout", "http", "tls")},
     ("fd", "spate"): backends("epoll", "io_uring", "poll", "select"),
     ("fd", "libevent"): {"libevent": {}, "libevent_changelist": {"changelist": 1}},
     **{(name, "libevent"): {"libevent": {}, "libevent_direct": {"direct": 1}}
@@ -52,7 +52,7 @@ REFERENCES = {"redis"}
 
 # Metrics of which more is better; of all others less is.
 RATES = {"posts_per_s", "requests_per_s", "mib_per_s", "messages_per_s", "connections_per_s",
-         "packets_per_s"}
+         "packets_per_s", "operations_per_s"}
 
 # What a workload is about: the metrics that verdicts are given on. The others explain.
 METRICS = {
@@ -65,10 +65,14 @@ METRICS = {
     "threads": ("mib_per_s",),
     "churn": ("connections_per_s",),
     "idle": ("bytes_per_connection", "cpu_percent"),
+    "idle_http": ("bytes_per_connection", "resident_per_connection"),
+    "idle_tls": ("bytes_per_connection", "resident_per_connection"),
     "latency": ("p50_us", "p99_us"),
     "udp": ("packets_per_s",),
     "fanout": ("messages_per_s",),
     "http": ("requests_per_s",),
+    "tls": ("processor_us",),
+    "parser": ("head_ns",),
     "programs": ("requests_per_s",),
 }
 
@@ -88,9 +92,10 @@ def original_of(name):
     return name.removesuffix(TWIN)
 
 
-def waits_in_ring(name):
-    """callgrind knows no io_uring: under it such a program waits for ever."""
-    return name.endswith(("_ring", "_uring"))
+def can_be_counted(name):
+    """callgrind knows no io_uring: under it such a program waits for ever. And it follows no
+    program that makes its code, or its stacks, by itself."""
+    return not name.endswith(("_ring", "_uring")) and name not in ("go", "node")
 
 
 def is_floor(name):
@@ -134,6 +139,7 @@ class Count:
     shorter: dict
     longer: dict
     kinds: tuple = ("instructions", "syscalls")
+    without: tuple = ()  # contestants that do not do such operations
 
 
 @dataclasses.dataclass(frozen=True)
@@ -397,10 +403,66 @@ def http(quick):
     counts = []
     for kind, shorter, longer in (("keepalive", 40, 240), ("pipelined", 160, 960),
                                   ("close", 40, 140), ("file1m", 4, 12), ("upload1m", 4, 12)):
-        base = case(kind, 10).params
-        counts.append(Count(f"request, {kind}", "request", {**base, "requests": shorter},
-                            {**base, "requests": longer}))
+        base = case(kind, 10)
+        counts.append(Count(f"request, {kind}", "request", {**base.params, "requests": shorter},
+                            {**base.params, "requests": longer}, without=(*base.overrides,)))
     return Workload("http", cases, check, counts, pinned=False)
+
+
+PARSER_HEADS = (100, 703, 8000)
+
+
+def parser(quick):
+    """Heads whole, and as they come from somebody who sends a byte at a time."""
+    bytes_a_run = 50_000_000 if quick else 200_000_000
+
+    def case(size, piece):
+        return Case({"head_bytes": size, "piece": piece,
+                     "heads": bytes_a_run // size // (50 if piece else 1)},
+                    runs=3, hidden=("heads",))
+
+    cases = [case(size, 0) for size in PARSER_HEADS] + [case(size, 1) for size in (4000, 8000)]
+    check = [Case({"head_bytes": size, "piece": piece, "heads": 10})
+             for size in PARSER_HEADS for piece in (0, 1, 7)]
+    counts = [Count(f"head of {size} bytes" + (", a byte at a time" if piece else ""), "head",
+                    {"head_bytes": size, "piece": piece, "heads": 50},
+                    {"head_bytes": size, "piece": piece, "heads": 250})
+              for size, piece in [*((size, 0) for size in PARSER_HEADS), (4000, 1), (8000, 1)]]
+    return Workload("parser", cases, check, counts)
+
+
+def idle_behind(name, connections):
+    """Memory alone, of servers that are another workload's too."""
+    def workload(quick):
+        cases = [Case({"connections": n, "kind": "idle"}, most_repeats=1 if quick else 1000,
+                      hidden=("kind",)) for n in possible(name, [connections])]
+        return Workload(name, cases, [Case({"connections": 20, "kind": "idle"})], [], pinned=False)
+    return workload
+
+
+# Handshakes, how many at once, and how many each connection makes in a run that is counted.
+TLS_KINDS = {"full": (20, 1, 6), "resumed": (20, 1, 6), "echo64": (100, 10, 60),
+             "echo16k": (100, 2, 7), "bulk": (10, 1, 4)}
+
+# nginx sends nothing back: it is there for its handshakes.
+TLS_SHAKES_HANDS = ("full", "resumed")
+
+
+def tls(quick):
+    def case(kind, connections, **more):
+        left_out = {} if kind in TLS_SHAKES_HANDS else {"nginx": None}
+        return Case({"connections": connections, "kind": kind, **more}, overrides=left_out,
+                    hidden=("milliseconds", "operations", "verify"))
+
+    cases = [case(kind, connections, milliseconds=300 if quick else 1500)
+             for kind, (connections, _, _) in TLS_KINDS.items()]
+    check = [case(kind, 10, operations=4, verify=1) for kind in TLS_KINDS]
+    counts = []
+    for kind, (_, fewer, more) in TLS_KINDS.items():
+        base = case(kind, 10)
+        counts.append(Count(kind, "operation", {**base.params, "operations": fewer},
+                            {**base.params, "operations": more}, without=(*base.overrides,)))
+    return Workload("tls", cases, check, counts, pinned=False)
 
 
 def programs(quick):
@@ -418,4 +480,6 @@ def programs(quick):
 
 ALL = {"fd": fd, "watchers": watchers, "timers": timers, "post": post, "pingpong": pingpong,
        "header_body": header_body, "threads": threads, "churn": churn, "idle": idle,
-       "latency": latency, "udp": udp, "fanout": fanout, "http": http, "programs": programs}
+       "latency": latency, "udp": udp, "fanout": fanout, "parser": parser, "http": http, "tls": tls,
+       "idle_http": idle_behind("idle_http", 5000), "idle_tls": idle_behind("idle_tls", 1000),
+       "programs": programs}

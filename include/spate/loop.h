@@ -25,6 +25,7 @@
 #include <functional>
 #include <memory>
 #include <new>
+#include <optional>
 #include <string_view>
 #include <system_error>
 #include <type_traits>
@@ -209,9 +210,13 @@ class SPATE_EXPORT Loop : public NodeLoop {
   Metrics metrics() const;
   // Callback times cost two clock readings a callback, so they are measured on request.
   void measure_callbacks(bool on);
-  // From the next run() on: the time spent waiting, and the rest of it. They cost two clock
-  // readings a turn.
+  bool is_measuring_callbacks() const;
+  // The time spent waiting, and the rest of it, from now on. They cost two clock readings a turn.
   void measure_waits(bool on);
+  bool is_measuring_waits() const;
+  // The callback that it is in, while callbacks are measured; none between them, and in one that
+  // began before. Any thread, if any thread may read LoopOptions::clock.
+  std::optional<RunningCallback> running_callback() const;
   // Allocates room for descriptors up to the number `fds`, and for `timers`, so that starting them
   // cannot run out of memory. False when memory runs out.
   bool reserve(std::size_t fds, std::size_t timers);

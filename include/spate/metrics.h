@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 
 #include "spate/time.h"
 
@@ -30,13 +31,24 @@ struct Metrics {
   // time inside run(). Calls of run(Run::no_wait) are not measured.
   Nanos blocked{0};
   Nanos busy{0};
-  Nanos longest_callback{0};  // With measure_callbacks(true).
+  Nanos longest_callback{0};      // With measure_callbacks(true).
+  std::string_view longest_kind;  // As RunningCallback::kind; empty until then.
   Nanos last_callback{0};
   KernelCalls kernel_calls;
   // Those that the loop has for its own needs (process descriptors, inotify, polling) included.
   std::size_t active_timers = 0;
   std::size_t active_fds = 0;  // Descriptors with at least one watcher.
   std::size_t pending = 0;     // Events queued and not yet called.
+};
+
+// What a loop is calling just now.
+struct RunningCallback {
+  // "Io" (a Stream's, too), "Timer", ..., "feed()", "post()": valid for ever.
+  std::string_view kind;
+  // Tells one watcher from another, and a Stream from another (StreamInfo::id). Not to be followed:
+  // it may have gone.
+  const void* watcher = nullptr;
+  Nanos since{0};
 };
 
 }  // namespace spate

@@ -30,7 +30,8 @@ struct Node {
   std::uint32_t pending;  // core: 0 when not queued, else 1 + its place in the pending queue.
   std::int32_t priority;  // -2 ... +2, higher first; clamped. Not to change while pending, nor, of
                           // an FdNode, while active.
-  std::uint32_t extra;    // core: timers: place and order; descriptors: the errno of a refusal.
+  std::uint32_t extra;    // core: timers: place and order; descriptors: the errno of a refusal, and
+                          // until then the layer's.
   void* context;          // The layer's; handed to `callback`.
   Callback callback;      // The layer's; called by the default dispatch.
 };

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
+#include <new>
 
 #include "base/array.h"
 #include "base/memory.h"
@@ -34,18 +36,30 @@ class Slab {
     push(static_cast<Place*>(memory));
     if (idle_ >= trim_at_) trim();
   }
+  // Shows each that is in use, in no order; none may be taken or given back meanwhile.
+  template <class Visit>
+  void for_each(Visit visit) {
+    find_idle();
+    for (Block* block : blocks_) {
+      for (std::size_t i = 0; i < kPlaces; ++i) {
+        if ((block->idle >> i & 1) != 0) continue;
+        visit(*std::launder(reinterpret_cast<T*>(block->places[i].object)));
+      }
+    }
+  }
   // How many there is memory for.
   std::size_t capacity() const { return blocks_.size() * kPlaces; }
 
  private:
   static constexpr std::size_t kPlaces = 64;
+  static constexpr std::uint64_t kAllIdle = UINT64_MAX;
   static constexpr std::size_t kMaxIdle = 1024;  // Free places that are always kept.
   union Place {
     Place* next;
     alignas(T) std::byte object[sizeof(T)];
   };
   struct Block {
-    std::size_t idle;  // While trimming.
+    std::uint64_t idle;  // A bit for each place, as find_idle() has found them.
     Place places[kPlaces];
   };
 
@@ -76,18 +90,20 @@ class Slab {
     trim_at_ = std::max({kMaxIdle, used, idle_ + idle_ / 2});
   }
 
-  void trim() {
+  void find_idle() {
     std::ranges::sort(blocks_, std::less<Block*>());
     for (Block* block : blocks_) block->idle = 0;
-    Place* place = free_;
-    for (Place* next = nullptr; place != nullptr; place = next) {
-      next = next_of(place);
-      ++block_of(place)->idle;
+    for (Place* place = free_; place != nullptr; place = next_of(place)) {
+      Block* block = block_of(place);
+      block->idle |= std::uint64_t{1} << (place - block->places);
     }
+  }
+  void trim() {
+    find_idle();
     keep_those_in_use();
     std::size_t kept = 0;
     for (Block* block : blocks_) {
-      if (block->idle < kPlaces) {
+      if (block->idle != kAllIdle) {
         blocks_[kept++] = block;
       } else {
         release(block);
@@ -103,7 +119,7 @@ class Slab {
     idle_ = 0;
     for (Place* next = nullptr; place != nullptr; place = next) {
       next = next_of(place);
-      if (block_of(place)->idle < kPlaces) push(place);
+      if (block_of(place)->idle != kAllIdle) push(place);
     }
   }
   static Place* next_of(Place* place) {

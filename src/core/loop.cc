@@ -96,6 +96,11 @@ BackendInfo Loop::backend_info() const {
 Metrics Loop::metrics() const { return own_whole(*this).metrics(); }
 void Loop::measure_waits(bool on) { own(*this).measure_waits(on); }
 void Loop::measure_callbacks(bool on) { own(*this).measure_callbacks(on); }
+bool Loop::is_measuring_waits() const { return own(*this).measuring_waits_; }
+bool Loop::is_measuring_callbacks() const { return own(*this).measuring_; }
+std::optional<RunningCallback> Loop::running_callback() const {
+  return core_of(*this).running_callback();
+}
 
 bool Loop::reserve(std::size_t fds, std::size_t timers) {
   return own(*this).fds_.reserve(fds) && own(*this).timers_.reserve(timers);

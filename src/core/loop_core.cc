@@ -97,15 +97,15 @@ std::error_code LoopCore::run(Run mode) {
   const Inside inside{*this};
   const bool is_outermost = depth_ == 1;
   if (is_outermost) {
-    is_timed_ = measuring_waits_ && mode != Run::no_wait;
-    woke_up_ = is_timed_ ? loop_time() : kForever;
+    may_be_timed_ = mode != Run::no_wait;
+    begin_timing();
   }
   long result;
   do {
     result = turn(mode != Run::no_wait);
   } while (result == 0 && mode == Run::until_done && !is_leaving() &&
            (is_kept_alive() || has_something_queued()));
-  if (is_outermost && is_timed_) metrics_.busy += loop_time() - woke_up_;
+  if (is_outermost) end_timing();
   return to_error(result);
 }
 
@@ -260,12 +260,17 @@ void LoopCore::default_dispatch() {
   }
 }
 
+// It may run the loop, and call others meanwhile.
 void LoopCore::call_measured(const Due& due) {
+  const std::string_view kind = due.node == &post_node_ ? "post()" : kind_of(due.events);
   const Nanos before = clock_.monotonic();
+  const RunningNote::Called outer = calling_.replace({before.count(), kind.data(), due.node});
   call(*due.node, due.events);
+  calling_.replace(outer);
   metrics_.last_callback = clock_.monotonic() - before;
-  if (metrics_.last_callback > metrics_.longest_callback)
-    metrics_.longest_callback = metrics_.last_callback;
+  if (metrics_.last_callback <= metrics_.longest_callback) return;
+  metrics_.longest_callback = metrics_.last_callback;
+  metrics_.longest_kind = kind;
 }
 
 bool LoopCore::take(Due& due) {
@@ -290,6 +295,29 @@ void LoopCore::measure_callbacks(bool on) {
   if (measuring_ == on) return;
   set_detour(on ? 1 : -1);
   measuring_ = on;
+}
+
+// Of a run() that waits; `woke_up_` is then the time since which it is busy.
+void LoopCore::begin_timing() {
+  is_timed_ = measuring_waits_ && may_be_timed_;
+  woke_up_ = is_timed_ ? loop_time() : kForever;
+}
+
+void LoopCore::end_timing() {
+  if (std::exchange(is_timed_, false)) metrics_.busy += loop_time() - woke_up_;
+}
+
+void LoopCore::measure_waits(bool on) {
+  if (std::exchange(measuring_waits_, on) == on || depth_ == 0) return;
+  on ? begin_timing() : end_timing();
+}
+
+std::optional<RunningCallback> LoopCore::running_callback() const {
+  const RunningNote::Called called = calling_.get();
+  if (called.kind == nullptr) return std::nullopt;
+  return RunningCallback{.kind = called.kind,
+                         .watcher = called.watcher,
+                         .since = clock_.monotonic() - Nanos{called.began}};
 }
 
 bool LoopCore::has_work() {

@@ -19,6 +19,7 @@
 #include "core/pending_queue.h"
 #include "core/periodics.h"
 #include "core/post_queue.h"
+#include "core/running_note.h"
 #include "core/signals.h"
 #include "core/spinner.h"
 #include "core/timer_queue.h"
@@ -146,7 +147,8 @@ class LoopCore final : public Loop {
     return pending_.size();
   }
   void measure_callbacks(bool on);
-  void measure_waits(bool on) { measuring_waits_ = on; }
+  void measure_waits(bool on);
+  std::optional<RunningCallback> running_callback() const;
   // Something rare has been started: turns have to look after more than they usually do.
   void attend() { attention_ = true; }
   bool take(Due& due);
@@ -350,6 +352,8 @@ class LoopCore final : public Loop {
     call_user(events, [&] { node.callback(node.context, node, events); });
   }
   void call_measured(const Due& due);
+  void begin_timing();
+  void end_timing();
   bool has_something_queued() const { return !pending_.empty() || posts_.has_posts(); }
   // Whether other threads or signal handlers have left something.
   bool has_messages() const {
@@ -404,7 +408,8 @@ class LoopCore final : public Loop {
   std::uint32_t fork_generation_;
   bool has_messages_ = false;  // Other threads may have left some before the wait ended.
   bool attention_ = true;      // The next turn sees whether it needs_attention().
-  bool is_timed_ = false;      // This run()'s waits are measured.
+  bool may_be_timed_ = false;  // This run() waits,
+  bool is_timed_ = false;      // and that is measured.
   bool measuring_waits_ = false;
   bool fork_hooks_due_ = false;
   bool has_fed_hooks_ = false;  // collect() has, and waits the next time.
@@ -415,6 +420,7 @@ class LoopCore final : public Loop {
   Nanos suspended_at_{-1};
   Nanos woke_up_{0};  // When the last sleep of this run() ended.
   Metrics metrics_;
+  RunningNote calling_;                // What call_measured() is calling.
   TimerQueue timers_{parked_timers_};  // Last, for its size: so the rest lies together.
 };
 

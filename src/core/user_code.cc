@@ -11,7 +11,7 @@ namespace {
 
 struct Kind {
   Events events;
-  const char* name;
+  std::string_view name;
 };
 
 constexpr Kind kKinds[] = {
@@ -24,6 +24,13 @@ constexpr Kind kKinds[] = {
 
 }  // namespace
 
+std::string_view kind_of(Events events) noexcept {
+  for (const Kind& kind : kKinds) {
+    if (any(events & kind.events)) return kind.name;
+  }
+  return "a watcher";
+}
+
 void exception_left(const char* whose) noexcept {
   char line[100] = "spate: an exception left a callback: ";
   std::strncat(line, whose, 40);
@@ -32,11 +39,6 @@ void exception_left(const char* whose) noexcept {
   std::terminate();
 }
 
-void exception_left(Events whose) noexcept {
-  for (const Kind& kind : kKinds) {
-    if (any(whose & kind.events)) exception_left(kind.name);
-  }
-  exception_left("a watcher");
-}
+void exception_left(Events whose) noexcept { exception_left(kind_of(whose).data()); }
 
 }  // namespace spate

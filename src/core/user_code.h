@@ -5,11 +5,15 @@
 // This is the only place that knows exceptions. On the way that does not throw it costs nothing.
 #pragma once
 
+#include <string_view>
 #include <utility>
 
 #include "spate/events.h"
 
 namespace spate {
+
+// Whose callback is called with such events: "Timer"; null-terminated.
+std::string_view kind_of(Events events) noexcept;
 
 // Says so, and terminates; the program's own handler then says what was thrown. `whose` is a
 // "StreamHandler", or the events that a watcher was called with.

@@ -81,7 +81,8 @@ int encrypt_ticket(const Description& server, unsigned char* name, unsigned char
   return set_keys(*key, iv, cipher, mac, 1) ? 1 : -1;
 }
 
-// One of an older key is good, and replaced by a new one.
+// One of an older key is good, and replaced by a new one; those of TLS 1.3 always are, as they are
+// to be shown once.
 int on_ticket(SSL* ssl, unsigned char* name, unsigned char* iv, EVP_CIPHER_CTX* cipher,
               EVP_MAC_CTX* mac, int encrypts) {
   const Description& server = Engine::of(ssl).context().description();
@@ -90,7 +91,7 @@ int on_ticket(SSL* ssl, unsigned char* name, unsigned char* iv, EVP_CIPHER_CTX* 
   const auto found = server.ticket_keys->find(its_name);
   if (!found) return 0;
   if (!set_keys(found->key, iv, cipher, mac, 0)) return -1;
-  return found->is_current ? 1 : 2;
+  return found->is_current && SSL_version(ssl) != TLS1_3_VERSION ? 1 : 2;
 }
 
 int verify_mode(TlsClientCheck check) {

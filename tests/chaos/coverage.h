@@ -40,17 +40,26 @@ enum class Event : std::uint8_t {
   unread_seen,
   functions_called,
   optioned,
+  secured,
+  not_secured,
+  resumed,
+  handshake_cancelled,
+  reloaded,
 };
-inline constexpr int kEvents = static_cast<int>(Event::optioned) + 1;
+inline constexpr int kEvents = static_cast<int>(Event::reloaded) + 1;
 inline constexpr const char* kEventNames[kEvents] = {
-    "session opened",    "session refused",    "session swept",   "session visited",
-    "sessions drained",  "sessions destroyed", "told to drain",   "ended all",
-    "connected",         "not connected",      "given up",        "relayed",
-    "relay failed",      "relay idle",         "relay cancelled", "called after",
-    "deferred",          "signalled",          "ran for",         "offloaded",
-    "offload cancelled", "offload refused",    "exited",          "killed",
-    "process let go",    "want met",           "unread seen",     "functions called",
-    "optioned"};
+    "session opened",   "session refused",  "session swept",
+    "session visited",  "sessions drained", "sessions destroyed",
+    "told to drain",    "ended all",        "connected",
+    "not connected",    "given up",         "relayed",
+    "relay failed",     "relay idle",       "relay cancelled",
+    "called after",     "deferred",         "signalled",
+    "ran for",          "offloaded",        "offload cancelled",
+    "offload refused",  "exited",           "killed",
+    "process let go",   "want met",         "unread seen",
+    "functions called", "optioned",         "secured",
+    "not secured",      "resumed",          "handshake given up",
+    "reloaded"};
 
 // Plain numbers, so that it may lie in memory that processes share.
 struct Coverage {

@@ -21,11 +21,11 @@ namespace {
 constexpr int kMaxSameOffers = 3;
 
 const char* name_of(const Party& party) {
-  static char names[4][24];
+  static char names[4][32];
   static unsigned next = 0;
   char* name = names[next++ % 4];
-  std::snprintf(name, sizeof(names[0]), "end %u (%s)", party.number,
-                kKindNames[static_cast<int>(party.kind)]);
+  std::snprintf(name, sizeof(names[0]), "end %u (%s%s)", party.number,
+                party.is_secure ? "TLS, " : "", kKindNames[static_cast<int>(party.kind)]);
   return name;
 }
 
@@ -151,7 +151,8 @@ void End::on_end(const Handler& handler) {
   check(!saw_end_, "end_once", "%s: on_end() twice", name_of(*this));
   check(!limits_.pause_reading || !stream_->is_full(), "full_reads_nothing",
         "%s: on_end() while full, with pause_reading", name_of(*this));
-  const bool shows_resets = (kind == Kind::tcp || kind == Kind::memory) && !peer->may_end_short();
+  const bool has_resets = kind == Kind::tcp || kind == Kind::memory || is_secure;
+  const bool shows_resets = has_resets && !peer->may_end_short();
   check(in->is_whole() || (in->is_lossy() && !shows_resets) || world.is_stormy(), "end_is_whole",
         "%s: the end after %zu bytes of %zu; lost by: %s", name_of(*this), in->shown(),
         in->accepted(), in->loss());
@@ -261,6 +262,7 @@ bool End::is_legal(std::error_code error) const {
   if (error == Error::queue_full) return overflowed_ || may_overflow_;
   if (error == Error::unread_full) return overread_ || left_ > limits_.max_unread;
   if (error == std::error_code(ENODATA, std::system_category())) return is_file_short_;
+  if (is_secure && error == Error::tls_truncated) return peer->may_show_error || peer->may_show_cut;
   const bool is_reset = error == std::error_code(ECONNRESET, std::system_category()) ||
                         error == std::error_code(EPIPE, std::system_category());
   return is_reset && peer->may_show_error;
@@ -275,8 +277,8 @@ bool End::has_lingered(Nanos now) const {
 // What is ready is read before anybody is judged idle.
 bool End::has_unheard_bytes() const {
   return world.is_fair() && is_reading() && wanted_ == 0 && !is_rated_ && kind == Kind::local &&
-         peer->is_raw && !in->is_lossy() && !in->is_following() && in->shown() < in->accepted() &&
-         !is_left_out("read_before_idle");
+         !is_secure && peer->is_raw && !in->is_lossy() && !in->is_following() &&
+         in->shown() < in->accepted() && !is_left_out("read_before_idle");
 }
 
 std::size_t End::choose_use(std::size_t size) {

@@ -48,6 +48,9 @@ class End final : public Party {
   std::size_t reads_from() const { return in_data_ ? used_ + using_ : used_; }
   // Without limits and deadlines, so that it can be counted on.
   void make_plain();
+  // Nothing is on the way, or left behind, that would be in the way of a handshake.
+  bool may_be_secured() const;
+  std::unique_ptr<Stream> pass_to_tls();
   bool is_plain() const;
   bool may_be_relayed() const {
     return has_handle() && !is_over() && guest_ == nullptr && !is_connecting_ && !is_ending_ &&
@@ -156,7 +159,7 @@ class End final : public Party {
   void send_descriptors(const Step& step);
   void note_write(bool done, bool might, std::size_t waiting, Bytes bytes);
   void end();
-  void close();
+  void close(Linger linger);
   void release(bool to_raw);
   void reconnect(const Step& step);
   void become_session(const Step& step);

@@ -288,7 +288,7 @@ void End::send_descriptors(const Step& step) {
   world.tell("  end %u sends %zu descriptors with %zu bytes: %s", number, fds.size(), size,
              error.message().c_str());
   peer->catch_up();
-  if (kind != Kind::local) {
+  if (kind != Kind::local || is_secure) {
     check(static_cast<bool>(error), "descriptors_need_unix", "end %u: taken", number);
     return;
   }
@@ -474,7 +474,7 @@ void End::act_on_ending(const Step& step) {
     case Op::end:
       return end();
     case Op::close:
-      return close();
+      return close(step.b % 4 == 3 ? Linger::no : Linger::yes);
     case Op::abort:
       return abort();
     case Op::destroy:
@@ -489,6 +489,8 @@ void End::act_on_ending(const Step& step) {
       return become_session(step);
     case Op::relay:
       return world.relay(*this, step);
+    case Op::secure:
+      return world.secure(*this, step);
     case Op::release:
       return release(step.b % 2 == 0);
     case Op::move:
@@ -593,10 +595,14 @@ void End::end() {
   stream_->end();
 }
 
-void End::close() {
+// Who has not said his last word may lose what he has not read, if he is not waited for.
+void End::close(Linger linger) {
   if (!stream_->is_open()) return;
   on_closed_for_it();
-  stream_->close();
+  stream_->close(linger);
+  if (linger == Linger::yes) return;
+  may_show_error = may_show_cut = true;
+  if (out != nullptr) out->lose("closed without lingering");
 }
 
 void End::on_closed_for_it() {
@@ -679,6 +685,17 @@ bool End::is_plain() const {
          !overread_ && !is_file_short_;
 }
 
+bool End::may_be_secured() const {
+  return is_plain() && !in_callback_ && left_ == 0 && stream_->queued() == 0 && in->is_whole() &&
+         !in->is_lossy();
+}
+
+std::unique_ptr<Stream> End::pass_to_tls() {
+  make_plain();
+  stream_->resume();
+  return pass_away();
+}
+
 void End::move() {
   if (guest_ != nullptr) return;
   auto moved = std::make_unique<Stream>(std::move(*stream_));
@@ -708,10 +725,11 @@ void End::release(bool to_raw) {
   const auto released = stream_->release();
   world.tell("  end %u is released: %s", number,
              released ? "" : released.error().message().c_str());
-  if (!was_open || kind == Kind::memory) {
+  if (!was_open || kind == Kind::memory || is_secure) {
     check(!released &&
               (is_system(released.error(), EBADF) || is_system(released.error(), EOPNOTSUPP)),
-          "release_tells", "end %u: released what is %s", number, was_open ? "memory" : "closed");
+          "release_tells", "end %u: released what is %s", number,
+          was_open ? "memory or TLS" : "closed");
     return;
   }
   const bool is_free = waiting == 0 && left == 0 && !is_ending_ && !may_show_end && !overflowed_ &&

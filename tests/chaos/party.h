@@ -26,6 +26,7 @@ struct Party {
   const unsigned number;
   const Kind kind;
   const bool is_raw;
+  bool is_secure = false;  // Over TLS.
   Party* peer = nullptr;
   Channel* in = nullptr;   // None at the end of a pipe that only writes, ...
   Channel* out = nullptr;  // ... or only reads.

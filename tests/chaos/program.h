@@ -68,6 +68,7 @@ enum class Op : std::uint8_t {
   reconnect,
   become_session,
   relay,
+  secure,
   // A raw peer's.
   peer_send,
   peer_read,
@@ -86,6 +87,7 @@ enum class Op : std::uint8_t {
   sessions,
   sessions_change,
   relaying,
+  handshake,
   // Packets.
   packets,
   packets_send,

@@ -211,6 +211,7 @@ void run_program(const Program& program, std::string_view backend, Coverage* cov
                  bool is_told) {
   prepare_links();
   prepare_files();
+  prepare_certificates();
   const int fds = count_fds();
   {
     World world({.backend = backend, .coverage = coverage, .is_told = is_told});

@@ -113,6 +113,7 @@ bool World::has_connecting() const {
 }
 
 bool World::has_bytes_on_the_way() const {
+  if (handshakes_.has_slow()) return true;
   for (const auto& channel : channels_) {
     if (is_slow(channel->kind()) && !channel->is_lossy() && !channel->is_whole()) return true;
   }
@@ -155,6 +156,7 @@ void World::finish() {
   packets_.check_settled();
   guests_.check_settled();
   chores_.check_settled();
+  handshakes_.check_settled();
   for (const End* end : lost_callers_) end->out->lose("nobody was there");
   for (auto& [port, half] : halves_) half.party->out->lose("nobody was there");
   for (const auto& end : ends_) end->check_settled();
@@ -208,6 +210,7 @@ void World::check_empty() {
   check(loop_->metrics().active_timers <= 1, "nothing_is_left", "%zu timers",
         loop_->metrics().active_timers);
   couriers_.close();
+  handshakes_.close();
   chores_.close();
   loop_.reset();
   check_tokens();
@@ -229,6 +232,7 @@ void World::lose_loop() {
   doors_.close();
   packets_.close();
   couriers_.close();
+  handshakes_.close();
   chores_.close();
   tickers_.clear();
   groups_.clear();

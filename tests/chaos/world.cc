@@ -173,6 +173,8 @@ void World::act_on_world(const Step& step, const Visit& visit) {
     case Op::process:
     case Op::relaying:
       return couriers_.act(step, visit);
+    case Op::handshake:
+      return handshakes_.act(step);
     case Op::sessions:
     case Op::sessions_change:
       return guests_.act(step, visit);

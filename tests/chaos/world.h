@@ -17,6 +17,7 @@
 #include "chaos/doors.h"
 #include "chaos/end.h"
 #include "chaos/guests.h"
+#include "chaos/handshakes.h"
 #include "chaos/packets.h"
 #include "chaos/program.h"
 #include "chaos/raw.h"
@@ -111,6 +112,7 @@ class World {
   void note_gone(Doors::Door& door) { doors_.note_gone(door); }
   void connect_stream(End* before, const Step& step) { doors_.connect_stream(before, step); }
   void relay(End& end, const Step& step) { couriers_.relay(end, step); }
+  void secure(End& end, const Step& step) { handshakes_.begin(end, step); }
   void tell(const char* format, ...) __attribute__((format(printf, 2, 3)));
   void count(Op op, int kind, Where where) {
     if (around_.coverage != nullptr) around_.coverage->note(op, kind, where);
@@ -195,6 +197,7 @@ class World {
   Packets packets_{*this};
   Guests guests_{*this};
   Couriers couriers_{*this};
+  Handshakes handshakes_{*this};
   Chores chores_{*this};
   std::vector<std::unique_ptr<Ticker>> tickers_;
   std::vector<std::unique_ptr<RateGroup>> groups_;

@@ -102,6 +102,38 @@ TEST_P(Files, ThatTheKernelCannotSendAreReadInstead) {
   EXPECT_EQ(right_log_.received.substr(0, 5), "Name:");
 }
 
+TEST_P(Files, ThatAreLargeAndShorterThanPromisedEndTheConnection) {
+  const int file = file_with(noise(100'000));
+  EXPECT_TRUE(left_.write("before "));
+  EXPECT_FALSE(left_.send_file(file, 0, 200'000));
+  run_until(loop_, [&] { return left_log_.closed_calls == 1; });
+  EXPECT_EQ(left_log_.error, system_error(ENODATA));
+  EXPECT_FALSE(is_open(file));
+}
+
+TEST_P(Files, ThatTheKernelRefusesToSendAreReadInstead) {
+  FaultPlan plan;
+  plan.fail_nth(SystemCall::send_file, 1, EINVAL).fail_nth(SystemCall::send_file, 2, ENOSYS);
+  FaultScope scope(plan);
+  const std::string content = noise(100'000);
+  EXPECT_TRUE(left_.write("before "));
+  EXPECT_FALSE(left_.send_file(file_with(content), 0, content.size()));
+  run_until(loop_, [&] { return right_log_.received.size() == content.size() + 7; });
+  EXPECT_TRUE(right_log_.received == "before " + content);
+  EXPECT_EQ(plan.failures(SystemCall::send_file), has_bare_socket() ? 2u : 0u);
+}
+
+TEST_P(Files, ThatAreLargeLeaveWithoutBeingReadWhereTheKernelCanSendThem) {
+  FaultPlan plan;
+  FaultScope scope(plan);
+  const std::string content = noise(40'000);
+  EXPECT_TRUE(left_.write("before "));
+  EXPECT_FALSE(left_.send_file(file_with(content), 0, content.size()));
+  run_until(loop_, [&] { return right_log_.received.size() == content.size() + 7; });
+  EXPECT_TRUE(right_log_.received == "before " + content);
+  EXPECT_EQ(plan.calls(SystemCall::read) == 0, has_bare_socket());
+}
+
 TEST_P(Files, AreCutByShortWritesAndInterruptionsAndArriveWhole) {
   FaultPlan plan;
   plan.shorten_share(SystemCall::send_file, 0.5, 777, 1)
@@ -109,10 +141,11 @@ TEST_P(Files, AreCutByShortWritesAndInterruptionsAndArriveWhole) {
   plan.shorten_share(SystemCall::read, 0.5, 777, 3).fail_share(SystemCall::send, 0.1, EAGAIN, 4);
   FaultScope scope(plan);
   const std::string content = noise(300'000);
+  EXPECT_TRUE(left_.write("?"));
   EXPECT_FALSE(left_.send_file(file_with(content), 0, content.size()));
   EXPECT_TRUE(left_.write("!"));
-  run_until(loop_, [&] { return right_log_.received.size() == content.size() + 1; });
-  EXPECT_TRUE(right_log_.received == content + "!");
+  run_until(loop_, [&] { return right_log_.received.size() == content.size() + 2; });
+  EXPECT_TRUE(right_log_.received == "?" + content + "!");
 }
 
 TEST_P(Files, StayTheCallersWhenTheyAreRefused) {

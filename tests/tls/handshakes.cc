@@ -187,6 +187,12 @@ TEST_F(TlsSessions, AreResumed) {
   EXPECT_TRUE(resumes(context, context));
 }
 
+TEST_F(TlsSessions, AreResumedOverAndOverByClientsThatShowATicketOnce) {
+  const TlsContext context = server();
+  EXPECT_FALSE(talk(context));
+  for (int i = 0; i < 4; ++i) EXPECT_TRUE(talk(context)) << i;
+}
+
 TEST_F(TlsSessions, AreNotResumedUnderAnotherName) {
   const TlsContext context = server();
   EXPECT_FALSE(talk(context));

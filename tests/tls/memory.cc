@@ -42,8 +42,12 @@ void release(void* block, const char*, int) {
 // Before OpenSSL allocates for the first time.
 const int kIsOurs = CRYPTO_set_mem_functions(&allocate, &change, &release);
 
-// Of thousands of allocations, how many are made to fail.
+// Of thousands of allocations, how many are made to fail; all, if SPATE_EACH_ALLOCATION is set.
 constexpr long kSamples = kIsSanitized ? 25 : 150;
+
+long stride(long needed) {
+  return std::getenv("SPATE_EACH_ALLOCATION") != nullptr ? 1 : 1 + needed / kSamples;
+}
 
 class TlsMemory : public TlsTest {
  protected:
@@ -71,6 +75,44 @@ class TlsMemory : public TlsTest {
     EXPECT_TRUE(sent.starts_with(left.received));
     EXPECT_TRUE(left.error || left.received == sent);
     return !left.error && !right.error;
+  }
+  template <class T>
+  static bool is_made(const TlsResult<T>& made) {
+    failing = 0;
+    if (made) return true;
+    EXPECT_TRUE(made.error().code);
+    EXPECT_FALSE(made.error().text.empty());
+    return false;
+  }
+  bool shows(const TlsContext& at_client, const TlsContext& at_server, std::string_view subject) {
+    const Handshake shaken = shake(at_client, at_server);
+    EXPECT_TRUE(shaken.client) << shaken.client.error().text;
+    EXPECT_TRUE(shaken.server) << shaken.server.error().text;
+    return shaken.client && shaken.server && tls_info(*shaken.client)->subject == subject;
+  }
+  // Does `work` again and again, each time without another of the allocations that it needs. It
+  // checks that what fails is told; here, that it works again, and that nothing is left behind.
+  void expect_failures_told(const std::function<bool()>& work, int fewest) {
+    ASSERT_EQ(kIsOurs, 1);
+    EXPECT_TRUE(work());
+    const long before = made;
+    EXPECT_TRUE(work());
+    const long needed = made - before;
+    const long held = in_use;
+    int failures = 0;
+    for (long nth = 1; nth <= needed; nth += stride(needed)) {
+      SCOPED_TRACE(nth);
+      failing = made + nth;
+      failures += work() ? 0 : 1;
+      failing = 0;
+      if (HasFailure()) return;
+    }
+    EXPECT_GE(failures, fewest) << "of " << needed;
+    EXPECT_TRUE(work());
+    constexpr long kKept = 64 * 1024;  // Sessions, and the buffers of those that go in their time.
+    EXPECT_LT(in_use, held + kKept);
+    RecordProperty("allocations", std::to_string(needed));
+    RecordProperty("failures", std::to_string(failures));
   }
 };
 
@@ -118,46 +160,83 @@ TEST_F(TlsMemory, IsGivenBackByAConnectionThatIsIdle) {
 }
 
 TEST_F(TlsMemory, MayRunOutAnywhereInAConnection) {
-  ASSERT_EQ(kIsOurs, 1);
-  const TlsContext at_client = client();
+  const TlsContext at_client = client({.max_sessions = 0});
   const TlsContext at_server = server();
   EXPECT_TRUE(talk(at_client, at_server));  // The loop's contexts are made.
-  const long before = made;
-  EXPECT_TRUE(talk(at_client, at_server));
-  const long needed = made - before;
-  int failures = 0;
-  for (long nth = 1; nth <= needed; nth += 1 + needed / kSamples) {
-    SCOPED_TRACE(nth);
-    failing = made + nth;
-    failures += !talk(at_client, at_server);
-    failing = 0;
-    if (HasFailure()) return;
-  }
-  EXPECT_GT(failures, kSamples / 4);
-  EXPECT_TRUE(talk(at_client, at_server));
+  expect_failures_told([&] { return talk(at_client, at_server); }, kSamples / 4);
 }
 
+// The sessions come from a talk before, so that each is resumed or, if that fails, is not.
+TEST_F(TlsMemory, MayRunOutAnywhereInAResumption) {
+  const TlsContext at_client = client();
+  const TlsContext at_server = server();
+  EXPECT_TRUE(talk(at_client, at_server));
+  expect_failures_told([&] { return talk(at_client, at_server, 4'000); }, kSamples / 8);
+}
+
+TEST_F(TlsMemory, MayRunOutAnywhereWithACertificateOfTheClients) {
+  const TlsContext at_client = client({.identity = test_server().identity()});
+  const TlsContext at_server = server({.alpn = {"h2"},
+                                       .client_check = TlsClientCheck::required,
+                                       .client_ca = test_root().pem(),
+                                       .tickets = 0});
+  EXPECT_TRUE(talk(at_client, at_server));
+  expect_failures_told([&] { return talk(at_client, at_server, 4'000); }, kSamples / 8);
+}
+
+// A loop makes its own context with its first handshake.
+TEST_F(TlsMemory, MayRunOutAnywhereInTheFirstHandshakeOfALoop) {
+  const TlsContext at_client = client();
+  const TlsContext at_server = server();
+  const auto talk_first = [&] {
+    loop_ = must(Loop::create());
+    return talk(at_client, at_server, 4'000);
+  };
+  EXPECT_TRUE(talk_first());
+  expect_failures_told(talk_first, kSamples / 8);
+}
+
+// One that is made all the same is as good as any.
 TEST_F(TlsMemory, MayRunOutAnywhereInAContext) {
-  ASSERT_EQ(kIsOurs, 1);
   const TlsServerOptions options{.identities = {test_server().identity()},
                                  .alpn = {"h2"},
                                  .client_check = TlsClientCheck::required,
                                  .client_ca = test_root().pem()};
-  EXPECT_TRUE(TlsContext::server(options));  // What is made once a process is there.
-  const long before = made;
-  EXPECT_TRUE(TlsContext::server(options));
-  const long needed = made - before;
-  int failures = 0;
-  for (long nth = 1; nth <= needed; nth += 1 + needed / kSamples) {
-    failing = made + nth;
-    const TlsResult<TlsContext> context = TlsContext::server(options);
-    failing = 0;
-    if (context) continue;
-    ++failures;
-    EXPECT_TRUE(context.error().code) << nth;
-    EXPECT_FALSE(context.error().text.empty()) << nth;
-  }
-  EXPECT_GT(failures, 0) << "most are made up for";
+  const TlsClientOptions ours{.system_cas = false,
+                              .ca = test_root().pem(),
+                              .identity = test_server().identity(),
+                              .alpn = {"h2"}};
+  const TlsContext at_client = must_be(TlsContext::client(ours));
+  const TlsContext at_server = must_be(TlsContext::server(options));
+  expect_failures_told(
+      [&] {
+        const auto made = TlsContext::server(options);
+        return is_made(made) && shows(at_client, *made, "CN = server");
+      },
+      1);
+  expect_failures_told(
+      [&] {
+        const auto made = TlsContext::client(ours);
+        return is_made(made) && shows(*made, at_server, "CN = server");
+      },
+      1);
+}
+
+TEST_F(TlsMemory, MayRunOutAnywhereInAReload) {
+  const Certificate other({.subject = "other", .names = {"localhost"}}, &test_root());
+  const TlsContext at_client = client();
+  const TlsContext at_server = server();
+  bool is_other = false;
+  expect_failures_told(
+      [&] {
+        const Certificate& next = is_other ? test_server() : other;
+        const bool is_done =
+            is_made(at_server.reload(TlsServerOptions{.identities = {next.identity()}}));
+        if (is_done) is_other = !is_other;
+        EXPECT_TRUE(shows(at_client, at_server, is_other ? "CN = other" : "CN = server"));
+        return is_done;
+      },
+      1);
 }
 
 // What the transport itself asks for. On a loop of its own, which has kept no memory but for what
@@ -175,7 +254,8 @@ TEST_F(TlsMemory, MayRunOutInTheTransport) {
   EXPECT_TRUE(talk_anew(counting));
   const std::uint64_t needed = counting.calls(SystemCall::allocate);
   EXPECT_GT(needed, 0u);
-  for (std::uint64_t nth = 1; nth <= needed; nth += 1 + needed / kSamples) {
+  const auto step = static_cast<std::uint64_t>(stride(static_cast<long>(needed)));
+  for (std::uint64_t nth = 1; nth <= needed; nth += step) {
     SCOPED_TRACE(nth);
     FaultPlan plan;
     plan.fail_nth(SystemCall::allocate, nth, ENOMEM);

@@ -232,6 +232,30 @@ TEST_F(TlsPeers, MayNotSlipInPlaintextBehindTheCommand) {
   EXPECT_EQ(result_.error().code, std::errc::device_or_resource_busy);
 }
 
+TEST_F(TlsPeers, MayNotSlipInPlaintextWithDescriptors) {
+  class Greedy final : public StreamHandler {
+   public:
+    std::size_t on_data(Bytes bytes) override { return bytes.size(); }
+    void on_descriptors(std::span<const int> descriptors, bool) override {
+      close_descriptors(descriptors);
+      when_they_come();
+    }
+    void on_closed(std::error_code) override {}
+    std::function<void()> when_they_come;
+  };
+  auto [near, far] = must(Stream::socket_pair(*loop_));
+  Stream plain = std::move(near);
+  Greedy before;
+  before.when_they_come = [&] { attempt_ = accept_tls(std::move(plain), server(), told()); };
+  plain.set_receive_descriptors(true);
+  plain.start(before);
+  const int fd = 0;
+  EXPECT_FALSE(far.send_descriptors(bytes_of("x"), {&fd, 1}));
+  run_until_told();
+  ASSERT_FALSE(result_) << "a byte that nobody was shown";
+  EXPECT_EQ(result_.error().code, std::errc::device_or_resource_busy);
+}
+
 TEST_F(TlsPeers, AreNotSecuredWhilePlaintextWaits) {
   RawPeer peer(*loop_);
   EXPECT_TRUE(peer.stream().write(pattern(4'000'000)));
@@ -490,6 +514,21 @@ TEST_F(TlsPeers, ThatCannotBeReachedAreToldApart) {
   const Connecting attempt = connect(*loop_, "127.0.0.1", port, client(), told());
   run_until_told();
   EXPECT_EQ(result_.error().code, std::errc::connection_refused);
+}
+
+TEST_F(TlsPeers, MayStandInLineWhenTheLoopEnds) {
+  std::vector<std::pair<Stream, Stream>> pairs;
+  std::vector<Connecting> attempts;
+  const TlsContext context = server();
+  for (int i = 0; i < 30; ++i) {
+    pairs.push_back(must(Stream::memory_pair(*loop_)));
+    attempts.push_back(accept_tls(std::move(pairs.back().first), context, told()));
+    EXPECT_TRUE(pairs.back().second.write("\x16\x03\x01"));
+  }
+  loop_->run(Run::no_wait);
+  loop_.reset();
+  attempts.clear();
+  EXPECT_FALSE(is_told_);
 }
 
 TEST_F(TlsPeers, OfALoopThatEndsAreForgotten) {

@@ -7,17 +7,16 @@
 //   close       the same, one on a connection, which the server closes
 //   body20k     GET /page, 20 KiB      file1m   GET /file, 1 MiB
 //   upload1m    POST /upload, 1 MiB; the answer is how many bytes were received
+//   idle        GET /hello once on each connection, and then nothing: what does the server keep?
 //
 // The first answer is read carefully: its length is that of all that follow, of which only the
 // bytes are counted. With --verify 1 each is compared with the first, but for the date.
 //
-// Runs for --milliseconds, or until each connection has had --requests answers. --external PORT:
-// the server is one that runs there already.
+// Runs for --milliseconds, or until each connection has had --requests answers.
 #include <sys/epoll.h>
 
 #include <algorithm>
 #include <memory>
-#include <optional>
 
 #include "harness/load.h"
 #include "workloads/http/server.h"
@@ -33,6 +32,7 @@ struct Kind {
   std::uint64_t on_a_connection = 0;  // 0: all.
   std::uint64_t upload = 0;
   bool closes = false;
+  bool idles = false;
 };
 
 constexpr Kind kKinds[] = {
@@ -43,6 +43,7 @@ constexpr Kind kKinds[] = {
     {.name = "body20k", .target = "/page"},
     {.name = "file1m", .target = "/file"},
     {.name = "upload1m", .target = "/upload", .upload = kUploadSize},
+    {.name = "idle", .target = "/hello", .idles = true},
 };
 
 const Kind& kind_of(const std::string& name) {
@@ -80,22 +81,24 @@ class Load {
         connections_(std::size_t(bench_number(argc, argv, "connections", 1))),
         milliseconds_(bench_number(argc, argv, "milliseconds", 300)),
         verify_(bench_number(argc, argv, "verify", 0) != 0),
+        server_(argc, argv, Placement::apart),
+        to_(server_.address(0)),
         epoll_(epoll_create1(EPOLL_CLOEXEC)),
         room_(new char[kRoom]) {
-    const long port = bench_number(argc, argv, "external", 0);
-    bench_raise_fd_limit();
-    if (port == 0) server_.emplace(argc, argv, Placement::apart);
-    to_ = server_ ? server_->address(0) : local(std::uint16_t(port));
     for (std::uint64_t i = 0; i < kind_.at_once; ++i) request_ += request_of(kind_);
     limit_ = std::uint64_t(bench_number(argc, argv, "requests", 0));
   }
 
   int run() {
     learn();
-    talks_.resize(connections_);
-    for (std::size_t i = 0; i < connections_; ++i) open(i);
-    limit_ == 0 ? run_for_a_time() : run_to_the_limit();
-    return report();
+    if (kind_.idles) {
+      idle();
+    } else {
+      open_all();
+      limit_ == 0 ? run_for_a_time() : run_to_the_limit();
+      report_speed();
+    }
+    return finish();
   }
 
  private:
@@ -108,14 +111,6 @@ class Load {
     bool wants_to_send = false;
     std::string got;  // With --verify.
   };
-
-  static sockaddr_in local(std::uint16_t port) {
-    sockaddr_in at = {};
-    at.sin_family = AF_INET;
-    at.sin_port = htons(port);
-    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    return at;
-  }
 
   // One request on a connection that blocks.
   void learn() {
@@ -141,6 +136,11 @@ class Load {
     answer_size_ = answer.size();
     answer_ = without_date(std::move(answer));
     bench_reset(fd);
+  }
+
+  void open_all() {
+    talks_.resize(connections_);
+    for (std::size_t i = 0; i < connections_; ++i) open(i);
   }
 
   void open(std::size_t i) {
@@ -206,6 +206,7 @@ class Load {
     answers_ += kind_.at_once;
     talk.here += kind_.at_once;
     talk.all += kind_.at_once;
+    if (kind_.idles) return void(++done_);
     const bool is_done = limit_ > 0 && talk.all >= limit_;
     const bool is_last = kind_.on_a_connection > 0 && talk.here >= kind_.on_a_connection;
     if (is_last || is_done) {
@@ -247,28 +248,39 @@ class Load {
     measure([&] { passes(milliseconds_); });
   }
 
-  std::uint64_t processor_ns() const { return server_ ? server_->processor_ns() : 0; }
-
   template <class Function>
   void measure(Function function) {
-    const std::uint64_t before = answers_, begin_processor = processor_ns();
+    const std::uint64_t before = answers_, begin_processor = server_.processor_ns();
     const std::uint64_t begin = bench_now_ns();
     function();
     seconds_ = double(bench_now_ns() - begin) * 1e-9;
-    spent_ns_ = processor_ns() - begin_processor;
+    spent_ns_ = server_.processor_ns() - begin_processor;
     measured_ = answers_ - before;
   }
 
-  int report() {
+  // What the server has more, with all its connections, than when it has had one.
+  void idle() {
+    bench_sleep_ms(100);
+    MemoryGrowth growth(server_);
+    open_all();
+    turn_until([this] { return done_ == connections_; });
+    bench_sleep_ms(kUntilRestMs);
+    growth.report(connections_);
+  }
+
+  void report_speed() const {
     bench_metric("requests_per_s", "1/s", double(measured_) / seconds_);
-    if (server_) bench_metric("processor_us", "us", double(spent_ns_) / 1e3 / double(measured_));
+    bench_metric("processor_us", "us", double(spent_ns_) / 1e3 / double(measured_));
     bench_metric("mib_per_s", "MiB/s",
                  double(measured_ * std::max<std::uint64_t>(answer_size_, kind_.upload)) /
                      1048576.0 / seconds_);
+  }
+
+  int finish() {
     for (const Talk& talk : talks_)
       if (talk.fd >= 0) bench_reset(talk.fd);
-    if (server_) server_->end();
-    if (limit_ > 0) {
+    server_.end();
+    if (limit_ > 0 || kind_.idles) {
       bench_work("answers", answers_);
       bench_work("connections", opened_);
     }
@@ -280,8 +292,8 @@ class Load {
   const std::size_t connections_;
   const long milliseconds_;
   const bool verify_;
-  std::optional<ServerProcess> server_;
-  sockaddr_in to_{};
+  ServerProcess server_;
+  const sockaddr_in to_;
   const int epoll_;
   const std::unique_ptr<char[]> room_;
   std::string request_;

@@ -1,9 +1,7 @@
 #!/usr/bin/env python3
 """nginx, one process: the short answer by `return`, files by sendfile."""
-import re
-import subprocess
-
 import ready_made
+from harness import server
 
 CONFIGURATION = """
 daemon off; master_process off; pid ROOT/pid; error_log stderr crit; worker_rlimit_nofile 19000;
@@ -21,12 +19,7 @@ http {
 """
 
 
-def version(program):
-    said = subprocess.run([program, "-v"], text=True, capture_output=True, check=False).stderr
-    return re.sub(r".*/", "", said.strip())
-
-
 if __name__ == "__main__":
     ready_made.main(
         lambda root, port: CONFIGURATION.replace("ROOT", str(root)).replace("PORT", str(port)),
-        lambda file: ("-c", str(file)), version)
+        lambda file: ("-c", str(file)), server.nginx_version)

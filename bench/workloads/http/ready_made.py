@@ -20,15 +20,4 @@ def main(configuration, words, version):
         (root / "configuration").write_text(configuration(root, port))
         with server.running(options, *words(root / "configuration"), port=port) as (process, _):
             server.tell(version=version(options.program), library="")
-            answered = server.load(options, process, *sys.argv[1:], "--external", str(port))
-            report(*answered)
-
-
-def report(text, spent_ns):
-    answers = 0
-    for line in text.splitlines():
-        print(line)
-        if '"ops"' in line:
-            answers = int(line.rsplit(" ", 1)[1].rstrip("}"))
-    if answers:
-        server.tell(metric="processor_us", unit="us", value=spent_ns / 1e3 / answers)
+            print(server.load_there(options, process, port), end="")

@@ -1,8 +1,7 @@
 // The client of idle: --connections that have said 64 bytes once and then nothing, or one byte
 // every
-// --heartbeat_ms. What the server keeps for each is the difference to the server without them: by
-// its allocator's own count, and by its resident pages. Then, for --milliseconds, its processor
-// time.
+// --heartbeat_ms. What the server keeps for each is the difference to the server without them.
+// Then, for --milliseconds, its processor time.
 #include <poll.h>
 
 #include "harness/load.h"
@@ -77,14 +76,12 @@ int main(int argc, char** argv) {
   ServerProcess server(argc, argv, Placement::apart);
   const auto connections = std::size_t(bench_number(argc, argv, "connections", 1000));
   const long milliseconds = bench_number(argc, argv, "milliseconds", 1000);
-  const ServerProcess::Tally before = server.tally();
-  const std::uint64_t pages_before = server.resident_bytes();
+  MemoryGrowth growth(server);
   Crowd crowd(server, connections);
   for (std::size_t i = 0; i < crowd.size(); ++i) crowd.say(i, kGreeting);
   for (std::size_t i = 0; i < crowd.size(); ++i) crowd.hear(i, kGreeting);
   bench_sleep_ms(10);
-  const ServerProcess::Tally after = server.tally();
-  const std::uint64_t pages_after = server.resident_bytes();
+  growth.report(connections);
 
   const std::uint64_t begin = bench_now_ns(), begin_processor = server.processor_ns();
   idle_for(crowd, milliseconds, bench_number(argc, argv, "heartbeat_ms", 0));
@@ -99,11 +96,6 @@ int main(int argc, char** argv) {
   bench_sleep_ms(20);
   const ServerProcess::Tally last = server.end();
 
-  const auto count = double(connections);
-  bench_metric("bytes_per_connection", "B", (double(after.heap) - double(before.heap)) / count);
-  bench_metric("resident_per_connection", "B",
-               (double(pages_after) - double(pages_before)) / count);
-  if (after.user_bytes > 0) bench_metric("user_bytes", "B", double(after.user_bytes));
   bench_metric("cpu_percent", "%", 100 * processor_ns / elapsed_ns);
   bench_work("accepted", end.accepted);
   bench_work("bytes_sent", crowd.bytes());

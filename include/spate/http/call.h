@@ -26,6 +26,7 @@
 #include "spate/net/address.h"
 #include "spate/net/buffer.h"
 #include "spate/net/bytes.h"
+#include "spate/net/stream.h"
 #include "spate/time.h"
 
 namespace spate::http {
@@ -38,6 +39,9 @@ inline constexpr std::uint64_t kUnknownSize = UINT64_MAX;
 struct CallOptions {
   Method method = Method::get;  // Not CONNECT.
   std::string method_name{};    // Of Method::other.
+  // Instead of the URL's path and query, and sent as it is: begins with '/', or is "*". Not of a
+  // redirect.
+  std::string target{};
   // Not those of the connection (Connection, Content-Length, Keep-Alive, Proxy-Connection, TE,
   // Transfer-Encoding, Upgrade), and not Expect: EINVAL. Host replaces that of the URL, Cookie what
   // the jar has.
@@ -52,6 +56,10 @@ struct CallOptions {
   // Asks the server before the body is sent (Expect: 100-continue), and waits so long for an
   // answer, as old servers give none. Zero does not ask.
   Nanos expect_continue{0};
+  // Asks the server to go on with this protocol ("websocket") on the connection, which is told by
+  // CallHandler::on_upgraded() if it does; else its answer is one as any other. With send() only,
+  // and without a body.
+  std::string upgrade{};
 
   // For everything together: waiting for a connection, names, connecting, redirects, the body.
   // Beyond it the call ends with Error::deadline. Half a minute, since a call without a deadline
@@ -81,7 +89,13 @@ struct CallOptions {
 // information.
 class SPATE_EXPORT CallHandler {
  public:
-  // The head of the answer; those before it (1xx) are passed over. Valid until the call is over.
+  // With CallOptions::upload, once: the request's head has been sent, and with `expect_continue`
+  // the server has asked for the body, or has not said anything in time. Write before, and it
+  // waits.
+  virtual void on_upload() {}
+  // An answer before the answer: 103, for instance; never 100 and 101. Valid until it returns.
+  virtual void on_informational(Status /*status*/, const FieldsView& /*fields*/) {}
+  // The head of the answer. Valid until the call is over.
   virtual void on_response(const Response& /*response*/) {}
   // A piece of the body, at least one byte, valid until it returns. It is used up; who can take no
   // more calls pause().
@@ -91,6 +105,10 @@ class SPATE_EXPORT CallHandler {
   virtual void on_body_end(const FieldsView& /*trailers*/) {}
   // Call::is_full() is over: go on writing.
   virtual void on_drained() {}
+  // The server has answered 101 (CallOptions::upgrade): the connection is the handler's, and what
+  // has come behind the head is read from it once it is started. The last call, in place of
+  // on_response() and on_closed(). `response` is valid until it returns.
+  virtual void on_upgraded(const Response& /*response*/, Stream /*stream*/) {}
   // The last call, once: without an error when the answer has ended. Else a HttpError,
   // Error::deadline, connect()'s error, ECONNRESET, ...: Client in client.h has the list.
   virtual void on_closed(std::error_code error) = 0;
@@ -118,6 +136,9 @@ class SPATE_EXPORT Call {
   bool is_open() const;
   // No callback follows.
   void cancel() { *this = Call(); }
+  // Something of it was sent: the server may have seen it, and may have done it. Also when it is
+  // over.
+  bool was_sent() const;
 
   // ---- the request's body, with CallOptions::upload. What is written before there is a connection
   // waits for it.
@@ -127,8 +148,9 @@ class SPATE_EXPORT Call {
   bool write(std::string_view text) { return write(bytes_of(text)); }
   // If it returns false, the bytes are still in `buffer`.
   bool write(Buffer&& buffer);
-  // Less than the size ends the call with EINVAL. False: no upload, ended or over already.
-  bool end();
+  // Less than the size ends the call with EINVAL. Trailers are dropped if there is a size. False:
+  // no upload, ended or over already.
+  bool end(Fields trailers = {});
   // From more than 256 KiB that wait to be sent, until there are 64; on_drained() is called then.
   bool is_full() const;
 

@@ -6,7 +6,7 @@
 //   });
 //
 // Ownership: a handle of a loop's pool. Destroying it cancels its Calls and closes its connections;
-// no callback follows. The loop may be destroyed first.
+// no callback follows. The loop may be destroyed first, which does the same.
 // Threads: the loop's thread only; each loop has a Client of its own.
 // Callbacks: called by the loop, once, and never from inside a function of the Client or a Call.
 // Inside everything is allowed, destroying the Client included.

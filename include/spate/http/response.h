@@ -4,6 +4,8 @@
 // Threads: one at a time.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -32,6 +34,8 @@ class SPATE_EXPORT Response {
   const Fields& fields() const { return fields_; }
   // The first value of a field; empty if there is none.
   std::string_view operator[](FieldName name) const { return fields_[name]; }
+  // What the field says, if it is there; also of an answer to HEAD, which has no body.
+  std::optional<std::uint64_t> content_length() const;
   // Of a body that was decompressed, Content-Encoding and Content-Length are those of what was
   // sent.
   bool is_decompressed() const { return is_decompressed_; }

@@ -8,7 +8,7 @@
 //
 // Ownership: destroying a Server stops listening and closes its connections, gracefully: what was
 // answered is still sent. Its Exchanges refuse from then on, and no callback follows. drain() lets
-// them finish. The loop may be destroyed first.
+// them finish. The loop may be destroyed first, which does the same.
 // Threads: the loop's thread only.
 //
 // Requests of one connection are served one after the other; what a client pipelines stays unread

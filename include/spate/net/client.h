@@ -12,6 +12,8 @@
 // The delay before an attempt doubles with each consecutive failure, from `first_delay` to
 // `max_delay`. Random jitter shortens it, so that the clients of a restarted server do not connect
 // all at once. A connection that ends within `steady_after` counts as a failure.
+//
+// With ClientOptions::tls, an attempt has succeeded when the two have shaken hands.
 #pragma once
 
 #include <cstdint>
@@ -24,6 +26,7 @@
 #include "spate/net/address.h"
 #include "spate/net/connect.h"
 #include "spate/net/stream.h"
+#include "spate/net/tls.h"
 #include "spate/time.h"
 
 namespace spate {
@@ -31,7 +34,7 @@ namespace spate {
 class Reconnector;
 
 struct ClientOptions {
-  // For each attempt.
+  // For each attempt, with its handshake.
   ConnectOptions connect{.timeout = Nanos{10'000'000'000}};
   Nanos first_delay{500'000'000};  // After one failure.
   Nanos max_delay{30'000'000'000};
@@ -40,13 +43,16 @@ struct ClientOptions {
   Nanos steady_after{5'000'000'000};  // A connection of this age resets the count of failures.
   // Give up, and become idle, after so many consecutive failures; 0: never.
   std::uint32_t max_failures = 0;
+  // A client's (TlsContext::client()): the connection speaks TLS, with one who can show that he is
+  // the host, or has the IP address. None: it does not.
+  TlsContext tls{};
 };
 
 class SPATE_EXPORT Client {
  public:
   enum class State : std::uint8_t {
     idle,        // Before connect(), after stop() or disconnect(), or given up.
-    connecting,  // Resolving or connecting.
+    connecting,  // Resolving, connecting, or shaking hands.
     connected,   // The Stream that the callback got is open.
     waiting,     // For the next attempt.
   };
@@ -62,7 +68,7 @@ class SPATE_EXPORT Client {
   ~Client();
 
   // Idle until connect(). A name is resolved for each attempt. Errors: EINVAL for an address
-  // without a family or an empty name; ENOMEM.
+  // without a family, an empty name, a server's TlsContext, or one for a path; ENOMEM.
   [[nodiscard("a Client that nobody keeps is closed at once")]]
   static Result<Client> create(Loop& loop, const Address& address, OnConnected callback,
                                const ClientOptions& options = {});
@@ -86,6 +92,8 @@ class SPATE_EXPORT Client {
   std::uint32_t failures() const;
   // Why the last attempt failed; no error if it succeeded.
   std::error_code last_error() const;
+  // The same in words, for a log, as those of TlsFailure. Valid until the next attempt ends.
+  std::string_view last_failure() const;
   // Time to the next attempt; zero unless waiting.
   Nanos retry_in() const;
 

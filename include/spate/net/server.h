@@ -3,6 +3,8 @@
 //   auto server = spate::must(spate::serve<Echo>(*loop, spate::Address::any_ipv6(7000)));
 //   loop->run();
 //
+// Over TLS (tls.h): serve<Echo>(*loop, address, {.tls = context}).
+//
 // The arguments after the address and the options go to each session's constructor. They are kept
 // by value, as std::thread does: pass shared state with std::ref.
 //
@@ -10,7 +12,6 @@
 // thread; each worker has a copy of the arguments, and shared state must be thread-safe.
 #pragma once
 
-#include <concepts>
 #include <functional>
 #include <memory>
 #include <system_error>
@@ -23,10 +24,13 @@
 #include "spate/net/listener.h"
 #include "spate/net/session.h"
 #include "spate/net/session_service.h"
+#include "spate/net/tls.h"
 #include "spate/net/workers.h"
 #include "spate/time.h"
 
 namespace spate {
+
+struct ServeOptions;
 
 // A listener and its sessions. Destroying it stops listening, destroys the sessions and closes
 // their connections gracefully; drain() lets them finish. The loop may be destroyed first. An empty
@@ -50,7 +54,7 @@ class [[nodiscard("destroying the Server ends its sessions")]] Server {
 
  private:
   template <class S, class... Args>
-  friend Result<Server<S>> serve(Loop& loop, const Address& address, const ListenOptions& options,
+  friend Result<Server<S>> serve(Loop& loop, const Address& address, const ServeOptions& options,
                                  Args&&... args);
 
   struct Parts {
@@ -70,49 +74,70 @@ class [[nodiscard("destroying the Server ends its sessions")]] Server {
   std::unique_ptr<Parts> parts_;
 };
 
-// Errors: those of Listener::create().
+// How connections come about that become sessions.
+struct ServeOptions {
+  Balance balance = Balance::reuse_port;  // On Workers.
+  ListenOptions listen{};
+  // A server's (TlsContext::server()): the connections speak TLS, and a session begins when its
+  // connection has shaken hands; until then there is no session, but drain() and Workers::stop()
+  // wait for it, too, and reset it after the grace. TlsContext::reload() changes the certificate
+  // while this serves. None: they do not.
+  TlsContext tls{};
+  // Of handshakes that came to nothing, for a log; it may destroy the Server. On Workers: called on
+  // their threads, concurrently.
+  OnTlsFailure on_tls_failure{};
+};
+
+// Errors: those of Listener::create(); EINVAL for a client's TlsContext.
 template <class T, class... Args>
-Result<Server<T>> serve(Loop& loop, const Address& address, const ListenOptions& options,
+Result<Server<T>> serve(Loop& loop, const Address& address, const ServeOptions& options,
                         Args&&... args) {
+  if (options.tls.is_client()) return std::unexpected(make_error_code(std::errc::invalid_argument));
   Server<T> server(loop);
-  Sessions<T>& sessions = server.sessions();
+  auto make = session_maker<T>(std::forward<Args>(args)...);
+  auto entrance = std::make_shared<SessionEntrance<T, decltype(make)>>(
+      server.sessions(), std::move(make), options.tls, options.on_tls_failure);
   Result<Listener> listener = Listener::create(
       loop, address,
-      [&sessions, make = session_maker<T>(std::forward<Args>(args)...)](
-          Stream stream, const Address&) mutable { make(sessions, std::move(stream)); },
-      options);
+      [entrance = std::move(entrance)](Stream stream, const Address& peer) {
+        entrance->enter(std::move(stream), peer);
+      },
+      options.listen);
   if (!listener) return std::unexpected(listener.error());
   server.listener() = std::move(*listener);
   return server;
 }
 
 template <class T, class... Args>
-  requires(!(std::same_as<std::remove_cvref_t<Args>, ListenOptions> || ...))
-Result<Server<T>> serve(Loop& loop, const Address& address, Args&&... args) {
-  return serve<T>(loop, address, ListenOptions{}, std::forward<Args>(args)...);
+Result<Server<T>> serve(Loop& loop, const Address& address, const ListenOptions& options,
+                        Args&&... args) {
+  return serve<T>(loop, address, ServeOptions{.listen = options}, std::forward<Args>(args)...);
 }
 
-struct ServeOptions {
-  Balance balance = Balance::reuse_port;
-  ListenOptions listen{};
-};
+template <class T, class... Args>
+  requires(!(IsServeOptions<Args> || ...))
+Result<Server<T>> serve(Loop& loop, const Address& address, Args&&... args) {
+  return serve<T>(loop, address, ServeOptions{}, std::forward<Args>(args)...);
+}
 
 // Serves on the workers, until Workers::stop(), which calls on_drain() of every session, and
 // on_closed(Error::deadline) of those that are left when the grace is over. Errors: those of
-// Workers::listen().
+// Workers::listen(); EINVAL for a client's TlsContext.
 template <class T, class... Args>
 Result<Address> serve(Workers& workers, const Address& address, const ServeOptions& options,
                       Args&&... args) {
+  if (options.tls.is_client()) return std::unexpected(make_error_code(std::errc::invalid_argument));
   const auto make = session_maker<T>(std::forward<Args>(args)...);
   using Hosting = SessionService<T, std::remove_const_t<decltype(make)>>;
-  const auto host = [make](Loop& loop) -> std::unique_ptr<WorkerService> {
-    return std::make_unique<Hosting>(loop, make);
+  const auto host = [make, tls = options.tls, failed = options.on_tls_failure](
+                        Loop& loop) -> std::unique_ptr<WorkerService> {
+    return std::make_unique<Hosting>(loop, make, tls, failed);
   };
   return workers.listen(address, Workers::MakeService(host), options.balance, options.listen);
 }
 
 template <class T, class... Args>
-  requires(!(std::same_as<std::remove_cvref_t<Args>, ServeOptions> || ...))
+  requires(!(IsServeOptions<Args> || ...))
 Result<Address> serve(Workers& workers, const Address& address, Args&&... args) {
   return serve<T>(workers, address, ServeOptions{}, std::forward<Args>(args)...);
 }

@@ -87,6 +87,27 @@ class Session : public StreamHandler {
   unsigned drain_ = 0;          // Which of the list's it has been told of.
 };
 
+// For serve(). What may become a session, as its connection is still shaking hands: destroyed by
+// itself before that, or by the SessionList.
+class SPATE_EXPORT SessionNewcomer {
+ public:
+  SessionNewcomer(const SessionNewcomer&) = delete;
+  SessionNewcomer& operator=(const SessionNewcomer&) = delete;
+
+ protected:
+  explicit SessionNewcomer(SessionList& list);
+  virtual ~SessionNewcomer() { leave(); }  // Here: a program with RTTI needs its type.
+
+ private:
+  friend class SessionList;
+
+  void leave();
+
+  SessionList& list_;
+  SessionNewcomer* next_;
+  SessionNewcomer* previous_ = nullptr;
+};
+
 // The part of Sessions that does not depend on the type.
 class SPATE_EXPORT SessionList {
  public:
@@ -123,16 +144,20 @@ class SPATE_EXPORT SessionList {
 
  private:
   friend class Session;
+  friend class SessionNewcomer;
   template <class T>
   friend class Server;
   class Visit;
 
   bool is_draining() const { return drained_by_ > Nanos{0}; }
+  Nanos grace_left() const;
   void drain(Session& session);
   void sweep_soon();
   void sweep();
   void end(Session& session, std::error_code error);
   void end_strays();
+  void watch_strays();
+  void drop_newcomers();
   static void destroy_all(Session*& first);
   Session*& first_of(const Session& session) { return session.is_over_ ? ended_ : live_; }
   void move_to_ended(Session& session);
@@ -143,13 +168,14 @@ class SPATE_EXPORT SessionList {
   std::move_only_function<void()> stop_listening_;  // Set by serve() on a loop.
   Session* live_ = nullptr;
   Session* ended_ = nullptr;
+  SessionNewcomer* newcomers_ = nullptr;
   Visit* visits_ = nullptr;
   std::size_t size_ = 0;
   Nanos drained_by_{0};  // In loop time; zero unless it is being drained.
   unsigned drains_ = 0;
   std::move_only_function<void()> done_;
   Timer sweep_;
-  Timer strays_;  // To the end of the grace, for those whose Stream was moved away.
+  Timer strays_;  // To the end of the grace: newcomers, and those whose Stream was moved away.
 };
 
 inline Session::~Session() {

@@ -50,6 +50,7 @@ namespace spate {
 
 class Connection;
 class Loop;
+class TlsContext;
 struct ConnectOptions;
 
 // Closes each. Any thread.
@@ -94,6 +95,16 @@ class SPATE_EXPORT StreamHandler {
 enum class WhenFull : std::uint8_t {
   close,  // The connection is reset, and closed with Error::queue_full.
   drop,   // write() returns false, and nothing of it is sent.
+};
+
+// Whether Stream::close() waits for the peer's end.
+enum class Linger : std::uint8_t {
+  yes,
+  // The peer has said, in the words of its protocol, that it sends no more: a client that asks for
+  // one answer and the end. Over a bare socket its end is not waited for then, unless something
+  // that it has sent nevertheless is there, unused, when the queue has been sent. If it comes even
+  // later, a reset may take from the peer what it has not read.
+  no,
 };
 
 // Limits of the send queue, in bytes; those of files count for `low` and `high` only.
@@ -187,6 +198,14 @@ class SPATE_EXPORT Stream {
   std::error_code connect(Loop& loop, const Address& address, StreamHandler& handler);
   std::error_code connect(Loop& loop, const Address& address, StreamHandler& handler,
                           const ConnectOptions& options);
+  // The same over TLS, with a client's context (tls.h) and to one who can show that he is `host`:
+  // on_connected() comes when the two have shaken hands. Further errors of on_closed(): those of
+  // start_tls().
+  std::error_code connect(Loop& loop, std::string_view host, std::uint16_t port,
+                          const TlsContext& context, StreamHandler& handler);
+  std::error_code connect(Loop& loop, std::string_view host, std::uint16_t port,
+                          const TlsContext& context, StreamHandler& handler,
+                          const ConnectOptions& options);
   // Between connect() and on_connected() or on_closed().
   bool is_connecting() const;
 
@@ -262,8 +281,9 @@ class SPATE_EXPORT Stream {
   // Ends our side once the queue is sent: the peer sees an end of file; reading goes on until the
   // peer ends its side.
   void end();
-  // As the destructor, but on_closed() is called when it is done.
-  void close();
+  // As the destructor, but on_closed() is called when it is done. The first call decides whether it
+  // lingers.
+  void close(Linger linger = Linger::yes);
   // Resets the connection. The queue is lost, and no callback follows, whatever had ended it
   // before.
   void abort();

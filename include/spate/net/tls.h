@@ -142,6 +142,8 @@ class SPATE_EXPORT TlsContext {
   bool set_ticket_keys(std::span<const TlsTicketKey> keys) const;
 
   explicit operator bool() const { return provider_ != nullptr; }
+  bool is_server() const;
+  bool is_client() const;
 
   // For the library.
   explicit TlsContext(std::shared_ptr<TlsProvider> provider) : provider_(std::move(provider)) {}
@@ -151,6 +153,7 @@ class SPATE_EXPORT TlsContext {
   std::shared_ptr<TlsProvider> provider_;
 };
 
+using OnTlsFailure = std::function<void(const TlsFailure& failure, const Address& peer)>;
 using OnSecured = std::move_only_function<void(TlsResult<Stream>)>;
 
 // Shakes hands as the server, on a Stream that was accepted; as the client of `host`, a name or an

@@ -30,6 +30,10 @@ std::error_code error_of_decoding(std::error_code error) {
 
 }  // namespace
 
+void CallState::tell_informational(const ResponseView& head) {
+  if (handler_ != nullptr) handler_->on_informational(head.status, head.fields);
+}
+
 void CallState::take_head(const ResponseView& head, const Framing& how) {
   stop_waiting_for_continue();
   framing = how;
@@ -47,7 +51,8 @@ void CallState::take_head(const ResponseView& head, const Framing& how) {
   plan_redirect();
   if (failure_ || next_) return;
   plan_decoding();
-  if (!failure_ && handler_ != nullptr) handler_->on_response(*response_);
+  const bool is_told = !failure_ && head.status != Status::switching_protocols;
+  if (is_told && handler_ != nullptr) handler_->on_response(*response_);
 }
 
 // ---- its body
@@ -127,6 +132,11 @@ void CallState::tell_closed(std::error_code error) {
   on_response(std::move(response));
 }
 
+void CallState::tell_upgraded(Stream stream) {
+  CallHandler* handler = std::exchange(handler_, nullptr);
+  if (handler != nullptr) handler->on_upgraded(*response_, std::move(stream));
+}
+
 // ---- redirects
 
 void CallState::plan_redirect() {
@@ -178,6 +188,7 @@ void CallState::redirect() {
       options_.fields.remove(id);
     options_.address = {};
   }
+  options_.target.clear();
   url_ = target;
   response_.reset();
   has_repeated_ = false;

@@ -12,6 +12,7 @@
 #include "http/client/proxy_fields.h"
 #include "http/codec/characters.h"
 #include "http/codec/head_writer.h"
+#include "http/codec/syntax.h"
 #include "http/codec/system_error.h"
 #include "spate/loop.h"
 
@@ -24,6 +25,10 @@ constexpr std::size_t kHigh = 256 * 1024;
 constexpr std::uint64_t kMostFetched = 16 * 1024 * 1024;
 
 constexpr std::uint64_t kOwnFields = kFramingFields | bit_of(FieldId::expect);
+
+bool is_target(std::string_view text) {
+  return text == "*" || (text.starts_with('/') && consists_of(text, kVisible));
+}
 
 std::string_view method_name(const CallOptions& options) {
   return options.method == Method::other ? std::string_view(options.method_name)
@@ -40,10 +45,7 @@ CallState::CallState(ClientCore& core, CallOptions options, CallHandler* handler
       options_(std::move(options)),
       most_(options_.max_body),
       deadline_(core.loop(), [this] { core_->fail(*this, Error::deadline); }),
-      continue_(core.loop(), [this] {
-        stop_waiting_for_continue();
-        if (connection_ != nullptr) connection_->send_body();
-      }) {
+      continue_(core.loop(), [this] { let_body_go(); }) {
   if (most_ == 0) most_ = handler == nullptr ? kMostFetched : UINT64_MAX;
 }
 
@@ -70,9 +72,12 @@ std::error_code CallState::check_options() const {
   const bool has_body = !options_.body.empty() || !options_.content.empty();
   const bool is_named = options_.method != Method::other || is_token(options_.method_name);
   if (options_.method == Method::connect || options_.method_name == "CONNECT" || !is_named ||
-      (options_.upload && has_body) || options_.fields.view().contains_any(kOwnFields))
+      (options_.upload && has_body) || options_.fields.view().contains_any(kOwnFields) ||
+      !(options_.target.empty() || is_target(options_.target)))
     return system_error(EINVAL);
-  return {};
+  const bool may_upgrade =
+      is_protocol(options_.upgrade) && handler_ != nullptr && !options_.upload && !has_body;
+  return options_.upgrade.empty() || may_upgrade ? std::error_code() : system_error(EINVAL);
 }
 
 void CallState::choose_route() {
@@ -115,14 +120,18 @@ std::string CallState::begin() {
   return head;
 }
 
+// That of a proxy in front of the server is the whole URL, which says "*" without a path (RFC 9112
+// §3.2.4).
+std::string CallState::target() const {
+  const std::string wanted =
+      options_.target.empty() ? std::string(url_->target()) : options_.target;
+  if (!route_.is_told_url()) return wanted;
+  return "http://" + std::string(url_->authority()) + (wanted == "*" ? "" : wanted);
+}
+
 void CallState::write_head(HeadWriter& writer, std::string_view cookies) const {
   const std::string_view method = method_name(options_);
-  if (route_.is_told_url()) {
-    writer.request_line(method,
-                        "http://" + std::string(url_->authority()) + std::string(url_->target()));
-  } else {
-    writer.request_line(method, url_->target());
-  }
+  writer.request_line(method, target());
   const Fields& fields = options_.fields;
   const auto add = [&](FieldId id, std::string_view value) {
     if (!value.empty() && !fields.contains(id)) writer.field(id, value);
@@ -134,8 +143,10 @@ void CallState::write_head(HeadWriter& writer, std::string_view cookies) const {
   if (route_.is_told_url() && !route_.proxy.user.empty())
     add(FieldId::proxy_authorization, basic_credentials(route_.proxy));
   if (awaits_continue_) add(FieldId::expect, "100-continue");
-  writer.framing(
-      frame_sent_request(options_.method, body_.content(), body_.size(), ConnectionOption::none));
+  const auto connection =
+      options_.upgrade.empty() ? ConnectionOption::none : ConnectionOption::upgrade;
+  writer.framing(frame_sent_request(options_.method, body_.content(), body_.size(), connection),
+                 options_.upgrade);
   writer.fields(fields);
   writer.end();
 }
@@ -144,7 +155,12 @@ void CallState::write_head(HeadWriter& writer, std::string_view cookies) const {
 
 void CallState::attach(ClientConnection& connection) {
   connection_ = &connection;
-  if (awaits_continue_) continue_.start(options_.expect_continue);
+  was_sent_ = true;
+  if (awaits_continue_) {
+    continue_.start(options_.expect_continue);
+  } else {
+    let_body_go();
+  }
 }
 
 void CallState::detach() {
@@ -162,6 +178,22 @@ bool CallState::send_body(Stream& stream) {
 void CallState::stop_waiting_for_continue() {
   awaits_continue_ = false;
   continue_.stop();
+}
+
+void CallState::let_body_go() {
+  stop_waiting_for_continue();
+  if (options_.upload && !std::exchange(was_upload_told_, true)) {
+    wants_upload_ = true;
+    core_->settle_later(*this);
+  }
+  if (connection_ != nullptr) connection_->send_body();
+}
+
+// What the server goes on with is what it was asked for.
+bool CallState::accepts_upgrade(const FieldsView& answered) const {
+  return !options_.upgrade.empty() &&
+         equal_ignoring_case(answered[FieldId::upgrade], options_.upgrade) &&
+         answered.list(FieldId::connection).contains("upgrade");
 }
 
 // ---- what a Call asks for
@@ -195,9 +227,9 @@ bool CallState::write(Buffer&& buffer) {
   return write(Bytes());
 }
 
-bool CallState::end() {
+bool CallState::end(Fields behind) {
   if (core_ == nullptr || !body_.takes(0)) return false;
-  if (!body_.end()) return fail_later(system_error(EINVAL)), true;
+  if (!body_.end(std::move(behind))) return fail_later(system_error(EINVAL)), true;
   if (connection_ != nullptr) connection_->send_body();
   return true;
 }
@@ -231,7 +263,8 @@ void CallState::resume() {
 void CallState::settle() {
   const Ref<CallState> self(this);
   if (pending_error) return core_->fail(*this, pending_error);
-  if (wants_room_ && !is_full()) {
+  if (std::exchange(wants_upload_, false) && handler_ != nullptr) handler_->on_upload();
+  if (is_open() && wants_room_ && !is_full()) {
     wants_room_ = false;
     if (handler_ != nullptr) handler_->on_drained();
   }

@@ -38,7 +38,7 @@ class CallState final : public Counted {
   bool is_open() const { return core_ != nullptr; }
   bool write(Bytes bytes);
   bool write(Buffer&& buffer);
-  bool end();
+  bool end(Fields trailers);
   bool is_full() const;
   void pause();
   void resume();
@@ -58,6 +58,7 @@ class CallState final : public Counted {
   RequestBody& body() { return body_; }
 
   bool is_idempotent() const;
+  bool was_sent() const { return was_sent_; }
   // Its connection has gone before anything of an answer has come: whether to try once more.
   bool may_repeat() const { return !has_repeated_ && is_idempotent() && body_.may_begin(); }
   void repeat() { has_repeated_ = true; }
@@ -72,11 +73,15 @@ class CallState final : public Counted {
   bool send_body(Stream& stream);
   bool is_sent() const { return !awaits_continue_ && body_.is_sent(); }
   void stop_waiting_for_continue();
+  // Nothing is in the way of the body any more.
+  void let_body_go();
+  bool accepts_upgrade(const FieldsView& answered) const;
   void on_room();  // In the stream's queue.
   bool is_paused() const { return is_paused_; }
 
   // ---- the answer. After those that call the user, it may be over.
 
+  void tell_informational(const ResponseView& head);
   void take_head(const ResponseView& head, const Framing& framing);
   // Returns how many bytes are used: all, unless it is paused.
   std::size_t show(Bytes bytes);
@@ -97,6 +102,7 @@ class CallState final : public Counted {
   // The last calls; before the very last it is over.
   void tell_end();
   void tell_closed(std::error_code error);
+  void tell_upgraded(Stream stream);
   void settle();
   void forget_user();
 
@@ -121,6 +127,7 @@ class CallState final : public Counted {
 
  private:
   std::error_code check_options() const;
+  std::string target() const;
   void choose_route();
   Result<Url> target_of(std::string_view location) const;
   void plan_redirect();
@@ -151,6 +158,7 @@ class CallState final : public Counted {
   Timer deadline_;
   Timer continue_;
   unsigned redirects_ = 0;
+  bool was_sent_ = false;
   bool has_repeated_ = false;
   bool awaits_continue_ = false;
   bool is_paused_ = false;
@@ -158,6 +166,8 @@ class CallState final : public Counted {
   bool has_more_ = false;
   bool is_showing_ = false;
   bool wants_room_ = false;
+  bool wants_upload_ = false;     // The handler is to be told so,
+  bool was_upload_told_ = false;  // which is done once.
 };
 
 }  // namespace spate::http

@@ -32,11 +32,13 @@ ClientMetrics Client::metrics() const { return core_->metrics(); }
 
 bool Call::is_open() const { return state_ != nullptr && state_->is_open(); }
 
+bool Call::was_sent() const { return state_ != nullptr && state_->was_sent(); }
+
 bool Call::write(Bytes bytes) { return state_ != nullptr && state_->write(bytes); }
 
 bool Call::write(Buffer&& buffer) { return state_ != nullptr && state_->write(std::move(buffer)); }
 
-bool Call::end() { return state_ != nullptr && state_->end(); }
+bool Call::end(Fields trailers) { return state_ != nullptr && state_->end(std::move(trailers)); }
 
 bool Call::is_full() const { return state_ != nullptr && state_->is_full(); }
 

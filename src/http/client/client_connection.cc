@@ -54,7 +54,6 @@ bool ClientConnection::carry(CallState& call) {
   call_ = Ref<CallState>(&call);
   call.attach(*this);
   call.is_paused() ? stream_.pause() : stream_.resume();
-  send_body();
   return true;
 }
 
@@ -127,10 +126,10 @@ std::size_t ClientConnection::on_data(Bytes bytes) {
   while (used < bytes.size()) {
     const std::size_t count = take(*call, bytes.subspan(used));
     used += count;
-    if (!carries(*call)) return bytes.size();
-    if (count == 0) break;
+    if (count == 0 || !carries(*call)) break;
   }
-  return used;
+  const bool is_done = !carries(*call) && !is_handed_over_;
+  return is_done ? bytes.size() : used;
 }
 
 std::size_t ClientConnection::take(CallState& call, Bytes bytes) {
@@ -150,6 +149,8 @@ std::size_t ClientConnection::take_head(CallState& call, Bytes bytes) {
   }
   if (!is_informational(head.status)) {
     take_response(call, head, framing, bytes.subspan(head.size));
+  } else if (head.status == Status::switching_protocols && call.accepts_upgrade(head.fields)) {
+    take_upgrade(call, head, framing);
   } else if (!take_informational(call, head)) {
     fail(call, HttpError::malformed_response);
   }
@@ -161,10 +162,28 @@ bool ClientConnection::take_informational(CallState& call, const ResponseView& h
   if (head.status == Status::switching_protocols) return false;
   if (++call.informational > kMostInformational) return false;
   if (head.status == Status::continue_) {
-    call.stop_waiting_for_continue();
-    send_body();
+    call.let_body_go();
+  } else {
+    call.tell_informational(head);
   }
   return true;
+}
+
+void ClientConnection::take_upgrade(CallState& call, const ResponseView& head,
+                                    const Framing& framing) {
+  ClientCore& core = origin_->core();
+  call.take_head(head, framing);
+  if (call.failure()) return fail(call, call.failure());
+  core.upgrade(call, hand_over());
+}
+
+// As it was before it became ours; only its handle stays here, which is empty.
+Stream ClientConnection::hand_over() {
+  is_handed_over_ = true;
+  Stream stream = std::move(stream_);
+  stream.resume();
+  abandon();
+  return stream;
 }
 
 void ClientConnection::take_response(CallState& call, const ResponseView& head,

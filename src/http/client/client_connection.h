@@ -56,6 +56,8 @@ class ClientConnection final : public StreamHandler, public Counted {
   void take_response(CallState& call, const ResponseView& head, const Framing& framing,
                      Bytes behind);
   bool take_informational(CallState& call, const ResponseView& head);
+  void take_upgrade(CallState& call, const ResponseView& head, const Framing& framing);
+  Stream hand_over();
   std::size_t take_body(CallState& call, Bytes bytes);
   std::size_t take_chunked(CallState& call, Bytes bytes);
   bool is_at_end(const CallState& call) const;
@@ -80,6 +82,7 @@ class ClientConnection final : public StreamHandler, public Counted {
   bool has_carried_ = false;
   bool has_received_ = false;  // Of an answer to this call.
   bool is_in_body_ = false;
+  bool is_handed_over_ = false;
 };
 
 }  // namespace spate::http

@@ -41,14 +41,17 @@ Result<ClientCore*> ClientCore::create(Loop& loop, ClientOptions options) {
   if (!is_valid(options)) return std::unexpected(system_error(EINVAL));
   auto* core = new (std::nothrow) ClientCore(loop, std::move(options));
   if (core == nullptr) return std::unexpected(system_error(ENOMEM));
-  return Ref<ClientCore>(core).leak();
+  Ref<ClientCore> made(core);
+  if (!made->end_of_loop_.start()) return std::unexpected(system_error(ENOMEM));
+  return made.leak();
 }
 
 ClientCore::ClientCore(Loop& loop, ClientOptions options)
     : loop_(loop),
       options_(std::move(options)),
       head_limits_{.head = options_.max_head, .line = options_.max_head},
-      settle_(loop, [this] { settle(); }) {}
+      settle_(loop, [this] { settle(); }),
+      end_of_loop_(loop, [this] { close(); }) {}
 
 ClientCore::~ClientCore() = default;
 
@@ -125,6 +128,12 @@ void ClientCore::complete(CallState& call) {
   if (!call.is_open()) return;  // This may be gone with it.
   unlink(call);
   call.tell_closed({});
+}
+
+void ClientCore::upgrade(CallState& call, Stream stream) {
+  const Ref<CallState> keep(&call);
+  unlink(call);
+  call.tell_upgraded(std::move(stream));
 }
 
 void ClientCore::repeat(CallState& call) {

@@ -15,6 +15,7 @@
 #include "http/client/origin.h"
 #include "http/client/ref.h"
 #include "http/codec/head.h"
+#include "spate/hooks.h"
 #include "spate/http/client.h"
 #include "spate/loop.h"
 #include "spate/timer.h"
@@ -33,7 +34,7 @@ class ClientCore final : public Counted {
              CallOptions options);
   void close_idle();
   ClientMetrics metrics() const;
-  // The Client is being destroyed.
+  // The Client is being destroyed, or the loop.
   void close();
 
   // ---- what calls and connections use
@@ -54,6 +55,8 @@ class ClientCore final : public Counted {
   void fail(CallState& call, std::error_code error);
   // Its answer has come, and its connection is released.
   void complete(CallState& call);
+  // Its connection goes on as something else.
+  void upgrade(CallState& call, Stream stream);
   // Its connection is lost, before there was anything of an answer.
   void repeat(CallState& call);
   void settle_later(CallState& call);
@@ -90,6 +93,7 @@ class ClientCore final : public Counted {
   std::vector<Ref<CallState>> unsettled_;
   ClientMetrics counts_;
   Timer settle_;
+  Cleanup end_of_loop_;
   bool is_in_want_ = false;  // Somebody was refused a connection for the sake of the total.
   bool has_changed_ = false;
   bool is_closed_ = false;

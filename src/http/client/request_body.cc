@@ -48,8 +48,9 @@ void RequestBody::append(Buffer&& buffer) {
   rest_.append(std::move(buffer));
 }
 
-bool RequestBody::end() {
+bool RequestBody::end(Fields trailers) {
   has_ended_ = true;
+  trailers_ = std::move(trailers);
   return content_ == Content::unsized || taken_ == size_;
 }
 
@@ -79,11 +80,16 @@ bool RequestBody::send_held(Stream& stream) {
 
 bool RequestBody::send_upload(Stream& stream) {
   if (!rest_.empty() && !stream.is_full() && !send_rest(stream)) return false;
-  if (content_ == Content::unsized && has_ended_ && rest_.empty() && !is_end_sent_) {
-    has_begun_ = is_end_sent_ = true;
-    return stream.write(kLastChunk);
-  }
-  return true;
+  const bool is_at_end = content_ == Content::unsized && has_ended_ && rest_.empty();
+  return !is_at_end || is_end_sent_ || send_end(stream);
+}
+
+bool RequestBody::send_end(Stream& stream) {
+  has_begun_ = is_end_sent_ = true;
+  if (trailers_.empty()) return stream.write(kLastChunk);
+  const Bytes pieces[] = {bytes_of(kLastChunkHeader), bytes_of(trailers_.lines()),
+                          bytes_of(kChunkEnd)};
+  return stream.write(pieces);
 }
 
 bool RequestBody::send_rest(Stream& stream) {

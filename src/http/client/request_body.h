@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "http/codec/outgoing.h"
+#include "spate/http/fields.h"
 #include "spate/net/buffer.h"
 #include "spate/net/bytes.h"
 #include "spate/net/stream.h"
@@ -31,7 +32,7 @@ class RequestBody {
   bool append(Bytes bytes);
   void append(Buffer&& buffer);
   // False if it does not have its size.
-  bool end();
+  bool end(Fields trailers);
   bool has_ended() const { return has_ended_; }
   std::size_t waiting() const { return is_upload_ ? rest_.size() : 0; }
 
@@ -48,6 +49,7 @@ class RequestBody {
   bool send_held(Stream& stream);
   bool send_upload(Stream& stream);
   bool send_rest(Stream& stream);
+  bool send_end(Stream& stream);
 
   Content content_ = Content::none;
   bool is_upload_ = false;
@@ -57,6 +59,7 @@ class RequestBody {
   std::uint64_t size_ = 0;
   std::uint64_t taken_ = 0;  // Of an upload.
   Buffer rest_;              // Of an upload: what waits; else all of the body.
+  Fields trailers_;          // Of an upload without a size.
   Buffer::Pieces at_;        // Where to go on in it,
   std::size_t offset_ = 0;   // and behind how many bytes.
 };

@@ -19,6 +19,12 @@ std::size_t find_separator(std::string_view text, char separator) {
 
 }  // namespace
 
+bool is_protocol(std::string_view text) {
+  const std::size_t slash = text.find('/');
+  if (slash == std::string_view::npos) return is_token(text);
+  return is_token(text.substr(0, slash)) && is_token(text.substr(slash + 1));
+}
+
 std::string_view take_element(std::string_view& list, char separator) {
   const std::size_t size = find_separator(list, separator);
   const std::string_view element = list.substr(0, size);

@@ -16,6 +16,9 @@ inline std::string_view token_at(std::string_view text) {
   return text.substr(0, static_cast<std::size_t>(end - text.data()));
 }
 
+// What Upgrade names: a token, and perhaps "/" with a version, which is another (RFC 9110 §7.8).
+bool is_protocol(std::string_view text);
+
 // One that is not the tab: no value of a field may have it.
 inline bool has_control(std::string_view text) { return !consists_of(text, kValue); }
 

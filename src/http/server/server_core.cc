@@ -7,6 +7,7 @@
 #include <new>
 #include <utility>
 
+#include "http/codec/head_writer.h"
 #include "http/server/http1_connection.h"
 #include "spate/assert.h"
 #include "spate/error.h"
@@ -17,6 +18,7 @@ namespace spate::http {
 namespace {
 
 constexpr Nanos kSecond{1'000'000'000};
+constexpr std::string_view kStatusLine = "HTTP/1.1 200 OK\r\n";  // Of most answers.
 
 }  // namespace
 
@@ -38,7 +40,8 @@ Result<std::unique_ptr<ServerCore>> ServerCore::create(Loop& loop, Service* serv
       new (std::nothrow) ServerCore(loop, service, std::move(on_request), std::move(options)));
   if (core != nullptr)
     core->pool_ = new (std::nothrow) ExchangePool(loop, core->options_.compression_level);
-  if (core == nullptr || core->pool_ == nullptr) return std::unexpected(system_error(ENOMEM));
+  if (core == nullptr || core->pool_ == nullptr || !core->end_of_loop_.start())
+    return std::unexpected(system_error(ENOMEM));
   return core;
 }
 
@@ -52,19 +55,26 @@ ServerCore::ServerCore(Loop& loop, Service* service, OnRequest on_request, Serve
                    .fields = options_.max_fields},
       tick_(loop, [this] { tick(); }),
       settle_(loop, [this] { settle(); }),
-      grace_(loop, [this] { end_grace(); }) {
+      grace_(loop, [this] { end_grace(); }),
+      end_of_loop_(loop, [this] { close_all(); }) {
   if (!options_.tls) return;
   shake_hands_ =
       with_tls(options_.tls, [this](Stream stream, const Address&) { add(std::move(stream)); });
 }
 
 ServerCore::~ServerCore() {
+  close_all();
+  if (pool_ != nullptr) pool_->abandon();
+}
+
+// Nobody is told.
+void ServerCore::close_all() {
+  on_drained_ = {};
   while (connections_ != nullptr) {
     Http1Connection* connection = connections_;
     forget(*connection);
     delete connection;
   }
-  if (pool_ != nullptr) pool_->abandon();
 }
 
 Result<Address> ServerCore::listen(const Address& address, const ListenOptions& options) {
@@ -206,16 +216,18 @@ void ServerCore::note_end(const ExchangeState& state, std::error_code error) {
                 .error = error});
 }
 
-std::string_view ServerCore::prepared_lines() {
+void ServerCore::begin_head(HeadWriter& writer, Status status) {
   const std::int64_t second = loop_.now() / kSecond;
   if (second != std::exchange(prepared_in_, second)) prepare_lines();
-  return prepared_lines_;
+  if (status == Status::ok) return writer.prepared(prepared_lines_);
+  writer.status_line(status);
+  writer.prepared(std::string_view(prepared_lines_).substr(kStatusLine.size()));
 }
 
 void ServerCore::prepare_lines() {
   char date[kDateSize];
   format_date(std::chrono::floor<std::chrono::seconds>(loop_.wall_now()), date);
-  prepared_lines_ = "Date: " + std::string(date, kDateSize) + "\r\n";
+  prepared_lines_ = std::string(kStatusLine) + "Date: " + std::string(date, kDateSize) + "\r\n";
   if (!options_.server_name.empty()) prepared_lines_ += "Server: " + options_.server_name + "\r\n";
 }
 

@@ -15,6 +15,7 @@
 #include "http/server/exchange_list.h"
 #include "http/server/exchange_pool.h"
 #include "http/server/lifetime.h"
+#include "spate/hooks.h"
 #include "spate/http/server.h"
 #include "spate/loop.h"
 #include "spate/net/listener.h"
@@ -22,6 +23,7 @@
 
 namespace spate::http {
 
+class HeadWriter;
 class Http1Connection;
 
 class ServerCore {
@@ -57,8 +59,9 @@ class ServerCore {
   void serve(Exchange exchange);
   // Whether a connection begins with a header of the PROXY protocol.
   bool expects_proxy_header(const Stream& stream) const;
-  // The lines of every answer: Date, of this second or the one before, and Server.
-  std::string_view prepared_lines();
+  // What an answer begins with: the status line, Date, of this second or the one before, and
+  // Server.
+  void begin_head(HeadWriter& writer, Status status);
 
   // It goes on beyond the callback that it came in: it is looked at once a second. False if it is
   // listed already.
@@ -80,6 +83,7 @@ class ServerCore {
   void link(Http1Connection& connection);
   void prepare_lines();
   void tick();
+  void close_all();
   void settle_soon();
   void settle();
   void end_grace();
@@ -97,12 +101,13 @@ class ServerCore {
   ExchangeList in_progress_;
   ExchangeList unsettled_;
   ServerMetrics metrics_;
-  std::string prepared_lines_;
+  std::string prepared_lines_;     // That of 200 (OK), and what is behind that of any status.
   std::int64_t prepared_in_ = -1;  // The second.
 
   Timer tick_;
   Timer settle_;
   Timer grace_;  // Of drain(): of idle connections, then of all.
+  Cleanup end_of_loop_;
   Nanos drained_by_{0};
   bool is_draining_ = false;
   std::move_only_function<void()> on_drained_;

@@ -1,29 +1,33 @@
 #include "net/connect/connecting_end.h"
 
 #include <new>
+#include <utility>
 
 #include "net/stream/connection.h"
 #include "net/stream/hub.h"
 
 namespace spate {
 
-ConnectingEnd* ConnectingEnd::make(Hub& hub) {
-  auto* end = new (std::nothrow) ConnectingEnd(hub);
+ConnectingEnd* ConnectingEnd::begin(Stream& stream, Loop& loop, StreamHandler& handler) {
+  Hub* hub = Hub::of(loop);
+  auto* end = hub == nullptr ? nullptr : new (std::nothrow) ConnectingEnd(*hub);
   if (end == nullptr) return nullptr;
   end->connection_ = Connection::make(*end);
-  if (end->connection_ != nullptr) return end;
-  delete end;
-  return nullptr;
+  if (end->connection_ == nullptr) {
+    delete end;
+    return nullptr;
+  }
+  stream = Connection::stream_of(end->connection_);
+  stream.start(handler);
+  return end;
 }
 
 ConnectingEnd::ConnectingEnd(Hub& hub)
     : Transport(hub), later_(hub.loop(), bind<&ConnectingEnd::settle>(this)) {}
 
-OnSocket ConnectingEnd::on_socket() {
-  return [this](Result<sys::Descriptor> socket) {
-    socket_ = std::move(socket);
-    settle();
-  };
+void ConnectingEnd::on_result(Result<Stream> made) {
+  made_ = std::move(made);
+  settle();
 }
 
 // Not while a callback of this connection runs the loop.
@@ -32,19 +36,14 @@ void ConnectingEnd::settle() {
     if (!later_.start(Nanos{1'000'000})) later_.feed();
     return;
   }
-  if (!socket_) return connection_->on_refused(socket_.error());
-  Connection& connection = *connection_;
-  Hub& hub = this->hub();
-  const int fd = socket_->release();
-  const bool is_ended = is_ended_;
-  delete this;
-  connection.on_connected(hub.sockets(), fd, is_ended);
+  if (!made_) return connection_->on_refused(made_.error());
+  connection_->on_connected(std::move(*made_), is_ended_);
 }
 
 void ConnectingEnd::close(Connection&, bool) {
   attempt_.cancel();
   later_.stop();
-  socket_ = sys::Descriptor();
+  made_ = Stream();
 }
 
 }  // namespace spate

@@ -1,22 +1,24 @@
 // ConnectingEnd: the transport of a Stream while it is connecting. It sends and receives nothing;
-// when there is a socket, it moves the connection to the socket transport, and deletes itself.
+// when another Stream is connected, it exchanges the transports of the two, and goes with the other
+// one.
 #pragma once
 
-#include "net/connect/connect_socket.h"
+#include <string_view>
+
 #include "net/stream/transport.h"
+#include "spate/net/connect.h"
 #include "spate/timer.h"
 
 namespace spate {
 
 class ConnectingEnd final : public Transport {
  public:
-  // nullptr when memory runs out.
-  static ConnectingEnd* make(Hub& hub);
+  // Makes `stream` one that is connecting, heard by `handler`. nullptr when memory runs out.
+  static ConnectingEnd* begin(Stream& stream, Loop& loop, StreamHandler& handler);
 
-  Connection& connection() { return *connection_; }
-  // For connect_socket().
-  OnSocket on_socket();
+  // What will tell of the result, from the loop.
   void keep(Connecting attempt) { attempt_ = std::move(attempt); }
+  void on_result(Result<Stream> made);
 
   bool is_connected() const override { return false; }
   bool want(Connection&, Events) override { return true; }
@@ -31,7 +33,7 @@ class ConnectingEnd final : public Transport {
 
   Connection* connection_ = nullptr;
   Connecting attempt_;
-  Result<sys::Descriptor> socket_;
+  Result<Stream> made_;
   Timer later_;
   bool is_ended_ = false;  // end() was called before the connection was established.
 };

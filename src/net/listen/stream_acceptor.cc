@@ -28,7 +28,7 @@ bool StreamAcceptor::hand_over(sys::Descriptor& socket, const Address& peer) {
   return true;
 }
 
-void StreamAcceptor::on_left() {
+void StreamAcceptor::on_left(Connection&) {
   if (!is_listening() && !is_full()) update();
 }
 

@@ -24,7 +24,7 @@ class StreamAcceptor final : public Acceptor, private CountedTransport::Watcher 
   bool open() override { return newcomers_ != nullptr && Acceptor::open(); }
   bool is_full() const override { return newcomers_->open() >= max_connections_; }
   bool hand_over(sys::Descriptor& socket, const Address& peer) override;
-  void on_left() override;
+  void on_left(Connection& connection) override;
 
   Listener::OnAccept on_accept_;
   CountedTransport* newcomers_;  // Outlives us if a Stream does.

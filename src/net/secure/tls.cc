@@ -1,11 +1,13 @@
 // The functions of tls.h. Those that make a context are in src/tls.
 #include "spate/net/tls.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
 #include "core/user_code.h"
 #include "net/connect/connect_attempt.h"
+#include "net/connect/connecting_end.h"
 #include "net/secure/tls_attempt.h"
 #include "net/secure/tls_engine.h"
 #include "net/stream/connection.h"
@@ -21,12 +23,6 @@ using Side = TlsProvider::Side;
 
 Nanos timeout_of(const TlsContext& context) {
   return context ? context.provider()->handshake_timeout() : Nanos{0};
-}
-
-Connecting secure(Stream plain, const TlsContext& context, Side side, std::string_view host,
-                  OnSecured callback) {
-  const TlsAttempt::Plan plan{context, side, host, timeout_of(context)};
-  return Connecting(TlsAttempt::begin(std::move(plain), plan, Keeper::handle, std::move(callback)));
 }
 
 // Connects, and then shakes hands: within one time, if there is one.
@@ -50,14 +46,10 @@ class SecureConnect final : public ConnectAttempt {
  private:
   void on_connected(Result<Stream> stream) {
     if (!stream) return settle(std::unexpected(failure_of(stream.error())));
-    const Nanos left = std::max(deadline_ - loop_.now(), Nanos{1});
-    const TlsAttempt::Plan plan{context_, Side::client, host_,
-                                std::min(timeout_of(context_), left)};
-    TlsAttempt* attempt =
-        TlsAttempt::begin(std::move(*stream), plan, Keeper::handle,
-                          [this](TlsResult<Stream> secured) { settle(std::move(secured)); });
-    if (attempt == nullptr) return settle(std::unexpected(failure_of(-ENOMEM)));
-    step_ = Connecting(attempt);
+    step_ =
+        start_tls_within(std::max(deadline_ - loop_.now(), Nanos{1}), std::move(*stream), context_,
+                         host_, [this](TlsResult<Stream> secured) { settle(std::move(secured)); });
+    if (!step_.is_pending()) settle(std::unexpected(failure_of(-ENOMEM)));
   }
   // The last that is done: the callback may destroy us.
   void settle(TlsResult<Stream> result) {
@@ -93,13 +85,28 @@ bool TlsContext::set_ticket_keys(std::span<const TlsTicketKey> keys) const {
   return provider_ && provider_->set_ticket_keys(keys);
 }
 
+bool TlsContext::is_server() const {
+  return provider_ != nullptr && provider_->side() == Side::server;
+}
+
+bool TlsContext::is_client() const {
+  return provider_ != nullptr && provider_->side() == Side::client;
+}
+
 Connecting accept_tls(Stream plain, const TlsContext& context, OnSecured callback) {
-  return secure(std::move(plain), context, Side::server, {}, std::move(callback));
+  const TlsAttempt::Plan plan{context, Side::server, {}, timeout_of(context)};
+  return Connecting(TlsAttempt::begin(std::move(plain), plan, Keeper::handle, std::move(callback)));
 }
 
 Connecting start_tls(Stream plain, const TlsContext& context, std::string_view host,
                      OnSecured callback) {
-  return secure(std::move(plain), context, Side::client, host, std::move(callback));
+  return start_tls_within(kForever, std::move(plain), context, host, std::move(callback));
+}
+
+Connecting start_tls_within(Nanos most, Stream plain, const TlsContext& context,
+                            std::string_view host, OnSecured callback) {
+  const TlsAttempt::Plan plan{context, Side::client, host, std::min(timeout_of(context), most)};
+  return Connecting(TlsAttempt::begin(std::move(plain), plan, Keeper::handle, std::move(callback)));
 }
 
 void accept_tls_unattended(Stream plain, const TlsContext& context, OnSecured callback) {
@@ -113,6 +120,23 @@ Connecting connect(Loop& loop, std::string_view host, std::uint16_t port, const 
       std::make_unique<SecureConnect>(loop, host, context, std::move(callback), options.timeout);
   attempt->begin(port, options);
   return Connecting(attempt.release());
+}
+
+std::error_code Stream::connect(Loop& loop, std::string_view host, std::uint16_t port,
+                                const TlsContext& context, StreamHandler& handler,
+                                const ConnectOptions& options) {
+  ConnectingEnd* end = ConnectingEnd::begin(*this, loop, handler);
+  if (end == nullptr) return error_of(-ENOMEM);
+  const auto tell = [end](TlsResult<Stream> made) {
+    end->on_result(plain_result(std::move(made)));
+  };
+  end->keep(spate::connect(loop, host, port, context, tell, options));
+  return {};
+}
+
+std::error_code Stream::connect(Loop& loop, std::string_view host, std::uint16_t port,
+                                const TlsContext& context, StreamHandler& handler) {
+  return connect(loop, host, port, context, handler, ConnectOptions{});
 }
 
 std::optional<TlsInfo> tls_info(const Stream& stream) {

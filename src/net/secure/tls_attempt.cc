@@ -16,6 +16,11 @@ namespace spate {
 TlsFailure failure_of(std::error_code error) { return {error, error.message()}; }
 TlsFailure failure_of(long result) { return failure_of(error_of(result)); }
 
+Result<Stream> plain_result(TlsResult<Stream> result) {
+  if (!result) return std::unexpected(result.error().code);
+  return std::move(*result);
+}
+
 TlsAttempt* TlsAttempt::begin(Stream plain, const Plan& plan, Keeper keeper, OnSecured callback) {
   Connection* connection = Connection::of(plain);
   if (connection == nullptr || !connection->hub().is_alive()) return nullptr;

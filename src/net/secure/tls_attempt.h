@@ -25,6 +25,13 @@ class TlsTransport;
 TlsFailure failure_of(long result);
 TlsFailure failure_of(std::error_code error);
 
+// Without the words.
+Result<Stream> plain_result(TlsResult<Stream> result);
+
+// start_tls() that takes no longer than `most`, either.
+Connecting start_tls_within(Nanos most, Stream plain, const TlsContext& context,
+                            std::string_view host, OnSecured callback);
+
 class TlsAttempt final : public ConnectAttempt, public Linked<TlsAttempt>, private StreamHandler {
  public:
   // Who destroys it: a Connecting, or itself.

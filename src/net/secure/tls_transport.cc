@@ -155,7 +155,7 @@ Events TlsTransport::on_event(Connection& connection, Events events) {
 
 void TlsTransport::set_in_line(Connection& connection, bool on) {
   is_in_line_ = on;
-  ask_below(connection);
+  if (tls_hub_.is_alive()) ask_below(connection);
 }
 
 void TlsTransport::step(Connection& connection) {
@@ -215,11 +215,17 @@ long TlsTransport::receive_own_way(Connection& connection, std::span<std::byte> 
   return result;
 }
 
-// What is inside comes first; then one portion from below, as a socket would give one.
+// What is inside comes first; then one portion from below, as a socket would give one. The engine
+// is asked only where it has something: to be told that there is nothing costs half a record.
 long TlsTransport::read(Connection& connection, TlsWire& wire, TlsArea& area,
                         std::span<std::byte> room, bool& has_fetched) {
   std::size_t got = 0;
   while (got < room.size()) {
+    if (wire.in().empty() && !engine_->has_decrypted()) {
+      if (got > 0 || std::exchange(has_fetched, true)) break;
+      const long came = fetch(connection, wire, area, room.size());
+      if (came <= 0) return came;
+    }
     const long count = engine_->decrypt(wire, room.subspan(got));
     if (count > 0) {
       got += static_cast<std::size_t>(count);
@@ -227,10 +233,6 @@ long TlsTransport::read(Connection& connection, TlsWire& wire, TlsArea& area,
       is_over_ = true;
       fate_ = count;
       break;
-    } else {
-      if (got > 0 || std::exchange(has_fetched, true)) break;
-      const long came = fetch(connection, wire, area, room.size());
-      if (came <= 0) return came;
     }
   }
   if (got > 0) return static_cast<long>(got);

@@ -18,6 +18,7 @@ Connection::BusyState::BusyState() = default;
 Connection::BusyState::~BusyState() = default;
 
 Connection* Connection::make(Transport& transport, int fd) {
+  SPATE_ASSERT(!transport.hub().is_showing(), "a Stream was made in for_each_stream()");
   void* memory = transport.hub().slab().take();
   return memory == nullptr ? nullptr : new (memory) Connection(transport, fd);
 }
@@ -26,6 +27,7 @@ Connection::Connection(Transport& transport, int fd) : transport_(&transport) {
   node_.fd = fd;
   node_.events = kFdIsNew;
   node_.head.callback = [](void*, Node& head, Events events) { on_event(head, events); };
+  node_.head.extra = age_now();
   touch();
   hub().enter();
 }
@@ -50,6 +52,7 @@ void Connection::put_transport(Transport& transport) {
 
 void Connection::destroy() {
   Hub& hub = this->hub();
+  SPATE_ASSERT(!hub.is_showing(), "a Stream was destroyed in for_each_stream()");
   this->~Connection();
   hub.slab().give_back(this);
   hub.leave();
@@ -150,8 +153,10 @@ void Connection::end() {
   if (!has_queue() && !has(kInCallback)) end_our_side();
 }
 
-void Connection::close() {
+void Connection::close(Linger wish) {
   if (!is_open()) return;
+  const bool ends_here = state_ == State::open || state_ == State::ending;
+  if (wish == Linger::no && ends_here && transport_->is_socket() && !has_unread()) set(kPeerEnded);
   discard();
   linger();
   if (is_finished()) settle_later();
@@ -201,8 +206,17 @@ Result<int> Connection::release() {
 
 // ---- ending
 
+// It was said to send no more, and has.
+void Connection::listen_again() {
+  clear(kPeerEnded);
+  update_wish();
+}
+
+// To a peer that sends no more, closing says as much.
 void Connection::end_our_side() {
-  if (!transport_->shut_down(*this)) return;
+  const bool is_last = is_discarding() && has(kPeerEnded) && transport_->is_socket();
+  if (is_last && sys::has_input(fd())) listen_again();
+  if ((!is_last || !has(kPeerEnded)) && !transport_->shut_down(*this)) return;
   take(Turn::sent);
   if (has_ended()) settle_later();
 }
@@ -303,7 +317,10 @@ bool Connection::after_call() {
 
 void Connection::on_ready(Events events) {
   const bool is_refused = any(events & Events::error) && node_.head.active == 0;
-  if (is_refused) return on_broken(sys::error_code(-static_cast<long>(node_.head.extra)));
+  if (is_refused) {
+    const auto error = static_cast<long>(std::exchange(node_.head.extra, age_now()));
+    return on_broken(sys::error_code(-error));
+  }
   if (has(kInCallback)) return defer_past_callback(events);
   if (any(events & Events::custom) && !settle()) return;
   if (any(events & Events::write) && !send_queued()) return;
@@ -311,9 +328,18 @@ void Connection::on_ready(Events events) {
     receive();
 }
 
-void Connection::on_connected(Transport& transport, int fd, bool is_ended) {
-  transport_ = &transport;
-  node_.fd = fd;
+// What `other` waits for, its transport is asked for anew.
+void Connection::exchange_transports(Connection& other) {
+  hub().loop().clear_pending(other.node_.head);
+  hub().loop().stop(other.node_);
+  std::swap(transport_, other.transport_);
+  std::swap(node_.fd, other.node_.fd);
+  std::swap(node_.head.callback, other.node_.head.callback);
+}
+
+void Connection::on_connected(Stream made, bool is_ended) {
+  exchange_transports(*of(made));
+  made = Stream();
   touch();
   read_again();
   if (is_ended) transport_->shut_down(*this);

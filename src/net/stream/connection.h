@@ -31,6 +31,8 @@ class CallbackHandler;
 class Hub;
 class Transport;
 struct ArrivedDescriptors;
+struct StreamInfo;
+enum class StreamState : std::uint8_t;
 
 class Connection {
  public:
@@ -44,6 +46,8 @@ class Connection {
   }
   static Stream stream_of(Connection* connection) { return Stream(connection); }
   static Connection* of(const Stream& stream) { return stream.connection_; }
+  // A handle that was only lent.
+  static void take_back(Stream& stream) { stream.connection_ = nullptr; }
 
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
@@ -70,7 +74,7 @@ class Connection {
   bool want(std::size_t size);
   Bytes unread() const { return has_unread() ? busy_->unread.bytes() : Bytes(); }
   void end();
-  void close();
+  void close(Linger wish = Linger::yes);
   void abort();
   void abandon();  // The Stream is being destroyed.
   void set_half_open(bool on) { set(kHalfOpen, on); }
@@ -85,6 +89,8 @@ class Connection {
   Hub& hub() const;
   Transport& transport() const { return *transport_; }
   int fd() const { return node_.fd; }
+  // stream_info.h
+  StreamInfo info() const;
 
   // ---- what transports and Hub use
 
@@ -102,9 +108,10 @@ class Connection {
   void on_ready(Events events);
   void on_deadline();
   void on_loop_end();
-  // It is connected now, through `transport`, or connecting has failed. Our side may have ended
-  // before. Not while is_calling().
-  void on_connected(Transport& transport, int fd, bool is_ended);
+  // It is connected now, with the transport of `made`, which nobody has heard of yet and which goes
+  // with the one that this had; or connecting has failed. Our side may have ended before. Not while
+  // is_calling().
+  void on_connected(Stream made, bool is_ended);
   void on_refused(std::error_code error) { finish(error); }
   // Whether a callback of its handler's is running.
   bool is_calling() const { return has(kInCallback); }
@@ -151,6 +158,7 @@ class Connection {
 
   static constexpr int kTickBits = 20;
   static constexpr std::int64_t kNanosPerTick = 1 << kTickBits;
+  static constexpr int kAgeBits = 30;  // Of ages, which are told in seconds or so.
 
   // What only a busy connection needs. An idle one owns no memory but itself, unless it was told
   // something out of the ordinary.
@@ -208,6 +216,7 @@ class Connection {
   void start_with_care(bool is_first);
   BusyState* make_busy();
   void drop_busy_state();
+  void exchange_transports(Connection& other);
   Throttle* throttle() const { return busy_ == nullptr ? nullptr : busy_->throttle.get(); }
   Throttle* make_throttle();
 
@@ -303,6 +312,7 @@ class Connection {
   bool tell_end();
   void end_with_peer();
 
+  void listen_again();
   void end_our_side();
   bool has_ended() const;
   bool has_nothing_to_lose() const;
@@ -317,6 +327,9 @@ class Connection {
   void set_error(std::error_code error);
   std::error_code error() const;
 
+  std::uint32_t age_now() const;
+  Nanos age() const;
+  StreamState public_state() const;
   void touch();
   void note_activity();
   std::size_t allowance(Throttle::Direction direction);
@@ -341,7 +354,7 @@ class Connection {
   bool has_deadline() const { return busy_ != nullptr || idle_ticks_ != 0 || is_discarding(); }
   Deadline next_deadline() const;
 
-  FdNode node_{};  // Its context is the handler.
+  FdNode node_{};  // Its context is the handler; `extra` is when it was made, as age_now().
   Transport* transport_;
   std::unique_ptr<BusyState> busy_;
   // In ticks of about a millisecond, so that many idle connections take little room.

@@ -23,6 +23,7 @@ constexpr std::size_t kArrival = 16 * 1024;
 
 // A handler that stops because the queue is full continues when it has drained.
 bool Connection::keeps_what_is_left() {
+  if (is_discarding() && has(kPeerEnded)) listen_again();
   if (!is_heard()) return false;
   if (has(kFull)) set(kLeftWhileFull);
   return true;
@@ -190,11 +191,12 @@ bool Connection::keep(Unread&& shown, std::size_t used) {
   return true;
 }
 
-// Whether something that has come, and has not been told, may be told now.
+// Whether something that has come, and has not been told, may be told now. Who has taken the Stream
+// from its handler, for TLS, is not to miss it.
 bool Connection::may_tell() const {
   const bool has_offer = has(kOffer) && has_wanted(unread().size());
   if (!has_offer && (!has(kEndDue) || has(kLeftWhileFull))) return false;
-  return is_heard() && may_show();
+  return is_heard() && handler() != nullptr && may_show();
 }
 
 bool Connection::may_show() const {

@@ -13,7 +13,7 @@ class CountedTransport final : public SocketTransport {
   // Told when a connection has been closed.
   class Watcher {
    public:
-    virtual void on_left() = 0;
+    virtual void on_left(Connection& connection) = 0;
 
    protected:
     ~Watcher() = default;
@@ -40,11 +40,11 @@ class CountedTransport final : public SocketTransport {
 
   void close(Connection& connection, bool reset) override {
     SocketTransport::close(connection, reset);
-    left();
+    left(connection);
   }
   int release(Connection& connection) override {
     const int fd = SocketTransport::release(connection);
-    left();
+    left(connection);
     return fd;
   }
   void leave(Connection&) override {
@@ -54,9 +54,9 @@ class CountedTransport final : public SocketTransport {
  private:
   ~CountedTransport() override = default;
 
-  void left() {
+  void left(Connection& connection) {
     --open_;
-    if (watcher_ != nullptr) watcher_->on_left();
+    if (watcher_ != nullptr) watcher_->on_left(connection);
   }
 
   Watcher* watcher_;

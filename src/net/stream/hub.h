@@ -52,6 +52,14 @@ class Hub final : public LoopLocal {
   std::uint64_t next_number() { return ++last_number_; }
 
   Slab<Connection>& slab() { return slab_; }
+  // Shows all connections; none may be made or destroyed meanwhile.
+  template <class Visit>
+  void show_all(Visit visit) {
+    is_showing_ = true;
+    slab_.for_each(visit);
+    is_showing_ = false;
+  }
+  bool is_showing() const { return is_showing_; }
 
   // Has the connection looked at by `when`, in loop time. False when memory runs out.
   bool note_deadline(Connection& connection, std::int64_t when);
@@ -83,6 +91,7 @@ class Hub final : public LoopLocal {
   TimerNode timer_{};  // Direct: it only queues `due_`, in which connections are looked at.
   Node due_{};
   std::uint64_t last_number_ = 0;
+  bool is_showing_ = false;
 };
 
 // ---- Connection, what every message needs
@@ -90,6 +99,11 @@ class Hub final : public LoopLocal {
 inline Hub& Connection::hub() const { return transport_->hub(); }
 
 inline bool Connection::is_open() const { return state_ < State::closed && hub().is_alive(); }
+
+// When a connection was made is told by what the loop leaves to us of its node.
+inline std::uint32_t Connection::age_now() const {
+  return static_cast<std::uint32_t>(hub().loop().now().count() >> kAgeBits);
+}
 
 inline void Connection::touch() {
   last_active_ticks_ = static_cast<std::uint32_t>(hub().loop().now().count() >> kTickBits);

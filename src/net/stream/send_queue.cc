@@ -13,8 +13,9 @@ namespace {
 
 // A file that has to come from a disk keeps the loop waiting for no more than this.
 constexpr std::size_t kFilePart = 512 * 1024;
-// So much of a file is read and sent, with the bytes in front of it: having the kernel send it is
-// worth its trouble with signals for more only.
+// So much of a file is read and sent, with the bytes in front of it. Having the kernel send it is
+// worth its trouble for more only, and then the bytes in front go by themselves: what is copied in
+// front of pages makes each packet of both, and the whole a third dearer.
 constexpr std::size_t kReadPart = 32 * 1024;
 // A quarter of the largest block: so the blocks are no more than four times what is queued.
 constexpr std::size_t kWorthSharing = 16 * 1024;
@@ -123,8 +124,10 @@ void SendQueue::stop_sharing(Connection& connection) {
 
 SendQueue::Sent SendQueue::send(Connection& connection, std::size_t max) {
   if (first_ == nullptr || !first_->file.is_open()) return send_bytes(connection, max);
-  if (first_->ahead > 0 || first_->left <= kReadPart) return send_with_file(connection, max);
-  return send_file(connection, max);
+  if (first_->left <= kReadPart) return send_with_file(connection, max);
+  if (first_->ahead == 0) return send_file(connection, max);
+  return connection.transport().is_socket() ? send_bytes(connection, max)
+                                            : send_with_file(connection, max);
 }
 
 // How many bytes may go with one call: up to the next attachment, which may be in front itself.

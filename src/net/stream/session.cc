@@ -43,6 +43,7 @@ SessionList::SessionList(Loop& loop, const void* type)
     : type_(type), sweep_(loop, [this] { sweep(); }), strays_(loop, [this] { end_strays(); }) {}
 
 SessionList::~SessionList() {
+  drop_newcomers();
   for (Visit* visit = visits_; visit != nullptr; visit = visit->outer()) visit->leave_list();
   destroy_all(live_);
   destroy_all(ended_);
@@ -53,6 +54,22 @@ void SessionList::destroy_all(Session*& first) {
 }
 
 // ---- how a session comes and goes
+
+SessionNewcomer::SessionNewcomer(SessionList& list) : list_(list), next_(list.newcomers_) {
+  if (next_ != nullptr) next_->previous_ = this;
+  list.newcomers_ = this;
+  if (list.is_draining()) list.watch_strays();
+}
+
+void SessionNewcomer::leave() {
+  if (next_ != nullptr) next_->previous_ = previous_;
+  (previous_ == nullptr ? list_.newcomers_ : previous_->next_) = next_;
+  if (list_.is_draining() && list_.newcomers_ == nullptr) list_.sweep_soon();
+}
+
+void SessionList::drop_newcomers() {
+  while (SessionNewcomer* newcomer = newcomers_) delete newcomer;
+}
 
 bool SessionList::enter(Session& session, Stream stream) {
   link(session);
@@ -114,7 +131,7 @@ void SessionList::sweep() {
   while (Session* session = visit.take()) {
     if (!session->is_being_told_) delete session;
   }
-  if (!visit.has_list() || !empty()) return;
+  if (!visit.has_list() || !empty() || newcomers_ != nullptr) return;
   strays_.stop();
   if (!done_) return;
   std::move_only_function<void()> done = std::exchange(done_, {});
@@ -137,6 +154,7 @@ void SessionList::drain(Nanos grace, std::move_only_function<void()> done) {
   ++drains_;
   done_ = std::move(done);
   if (stop_listening_) stop_listening_();
+  if (newcomers_ != nullptr) watch_strays();
   const Visitor drain_one = [](Session& session, void*) { session.list_->drain(session); };
   if (visit_each(drain_one, nullptr) && empty()) sweep_soon();
 }
@@ -144,13 +162,18 @@ void SessionList::drain(Nanos grace, std::move_only_function<void()> done) {
 // Once for each drain(), whatever happens meanwhile.
 void SessionList::drain(Session& session) {
   if (std::exchange(session.drain_, drains_) == drains_) return;
-  const Nanos grace = std::max(drained_by_ - loop().now(), Nanos{1});
   if (session.stream_.is_open()) {
-    session.stream_.set_deadline(grace);
-  } else if (!strays_.start(grace)) {
-    strays_.feed();
+    session.stream_.set_deadline(grace_left());
+  } else {
+    watch_strays();
   }
   session.on_drain();
+}
+
+Nanos SessionList::grace_left() const { return std::max(drained_by_ - loop().now(), Nanos{1}); }
+
+void SessionList::watch_strays() {
+  if (!strays_.start(grace_left())) strays_.feed();
 }
 
 void SessionList::end(Session& session, std::error_code error) {
@@ -159,6 +182,7 @@ void SessionList::end(Session& session, std::error_code error) {
 }
 
 void SessionList::end_all(std::error_code error) {
+  drop_newcomers();
   const Visitor end_one = [](Session& session, void* context) {
     session.list_->end(session, *static_cast<std::error_code*>(context));
   };
@@ -167,6 +191,7 @@ void SessionList::end_all(std::error_code error) {
 
 // The grace is over, and nothing else would end them.
 void SessionList::end_strays() {
+  drop_newcomers();
   const Visitor end_one = [](Session& session, void*) {
     if (!session.stream_.is_open()) session.list_->end(session, Error::deadline);
   };

@@ -49,6 +49,8 @@ class Transport {
   // Whether the bytes go through the descriptor as they are: then it may be given away, and send
   // others.
   virtual bool is_bare() const { return false; }
+  // Whether they go there by recv() and send().
+  bool is_socket() const { return way_ == Way::socket; }
   // What TLS knows of it, if that is established.
   virtual const TlsEngine* tls() const { return nullptr; }
 
@@ -58,7 +60,7 @@ class Transport {
 
   // Up to room.size() bytes; 0 is the peer's end.
   long receive(Connection& connection, std::span<std::byte> room) {
-    if (way_ == Way::socket) [[likely]]
+    if (is_socket()) [[likely]]
       return sys::receive(connection.fd(), room.data(), room.size());
     return receive_own_way(connection, room);
   }
@@ -68,7 +70,7 @@ class Transport {
     return send_own_way(connection, pieces);
   }
   long send_one(Connection& connection, Bytes bytes) {
-    if (way_ == Way::socket) [[likely]]
+    if (is_socket()) [[likely]]
       return sys::send(connection.fd(), bytes.data(), bytes.size());
     return send_one_own_way(connection, bytes);
   }

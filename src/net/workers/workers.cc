@@ -148,7 +148,7 @@ class Workers::Worker {
     void drop_host() { host_.reset(); }
 
    private:
-    void on_left() override { worker_.leave(service_); }
+    void on_left(Connection&) override { worker_.leave(service_); }
 
     Worker& worker_;
     Service& service_;

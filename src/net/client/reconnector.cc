@@ -1,4 +1,4 @@
-#include "net/connect/reconnector.h"
+#include "net/client/reconnector.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -7,6 +7,7 @@
 #include "core/ownership.h"
 #include "core/user_code.h"
 #include "net/connect/connect_socket.h"
+#include "net/secure/tls_attempt.h"
 #include "net/stream/connection.h"
 #include "net/stream/hub.h"
 #include "spate/assert.h"
@@ -90,6 +91,8 @@ Client::State Reconnector::state() const {
 void Reconnector::attempt() {
   ++attempts_;
   is_connecting_ = true;
+  const Nanos timeout = options_.connect.timeout;
+  deadline_ = timeout == Nanos{0} ? kForever : deadline_after(hub_.loop().now(), timeout);
   OnSocket callback = [this](auto result) { on_result(std::move(result)); };
   connecting_ = target_.host.empty() ? connect_socket(hub_.loop(), {target_.address},
                                                       std::move(callback), options_.connect)
@@ -98,25 +101,43 @@ void Reconnector::attempt() {
 }
 
 void Reconnector::on_result(Result<sys::Descriptor> socket) {
-  is_connecting_ = false;
-  Result<Stream> result = take(std::move(socket));
-  last_error_ = result ? std::error_code() : result.error();
-  if (!result) fail();
-  call([&] { call_user("Client", [&] { callback_(std::move(result)); }); });
+  TlsResult<Stream> stream = take(std::move(socket));
+  if (stream && options_.tls) return shake_hands(std::move(*stream));
+  settle(std::move(stream));
 }
 
 // The connection gets our transport, which tells us when it ends.
-Result<Stream> Reconnector::take(Result<sys::Descriptor> socket) {
-  if (!socket) return std::unexpected(socket.error());
-  connection_ = transport_->adopt(*socket);
-  if (connection_ == nullptr) return std::unexpected(sys::error_code(-ENOMEM));
-  ++connections_;
-  connected_at_ = hub_.loop().now();
-  return Connection::stream_of(connection_);
+TlsResult<Stream> Reconnector::take(Result<sys::Descriptor> socket) {
+  if (!socket) return std::unexpected(failure_of(socket.error()));
+  Connection* connection = transport_->adopt(*socket);
+  if (connection == nullptr) return std::unexpected(failure_of(-ENOMEM));
+  return Connection::stream_of(connection);
 }
 
-// The connection has ended, on either side.
-void Reconnector::on_left() {
+void Reconnector::shake_hands(Stream plain) {
+  const Nanos left = std::max(deadline_ - hub_.loop().now(), Nanos{1});
+  connecting_ = start_tls_within(left, std::move(plain), options_.tls,
+                                 target_.host.empty() ? target_.address.host() : target_.host,
+                                 [this](TlsResult<Stream> secured) { settle(std::move(secured)); });
+  if (!connecting_.is_pending()) settle(std::unexpected(failure_of(-ENOMEM)));
+}
+
+void Reconnector::settle(TlsResult<Stream> result) {
+  is_connecting_ = false;
+  last_failure_ = result ? TlsFailure{} : result.error();
+  if (result) {
+    ++connections_;
+    connected_at_ = hub_.loop().now();
+    connection_ = Connection::of(*result);
+  } else {
+    fail();
+  }
+  call([&] { call_user("Client", [&] { callback_(plain_result(std::move(result))); }); });
+}
+
+// It has ended, on either side. One whose handshake has failed goes in its own time.
+void Reconnector::on_left(Connection& connection) {
+  if (&connection != connection_) return;
   connection_ = nullptr;
   if (!hub_.is_alive()) return;
   const bool was_asked_for = std::exchange(is_closing_, false);

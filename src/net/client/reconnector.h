@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "base/abandonable.h"
 #include "net/stream/counted_transport.h"
@@ -34,7 +35,8 @@ class Reconnector final : private CountedTransport::Watcher, private Abandonable
   std::uint64_t attempts() const { return attempts_; }
   std::uint64_t connections() const { return connections_; }
   std::uint32_t failures() const { return failures_; }
-  std::error_code last_error() const { return last_error_; }
+  std::error_code last_error() const { return last_failure_.code; }
+  std::string_view last_failure() const { return last_failure_.text; }
   Nanos retry_in() const { return waiting_.remaining(); }
 
  private:
@@ -45,8 +47,10 @@ class Reconnector final : private CountedTransport::Watcher, private Abandonable
 
   void attempt();
   void on_result(Result<sys::Descriptor> socket);
-  Result<Stream> take(Result<sys::Descriptor> socket);
-  void on_left() override;
+  TlsResult<Stream> take(Result<sys::Descriptor> socket);
+  void shake_hands(Stream plain);
+  void settle(TlsResult<Stream> result);
+  void on_left(Connection& connection) override;
   void fail();
   void wait();
   void wake_in(Nanos delay);
@@ -62,11 +66,12 @@ class Reconnector final : private CountedTransport::Watcher, private Abandonable
   Timer waiting_;
   Connection* connection_ = nullptr;  // While it is open.
   Nanos connected_at_{0};             // In loop time.
+  Nanos deadline_{0};                 // Of the attempt, the same.
   std::uint64_t attempts_ = 0;
   std::uint64_t connections_ = 0;
   std::uint64_t random_;
   std::uint32_t failures_ = 0;
-  std::error_code last_error_;
+  TlsFailure last_failure_;
   bool wanted_ = false;
   bool is_connecting_ = false;
   bool is_closing_ = false;  // disconnect() has closed the connection.

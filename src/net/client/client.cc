@@ -2,7 +2,7 @@
 #include "spate/net/client.h"
 
 #include "base/ask.h"
-#include "net/connect/reconnector.h"
+#include "net/client/reconnector.h"
 #include "spate/assert.h"
 #include "sys/descriptor.h"
 
@@ -12,13 +12,16 @@ namespace {
 
 std::unexpected<std::error_code> invalid() { return std::unexpected(sys::error_code(-EINVAL)); }
 
+bool is_good(const TlsContext& context) { return !context || context.is_client(); }
+
 }  // namespace
 
 Client::~Client() { tell(own(), &Reconnector::abandon); }
 
 Result<Client> Client::create(Loop& loop, const Address& address, OnConnected callback,
                               const ClientOptions& options) {
-  if (address.family() == Address::Family::none) return invalid();
+  if (address.family() == Address::Family::none || !is_good(options.tls)) return invalid();
+  if (options.tls && !address.is_ip()) return invalid();
   const auto made = Reconnector::make(loop, {.address = address}, std::move(callback), options);
   if (!made) return std::unexpected(made.error());
   return Client(*made);
@@ -26,7 +29,7 @@ Result<Client> Client::create(Loop& loop, const Address& address, OnConnected ca
 
 Result<Client> Client::create(Loop& loop, std::string_view host, std::uint16_t port,
                               OnConnected callback, const ClientOptions& options) {
-  if (host.empty()) return invalid();
+  if (host.empty() || !is_good(options.tls)) return invalid();
   const auto made = Reconnector::make(loop, {.host = std::string(host), .port = port},
                                       std::move(callback), options);
   if (!made) return std::unexpected(made.error());
@@ -48,6 +51,7 @@ std::uint64_t Client::attempts() const { return ask(own(), &Reconnector::attempt
 std::uint64_t Client::connections() const { return ask(own(), &Reconnector::connections); }
 std::uint32_t Client::failures() const { return ask(own(), &Reconnector::failures); }
 std::error_code Client::last_error() const { return ask(own(), &Reconnector::last_error); }
+std::string_view Client::last_failure() const { return ask(own(), &Reconnector::last_failure); }
 Nanos Client::retry_in() const { return ask(own(), &Reconnector::retry_in); }
 
 }  // namespace spate

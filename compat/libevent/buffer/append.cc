@@ -1,0 +1,385 @@
+// What is put into a buffer, at either end.
+//
+// Semantics: event2/buffer.h; that a call which has nothing to do succeeds on a frozen buffer, and
+// which of two buffers is told first: probes.
+#include <cstdarg>
+#include <cstdio>
+#include <cstring>
+
+#include "compat/libevent/buffer/evbuffer.h"
+#include "compat/libevent/buffer/file_segment.h"
+
+using namespace spate::libevent;
+
+namespace {
+
+constexpr std::size_t kPieceMost = 4096;  // That a piece grows to when little is added at a time.
+
+// Of a buffer with many small additions, each piece is twice as large as the last.
+std::size_t piece_size(Piece* last, std::size_t needed) {
+  std::size_t wanted = 0;
+  if (last != nullptr && last->kind == PieceKind::own) {
+    wanted = static_cast<OwnPiece*>(last)->capacity() * 2;
+  }
+  if (wanted > kPieceMost) wanted = kPieceMost;
+  return needed > wanted ? needed : wanted;
+}
+
+unsigned char* end_of(const Piece& piece) { return piece.data + piece.size; }
+
+}  // namespace
+
+// ---- room
+
+std::size_t evbuffer::room_in_last() const {
+  const OwnPiece* piece = writable(last_);
+  return piece != nullptr ? piece->room_behind() : 0;
+}
+
+bool evbuffer::make_room(std::size_t at_least) {
+  const std::size_t room = room_in_last();
+  return at_least <= room || make_spare(at_least - room);
+}
+
+bool evbuffer::make_spare(std::size_t at_least) {
+  if (spare_ != nullptr && spare_->capacity() >= at_least) return true;
+  OwnPiece* larger = make_own_piece(piece_size(last_, at_least));
+  if (larger == nullptr) return false;
+  if (spare_ != nullptr) release_piece(spare_);
+  spare_ = larger;
+  return true;
+}
+
+int evbuffer::extents(iovec* extents, int count) const {
+  int used = 0;
+  if (const std::size_t room = room_in_last(); room != 0 && used < count) {
+    extents[used++] = {end_of(*last_), room};
+  }
+  if (spare_ != nullptr && used < count) extents[used++] = {spare_->data, spare_->capacity()};
+  return used;
+}
+
+iovec evbuffer::contiguous_room(std::size_t at_least) {
+  const std::size_t room = room_in_last();
+  if (room != 0 && room >= at_least) return {end_of(*last_), room};
+  if (!make_spare(at_least)) return {nullptr, 0};
+  return {spare_->data, spare_->capacity()};
+}
+
+void evbuffer::commit(std::size_t in_last, std::size_t in_spare) {
+  if (in_last != 0) last_->size += in_last;
+  size_ += in_last;
+  added_ += in_last;
+  if (in_spare == 0) return;
+  OwnPiece* piece = spare_;
+  spare_ = nullptr;
+  piece->size = in_spare;
+  link_last(piece);
+}
+
+void evbuffer::commit_in(const iovec& room, std::size_t count) {
+  const bool is_spare = spare_ != nullptr && room.iov_base == spare_->data;
+  commit(is_spare ? 0 : count, is_spare ? count : 0);
+}
+
+// ---- the back
+
+bool evbuffer::append(const void* bytes, std::size_t count) {
+  if (!can_grow_by(count) || !make_room(count)) return false;
+  const std::size_t room = room_in_last();
+  const std::size_t in_last = count < room ? count : room;
+  if (in_last != 0) std::memcpy(end_of(*last_), bytes, in_last);
+  const std::size_t rest = count - in_last;
+  if (rest != 0) {
+    std::memcpy(spare_->data, static_cast<const unsigned char*>(bytes) + in_last, rest);
+  }
+  commit(in_last, rest);
+  return true;
+}
+
+void evbuffer::link_last(Piece* piece) {
+  piece->next = nullptr;
+  (last_ != nullptr ? last_->next : first_) = piece;
+  last_ = piece;
+  size_ += piece->size;
+  added_ += piece->size;
+  may_have_unmapped_ = may_have_unmapped_ || is_unmapped(*piece);
+}
+
+void evbuffer::append_all(evbuffer& other) {
+  (last_ != nullptr ? last_->next : first_) = other.first_;
+  last_ = other.last_;
+  size_ += other.size_;
+  added_ += other.size_;
+  may_have_unmapped_ = may_have_unmapped_ || other.may_have_unmapped_;
+  other.first_ = other.last_ = nullptr;
+  other.deleted_ += other.size_;
+  other.size_ = 0;
+  other.may_have_unmapped_ = false;
+}
+
+// ---- the front
+
+void evbuffer::link_first(Piece* piece) {
+  piece->next = first_;
+  first_ = piece;
+  if (last_ == nullptr) last_ = piece;
+  size_ += piece->size;
+  added_ += piece->size;
+}
+
+void evbuffer::prepend_all(evbuffer& other) {
+  other.last_->next = first_;
+  first_ = other.first_;
+  if (last_ == nullptr) last_ = other.last_;
+  size_ += other.size_;
+  added_ += other.size_;
+  may_have_unmapped_ = may_have_unmapped_ || other.may_have_unmapped_;
+  other.first_ = other.last_ = nullptr;
+  other.deleted_ += other.size_;
+  other.size_ = 0;
+  other.may_have_unmapped_ = false;
+}
+
+// A new piece is filled from its end, so that there is room for what may come before it.
+bool evbuffer::prepend(const void* bytes, std::size_t count) {
+  if (!can_grow_by(count)) return false;
+  OwnPiece* front = writable(first_);
+  const std::size_t room = front != nullptr ? front->room_before() : 0;
+  const std::size_t in_first = count < room ? count : room;
+  const std::size_t rest = count - in_first;
+  OwnPiece* piece = rest != 0 ? make_own_piece(rest) : nullptr;
+  if (rest != 0 && piece == nullptr) return false;
+  if (in_first != 0) {
+    front->data -= in_first;
+    front->size += in_first;
+    std::memcpy(front->data, static_cast<const unsigned char*>(bytes) + rest, in_first);
+    size_ += in_first;
+    added_ += in_first;
+  }
+  if (piece != nullptr) {
+    piece->data = piece->end - rest;
+    piece->size = rest;
+    std::memcpy(piece->data, bytes, rest);
+    link_first(piece);
+  }
+  return true;
+}
+
+// ---- the exported functions: bytes
+
+int evbuffer_add(evbuffer* buffer, const void* bytes, size_t count) {
+  const Use use(buffer);
+  if (buffer->is_back_frozen() || !buffer->append(bytes, count)) return -1;
+  buffer->changed();
+  return 0;
+}
+
+int evbuffer_prepend(evbuffer* buffer, const void* bytes, size_t count) {
+  const Use use(buffer);
+  if (count == 0) return 0;
+  if (buffer->is_front_frozen() || !buffer->prepend(bytes, count)) return -1;
+  buffer->changed();
+  return 0;
+}
+
+// Each extent is a change of its own.
+size_t evbuffer_add_iovec(evbuffer* buffer, evbuffer_iovec* extents, int count) {
+  const Use use(buffer);
+  std::size_t total = 0;
+  for (int i = 0; i < count; ++i) total += extents[i].iov_len;
+  if (count <= 0 || !buffer->can_grow_by(total) || !buffer->make_room(total)) return 0;
+  std::size_t done = 0;
+  for (int i = 0; i < count; ++i) {
+    if (evbuffer_add(buffer, extents[i].iov_base, extents[i].iov_len) != 0) break;
+    done += extents[i].iov_len;
+  }
+  return done;
+}
+
+int evbuffer_add_vprintf(evbuffer* buffer, const char* format, va_list arguments) {
+  constexpr std::size_t kGuess = 64;
+  const Use use(buffer);
+  if (buffer->is_back_frozen()) return -1;
+  std::va_list again;
+  va_copy(again, arguments);
+  iovec room = buffer->contiguous_room(kGuess);
+  int length = std::vsnprintf(static_cast<char*>(room.iov_base), room.iov_len, format, arguments);
+  if (length >= 0 && static_cast<std::size_t>(length) >= room.iov_len) {
+    room = buffer->contiguous_room(static_cast<std::size_t>(length) + 1);
+    length = std::vsnprintf(static_cast<char*>(room.iov_base), room.iov_len, format, again);
+  }
+  va_end(again);
+  const auto size = static_cast<std::size_t>(length);
+  if (length < 0 || room.iov_len <= size || !buffer->can_grow_by(size)) return -1;
+  buffer->commit_in(room, size);
+  buffer->changed();
+  return length;
+}
+
+int evbuffer_add_printf(evbuffer* buffer, const char* format, ...) {
+  std::va_list arguments;
+  va_start(arguments, format);
+  const int length = evbuffer_add_vprintf(buffer, format, arguments);
+  va_end(arguments);
+  return length;
+}
+
+// ---- memory and files of the program's
+
+int evbuffer_add_reference(evbuffer* buffer, const void* bytes, size_t count,
+                           evbuffer_ref_cleanup_cb cleanup, void* argument) {
+  const Use use(buffer);
+  if (buffer->is_back_frozen() || !buffer->can_grow_by(count)) return -1;
+  Piece* piece = make_reference_piece(bytes, count, cleanup, argument);
+  if (piece == nullptr) return -1;
+  if (count == 0) {
+    release_piece(piece);
+    return 0;
+  }
+  buffer->link_last(piece);
+  buffer->changed();
+  return 0;
+}
+
+int evbuffer_add_file_segment(evbuffer* buffer, evbuffer_file_segment* segment, ev_off_t offset,
+                              ev_off_t length) {
+  const Use use(buffer);
+  const off_t most = segment->length() - offset;
+  if (offset < 0 || most < 0 || length < -1 || length > most) return -1;
+  const auto count = static_cast<std::size_t>(length == -1 ? most : length);
+  if (buffer->is_back_frozen() || !buffer->can_grow_by(count)) return -1;
+  if (!buffer->drains_to_fd() && !segment->load()) return -1;
+  if (count == 0) return 0;
+  Piece* piece = make_file_piece(*segment, offset, count);
+  if (piece == nullptr) return -1;
+  buffer->link_last(piece);
+  buffer->changed();
+  return 0;
+}
+
+// A descriptor whose range cannot be had stays open, as in libevent.
+int evbuffer_add_file(evbuffer* buffer, int fd, ev_off_t offset, ev_off_t length) {
+  unsigned flags = EVBUF_FS_CLOSE_ON_FREE;
+  {
+    const Use use(buffer);
+    if (!buffer->drains_to_fd()) flags |= EVBUF_FS_DISABLE_SENDFILE;
+  }
+  evbuffer_file_segment* segment = evbuffer_file_segment_new(fd, offset, length, flags);
+  if (segment == nullptr) return -1;
+  const int result = evbuffer_add_file_segment(buffer, segment, 0, segment->length());
+  segment->give_up();
+  return result;
+}
+
+// ---- whole buffers
+
+int evbuffer_add_buffer(evbuffer* target, evbuffer* source) {
+  const UseBoth use(target, source);
+  if (source->size() == 0 || source == target) return 0;
+  if (target->is_back_frozen() || source->is_front_frozen()) return -1;
+  if (!target->can_grow_by(source->size())) return -1;
+  target->append_all(*source);
+  source->changed();
+  target->changed();
+  return 0;
+}
+
+int evbuffer_prepend_buffer(evbuffer* target, evbuffer* source) {
+  const UseBoth use(target, source);
+  if (source->size() == 0 || source == target) return 0;
+  if (target->is_front_frozen() || source->is_front_frozen()) return -1;
+  if (!target->can_grow_by(source->size())) return -1;
+  target->prepend_all(*source);
+  source->changed();
+  target->changed();
+  return 0;
+}
+
+namespace {
+
+// Views are not shown again, and files neither, as in libevent.
+bool can_be_shown(const evbuffer& buffer) {
+  const Piece* piece = buffer.first();
+  while (piece != nullptr &&
+         (piece->kind == PieceKind::own || piece->kind == PieceKind::reference)) {
+    piece = piece->next;
+  }
+  return piece == nullptr;
+}
+
+// In the same order; null when memory runs out.
+Piece* make_views(Piece* first) {
+  Piece* views = nullptr;
+  Piece** end = &views;
+  for (Piece* piece = first; piece != nullptr; piece = piece->next) {
+    *end = make_view_piece(*piece);
+    if (*end == nullptr) {
+      release_pieces(views);
+      return nullptr;
+    }
+    end = &(*end)->next;
+  }
+  return views;
+}
+
+}  // namespace
+
+int evbuffer_add_buffer_reference(evbuffer* target, evbuffer* source) {
+  const UseBoth use(target, source);
+  if (source->size() == 0) return 0;
+  if (target == source) return -1;
+  if (target->is_back_frozen() || !target->can_grow_by(source->size())) return -1;
+  if (!can_be_shown(*source)) return -1;
+  Piece* views = make_views(source->first());
+  if (views == nullptr) return -1;
+  while (views != nullptr) {
+    Piece* next = views->next;
+    target->link_last(views);
+    views = next;
+  }
+  target->changed();
+  return 0;
+}
+
+// ---- room
+
+int evbuffer_expand(evbuffer* buffer, size_t count) {
+  const Use use(buffer);
+  return buffer->can_grow_by(count) && buffer->make_room(count) ? 0 : -1;
+}
+
+int evbuffer_reserve_space(evbuffer* buffer, ev_ssize_t size, evbuffer_iovec* extents, int count) {
+  const Use use(buffer);
+  const auto wanted = static_cast<std::size_t>(size);
+  if (size < 0 || count < 1 || buffer->is_back_frozen() || !buffer->can_grow_by(wanted)) return -1;
+  if (count >= 2 && buffer->room_in_last() < wanted) {
+    return buffer->make_room(wanted) ? buffer->extents(extents, count) : -1;
+  }
+  extents[0] = buffer->contiguous_room(wanted);
+  return extents[0].iov_base != nullptr ? 1 : -1;
+}
+
+// The extents are those of the last piece, of the spare one, or of both.
+int evbuffer_commit_space(evbuffer* buffer, evbuffer_iovec* extents, int count) {
+  const Use use(buffer);
+  if (buffer->is_back_frozen()) return -1;
+  if (count <= 0) return 0;
+  iovec known[2];
+  const int known_count = buffer->extents(known, 2);
+  const bool begins_in_last =
+      buffer->room_in_last() != 0 && known_count > 0 && extents[0].iov_base == known[0].iov_base;
+  const int skipped = begins_in_last ? 0 : static_cast<int>(buffer->room_in_last() != 0);
+  std::size_t sizes[2] = {0, 0};
+  if (count > known_count - skipped) return -1;
+  for (int i = 0; i < count; ++i) {
+    const iovec& expected = known[skipped + i];
+    if (extents[i].iov_base != expected.iov_base || extents[i].iov_len > expected.iov_len)
+      return -1;
+    sizes[begins_in_last ? i : 1] = extents[i].iov_len;
+  }
+  if (!buffer->can_grow_by(sizes[0] + sizes[1])) return -1;
+  buffer->commit(sizes[0], sizes[1]);
+  buffer->changed();
+  return 0;
+}

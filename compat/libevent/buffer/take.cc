@@ -1,0 +1,211 @@
+// What is taken out of a buffer, or looked at.
+//
+// Semantics: event2/buffer.h; that an empty buffer drains even while it is frozen, and what is
+// counted by evbuffer_peek(): probes.
+#include <cstring>
+
+#include "compat/libevent/buffer/evbuffer.h"
+#include "compat/libevent/buffer/file_segment.h"
+
+using namespace spate::libevent;
+
+bool evbuffer::map_files() {
+  for (Piece* piece = first_; piece != nullptr; piece = piece->next) {
+    if (!is_unmapped(*piece)) continue;
+    auto* part = static_cast<FilePiece*>(piece);
+    if (!part->segment->load()) return false;
+    part->data = part->segment->contents() + part->offset;
+  }
+  may_have_unmapped_ = false;
+  return true;
+}
+
+// Those that lie within the first `count` bytes, which are then the rest.
+void evbuffer::unlink_first_pieces(std::size_t& count, Piece*& unlinked) {
+  Piece** end = &unlinked;
+  while (first_ != nullptr && first_->size <= count) {
+    count -= first_->size;
+    *end = first_;
+    end = &first_->next;
+    first_ = first_->next;
+  }
+  *end = nullptr;
+  if (first_ == nullptr) {
+    last_ = nullptr;
+    may_have_unmapped_ = false;
+  }
+}
+
+// The program's memory goes when all is in order again: its cleanup functions may use the buffer.
+void evbuffer::consume(std::size_t count) {
+  size_ -= count;
+  deleted_ += count;
+  Piece* unlinked = nullptr;
+  unlink_first_pieces(count, unlinked);
+  if (count != 0) shorten(*first_, count);
+  release_pieces(unlinked);
+}
+
+bool evbuffer::move_to(evbuffer& other, std::size_t count) {
+  Piece* cut = first_;
+  std::size_t rest = count;
+  while (rest >= cut->size) {
+    rest -= cut->size;
+    cut = cut->next;
+  }
+  Piece* split = nullptr;
+  if (rest != 0 && is_unmapped(*cut)) {
+    auto* part = static_cast<FilePiece*>(cut);
+    split = make_file_piece(*part->segment, part->offset, rest);
+    if (split == nullptr) return false;
+  } else if (rest != 0) {
+    OwnPiece* copy = make_own_piece(rest);
+    if (copy == nullptr) return false;
+    std::memcpy(copy->data, cut->data, rest);
+    copy->size = rest;
+    split = copy;
+  }
+  std::size_t left = count;
+  Piece* moved = nullptr;
+  unlink_first_pieces(left, moved);
+  while (moved != nullptr) {
+    Piece* next = moved->next;
+    other.link_last(moved);
+    moved = next;
+  }
+  if (split != nullptr) {
+    shorten(*first_, rest);
+    other.link_last(split);
+  }
+  size_ -= count;
+  deleted_ += count;
+  return true;
+}
+
+Cursor evbuffer::cursor_at(std::size_t offset) const {
+  const Piece* piece = first_;
+  while (piece != nullptr && offset >= piece->size) {
+    offset -= piece->size;
+    piece = piece->next;
+  }
+  return {piece, offset};
+}
+
+std::size_t evbuffer::copy(Cursor from, void* target, std::size_t count) const {
+  auto* to = static_cast<unsigned char*>(target);
+  std::size_t left = count;
+  while (left != 0 && from.piece != nullptr) {
+    const std::size_t here = from.piece->size - from.offset;
+    const std::size_t taken = left < here ? left : here;
+    std::memcpy(to, from.piece->data + from.offset, taken);
+    to += taken;
+    left -= taken;
+    from = {from.piece->next, 0};
+  }
+  return count - left;
+}
+
+// A copy; what was copied goes, and the length stays.
+unsigned char* evbuffer::make_contiguous(std::size_t count) {
+  if (first_->size >= count) return first_->data;
+  OwnPiece* whole = make_own_piece(count);
+  if (whole == nullptr) return nullptr;
+  copy({first_, 0}, whole->data, count);
+  whole->size = count;
+  Piece* copied = nullptr;
+  std::size_t rest = count;
+  unlink_first_pieces(rest, copied);
+  if (rest != 0) shorten(*first_, rest);
+  whole->next = first_;
+  first_ = whole;
+  if (last_ == nullptr) last_ = whole;
+  release_pieces(copied);
+  return whole->data;
+}
+
+// ---- the exported functions: taking
+
+int evbuffer_drain(evbuffer* buffer, size_t count) {
+  const Use use(buffer);
+  if (buffer->size() == 0) return 0;
+  if (buffer->is_front_frozen()) return -1;
+  buffer->consume(count < buffer->size() ? count : buffer->size());
+  buffer->changed();
+  return 0;
+}
+
+int evbuffer_remove(evbuffer* buffer, void* target, size_t count) {
+  const Use use(buffer);
+  const ev_ssize_t copied = evbuffer_copyout(buffer, target, count);
+  if (copied > 0) {
+    buffer->consume(static_cast<std::size_t>(copied));
+    buffer->changed();
+  }
+  return static_cast<int>(copied);
+}
+
+int evbuffer_remove_buffer(evbuffer* source, evbuffer* target, size_t count) {
+  const UseBoth use(source, target);
+  if (count == 0 || source == target) return 0;
+  if (target->is_back_frozen() || source->is_front_frozen()) return -1;
+  if (count > source->size()) count = source->size();
+  if (count == 0) return 0;
+  if (!target->can_grow_by(count)) return -1;
+  if (count == source->size()) {
+    target->append_all(*source);
+    source->changed();
+    target->changed();
+  } else {
+    if (!source->move_to(*target, count)) return -1;
+    target->changed();
+    source->changed();
+  }
+  return static_cast<int>(count);
+}
+
+// ---- looking
+
+ev_ssize_t evbuffer_copyout(evbuffer* buffer, void* target, size_t count) {
+  return evbuffer_copyout_from(buffer, nullptr, target, count);
+}
+
+ev_ssize_t evbuffer_copyout_from(evbuffer* buffer, const evbuffer_ptr* start, void* target,
+                                 size_t count) {
+  const Use use(buffer);
+  const ev_ssize_t offset = start != nullptr ? start->pos : 0;
+  if (offset < 0 || static_cast<std::size_t>(offset) > buffer->size()) return -1;
+  const std::size_t most = buffer->size() - static_cast<std::size_t>(offset);
+  if (count > most) count = most;
+  if (count == 0) return 0;
+  if (buffer->is_front_frozen() || !buffer->make_readable()) return -1;
+  buffer->copy(buffer->cursor_at(static_cast<std::size_t>(offset)), target, count);
+  return static_cast<ev_ssize_t>(count);
+}
+
+unsigned char* evbuffer_pullup(evbuffer* buffer, ev_ssize_t size) {
+  const Use use(buffer);
+  const std::size_t count = size < 0 ? buffer->size() : static_cast<std::size_t>(size);
+  if (count == 0 || count > buffer->size() || !buffer->make_readable()) return nullptr;
+  return buffer->make_contiguous(count);
+}
+
+int evbuffer_peek(evbuffer* buffer, ev_ssize_t length, evbuffer_ptr* start, evbuffer_iovec* extents,
+                  int count) {
+  const Use use(buffer);
+  const ev_ssize_t offset = start != nullptr ? start->pos : 0;
+  if (offset < 0 || !buffer->make_readable()) return 0;
+  Cursor at = buffer->cursor_at(static_cast<std::size_t>(offset));
+  const bool stops_when_full = length < 0 && count > 0;
+  std::size_t wanted = length < 0 ? kLengthMost : static_cast<std::size_t>(length);
+  if (wanted == 0 && start != nullptr) wanted = 1;  // As libevent.
+  std::size_t seen = 0;
+  int used = 0;
+  while (at.piece != nullptr && seen < wanted && !(stops_when_full && used >= count)) {
+    const std::size_t here = at.piece->size - at.offset;
+    if (used < count) extents[used] = {at.piece->data + at.offset, here};
+    ++used;
+    seen += here;
+    at = {at.piece->next, 0};
+  }
+  return used;
+}

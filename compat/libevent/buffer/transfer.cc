@@ -1,0 +1,92 @@
+// From a descriptor into a buffer, and out of one.
+//
+// Semantics: event2/buffer.h (evbuffer_read, evbuffer_write_atmost); that there is nothing to write
+// of an empty or frozen buffer, and that nothing is read into one: probes. libevent reads 4,096
+// bytes at most; that a system call here brings more is meant to be an improvement.
+#include <sys/sendfile.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "compat/libevent/buffer/evbuffer.h"
+#include "compat/libevent/buffer/file_segment.h"
+
+using namespace spate::libevent;
+
+namespace {
+
+constexpr int kExtentsMost = 128;
+constexpr std::size_t kReadMost = 16 * 1024;
+
+ssize_t send_file(const Piece& piece, int fd, std::size_t most) {
+  const auto& part = static_cast<const FilePiece&>(piece);
+  off_t place = part.segment->place_in_file() + part.offset;
+  return sendfile(fd, part.segment->fd(), &place, most < piece.size ? most : piece.size);
+}
+
+ssize_t send_pieces(const Piece* piece, int fd, std::size_t most) {
+  iovec extents[kExtentsMost];
+  int count = 0;
+  for (; piece != nullptr && most != 0 && count < kExtentsMost && !is_unmapped(*piece);
+       piece = piece->next) {
+    const std::size_t here = piece->size < most ? piece->size : most;
+    extents[count++] = {piece->data, here};
+    most -= here;
+  }
+  return count == 0 ? -1 : writev(fd, extents, count);
+}
+
+// Into what the last piece has left, and behind that into memory of the stack: how much there is to
+// read is known only afterwards, and what is kept is to be no larger.
+ssize_t read_some(evbuffer& buffer, int fd, std::size_t most) {
+  unsigned char overflow[kReadMost];
+  iovec extents[2];
+  int count = buffer.room_in_last() != 0 ? buffer.extents(extents, 1) : 0;
+  std::size_t room = 0;
+  if (count != 0) {
+    if (extents[0].iov_len > most) extents[0].iov_len = most;
+    room = extents[0].iov_len;
+  }
+  if (room < most || count == 0) extents[count++] = {overflow, most - room};
+  const ssize_t got = readv(fd, extents, count);
+  if (got <= 0) return got;
+  const auto bytes = static_cast<std::size_t>(got);
+  buffer.commit(bytes < room ? bytes : room, 0);
+  if (bytes > room && !buffer.append(overflow, bytes - room)) {
+    errno = ENOMEM;
+    return -1;
+  }
+  return got;
+}
+
+}  // namespace
+
+int evbuffer_write_atmost(evbuffer* buffer, evutil_socket_t fd, ev_ssize_t most) {
+  const Use use(buffer);
+  if (buffer->is_front_frozen() || buffer->size() == 0 || most == 0) return -1;
+  std::size_t wanted = buffer->size();
+  if (most > 0 && static_cast<std::size_t>(most) < wanted) wanted = static_cast<std::size_t>(most);
+  const Piece* first = buffer->first();
+  const ssize_t written =
+      is_unmapped(*first) ? send_file(*first, fd, wanted) : send_pieces(first, fd, wanted);
+  if (written > 0) {
+    buffer->consume(static_cast<std::size_t>(written));
+    buffer->changed();
+  }
+  return static_cast<int>(written);
+}
+
+int evbuffer_write(evbuffer* buffer, evutil_socket_t fd) {
+  return evbuffer_write_atmost(buffer, fd, -1);
+}
+
+int evbuffer_read(evbuffer* buffer, evutil_socket_t fd, int most) {
+  const Use use(buffer);
+  if (buffer->is_back_frozen()) return -1;
+  const bool is_limited = most >= 0 && static_cast<std::size_t>(most) < kReadMost;
+  const ssize_t got =
+      read_some(*buffer, fd, is_limited ? static_cast<std::size_t>(most) : kReadMost);
+  if (got > 0) buffer->changed();
+  return static_cast<int>(got);
+}

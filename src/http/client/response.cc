@@ -1,0 +1,12 @@
+#include "spate/http/response.h"
+
+#include "http/codec/syntax.h"
+
+namespace spate::http {
+
+// A connection takes no answer whose length is no number.
+std::optional<std::uint64_t> Response::content_length() const {
+  return parse_number(fields_[FieldId::content_length], Overflow::is_refused);
+}
+
+}  // namespace spate::http

@@ -1,0 +1,85 @@
+// Forwarding: one request on its way to an upstream, and the answer on its way back; or, once both
+// ends have agreed on another protocol, the tunnel between them.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <system_error>
+
+#include "spate/http/call.h"
+#include "spate/http/exchange.h"
+#include "spate/http/gateway.h"
+#include "spate/net/relay.h"
+#include "spate/timer.h"
+
+namespace spate::http {
+
+class GatewayCore;
+
+class Forwarding final : public CallHandler {
+ public:
+  Forwarding(GatewayCore& core, Exchange exchange, OnUnreached on_unreached);
+  Forwarding(const Forwarding&) = delete;
+  Forwarding& operator=(const Forwarding&) = delete;
+  ~Forwarding();
+
+  // May destroy it.
+  void begin(std::string_view upstream);
+  bool is_tunnel() const { return is_tunnel_; }
+
+  // Of those of its gateway.
+  Forwarding* next = nullptr;
+  Forwarding* previous = nullptr;
+
+  // ---- CallHandler: the upstream
+
+  void on_upload() override;
+  void on_informational(Status status, const FieldsView& fields) override;
+  void on_response(const Response& response) override;
+  void on_body(Bytes bytes) override;
+  void on_body_end(const FieldsView& trailers) override;
+  void on_drained() override { exchange_.resume(); }
+  void on_upgraded(const Response& response, Stream stream) override;
+  void on_closed(std::error_code error) override;
+
+ private:
+  // The client.
+  class Front final : public ExchangeHandler {
+   public:
+    explicit Front(Forwarding& forwarding) : forwarding_(forwarding) {}
+    void on_body(Bytes bytes) override { forwarding_.take_upload(bytes); }
+    void on_body_end(const FieldsView& trailers) override { forwarding_.end_upload(trailers); }
+    void on_client_end() override { forwarding_.on_client_end(); }
+    void on_drained() override { forwarding_.call_.resume(); }
+    void on_closed(std::error_code) override { forwarding_.done(); }
+
+   private:
+    Forwarding& forwarding_;
+  };
+
+  void take_upload(Bytes bytes);
+  void end_upload(const FieldsView& trailers);
+  void on_client_end();
+
+  void postpone();
+  void on_timeout();
+  bool waits_for_client() const;
+  bool try_another(std::error_code error);
+  void fail(std::error_code error);
+  void give_up();
+  void done();  // It is destroyed.
+
+  GatewayCore& core_;
+  Front front_{*this};
+  OnUnreached on_unreached_;
+  Exchange exchange_;
+  Call call_;
+  Fields trailers_;  // Of the answer.
+  Relaying relaying_;
+  Timer timeout_;
+  bool is_uploading_ = false;
+  bool has_begun_ = false;  // The answer.
+  bool is_tunnel_ = false;
+};
+
+}  // namespace spate::http

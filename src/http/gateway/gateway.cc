@@ -1,0 +1,74 @@
+#include "spate/http/gateway.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <new>
+#include <utility>
+
+#include "http/codec/characters.h"
+#include "http/codec/syntax.h"
+#include "http/codec/system_error.h"
+#include "http/gateway/forwarding.h"
+#include "http/gateway/gateway_core.h"
+
+namespace spate::http {
+
+// ---- GatewayCore
+
+GatewayCore::~GatewayCore() {
+  while (first_ != nullptr) remove(*first_);
+}
+
+// Out of memory, the Exchange is destroyed, which answers.
+void GatewayCore::forward(Exchange exchange, std::string_view upstream, OnUnreached on_unreached) {
+  if (!exchange.is_open()) return;
+  if (exchange.request().method() == Method::connect) {
+    exchange.respond(Status::not_implemented);
+    return;
+  }
+  auto* forwarding =
+      new (std::nothrow) Forwarding(*this, std::move(exchange), std::move(on_unreached));
+  if (forwarding == nullptr) return;
+  forwarding->next = first_;
+  if (first_ != nullptr) first_->previous = forwarding;
+  first_ = forwarding;
+  ++counts_.forwarding;
+  ++counts_.forwarded;
+  forwarding->begin(upstream);
+}
+
+void GatewayCore::remove(Forwarding& forwarding) {
+  if (forwarding.next != nullptr) forwarding.next->previous = forwarding.previous;
+  (forwarding.previous == nullptr ? first_ : forwarding.previous->next) = forwarding.next;
+  --counts_.forwarding;
+  counts_.tunnels -= forwarding.is_tunnel();
+  delete &forwarding;
+}
+
+// ---- Gateway
+
+Gateway::Gateway() = default;
+Gateway::Gateway(std::unique_ptr<GatewayCore> core) : core_(std::move(core)) {}
+Gateway::Gateway(Gateway&& other) noexcept = default;
+Gateway& Gateway::operator=(Gateway&& other) noexcept = default;
+Gateway::~Gateway() = default;
+
+Result<Gateway> Gateway::create(Loop& loop, GatewayOptions options) {
+  const bool is_valid = options.client.jar == nullptr && is_token(options.name) &&
+                        std::ranges::all_of(options.upgrades, is_protocol);
+  if (!is_valid) return std::unexpected(system_error(EINVAL));
+  Result<Client> client = Client::create(loop, std::move(options.client));
+  if (!client) return std::unexpected(client.error());
+  std::unique_ptr<GatewayCore> core(new (std::nothrow)
+                                        GatewayCore(std::move(*client), std::move(options)));
+  if (core == nullptr) return std::unexpected(system_error(ENOMEM));
+  return Gateway(std::move(core));
+}
+
+void Gateway::forward(Exchange exchange, std::string_view upstream, OnUnreached on_unreached) {
+  core_->forward(std::move(exchange), upstream, std::move(on_unreached));
+}
+
+GatewayMetrics Gateway::metrics() const { return core_->metrics(); }
+
+}  // namespace spate::http

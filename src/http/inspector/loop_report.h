@@ -1,0 +1,47 @@
+// LoopReport: what a loop tells of itself, taken on its thread.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "spate/loop.h"
+#include "spate/metrics.h"
+#include "spate/net/stream_info.h"
+
+namespace spate::http {
+
+struct StreamReport {
+  StreamInfo info;
+  int fd = -1;
+  std::string local;
+  std::string peer;
+  std::string tls;  // "TLSv1.3 TLS_AES_128_GCM_SHA256"; empty if it is plain.
+  std::optional<TcpInfo> tcp;
+
+  std::size_t waiting() const { return info.queued + info.unread; }
+};
+
+struct LoopReport {
+  std::string_view backend;
+  Metrics metrics;
+  std::int64_t active = 0;
+
+  // Of all its Streams.
+  std::size_t count = 0;
+  std::array<std::size_t, kStreamStates> by_state{};
+  std::size_t full = 0;
+  std::size_t paused = 0;
+  std::uint64_t queued = 0;
+  std::uint64_t unread = 0;
+
+  std::vector<StreamReport> streams;  // Those with the longest queues.
+};
+
+// At most `max_streams` are listed.
+LoopReport report_on(Loop& loop, std::size_t max_streams);
+
+}  // namespace spate::http

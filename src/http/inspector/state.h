@@ -1,0 +1,49 @@
+// State: all that an Inspector shows, for those who write it down. Views are of the Inspector's.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "http/inspector/loop_report.h"
+#include "spate/http/readings.h"
+#include "spate/metrics.h"
+#include "spate/time.h"
+
+namespace spate::http {
+
+enum class LoopStatus : std::uint8_t { answers, blocked, ended };
+
+struct LoopState {
+  std::string_view source;
+  std::string_view name;
+  LoopStatus status = LoopStatus::answers;
+  const LoopReport* report = nullptr;  // The last one; nullptr if it has never answered.
+  // Of one that is blocked: for how long it has not answered, and what it is in.
+  Nanos silent{0};
+  std::optional<RunningCallback> running;
+};
+
+struct SourceState {
+  std::string_view source;
+  std::string_view family;  // "http_server", ...
+  Readings readings;
+};
+
+struct State {
+  WallTime time{};
+  Nanos period{0};
+  std::size_t viewers = 0;
+  std::vector<LoopState> loops;
+  std::vector<SourceState> sources;
+};
+
+std::string json_of(const State& state);
+
+// The text format of Prometheus, version 0.0.4.
+inline constexpr std::string_view kPrometheusType = "text/plain; version=0.0.4; charset=utf-8";
+std::string prometheus_text_of(const State& state);
+
+}  // namespace spate::http

@@ -1,0 +1,95 @@
+#include "http/inspector/watched_loop.h"
+
+#include <utility>
+
+#include "spate/net/workers.h"
+
+namespace spate::http {
+
+// A posted task. Moving it moves the duty to answer.
+class Question {
+ public:
+  Question(std::shared_ptr<WatchedLoop> loop, bool measure, std::size_t max_streams)
+      : loop_(std::move(loop)), max_streams_(max_streams), measure_(measure) {}
+  Question(Question&& other) noexcept = default;
+  ~Question() {
+    if (loop_ != nullptr) tell(std::nullopt);
+  }
+
+  void operator()() { tell(loop_->answer(measure_, max_streams_)); }
+
+ private:
+  void tell(std::optional<LoopReport> report) {
+    const std::shared_ptr<WatchedLoop> loop = std::move(loop_);
+    if (!loop->desk_->deliver(loop, std::move(report))) loop->is_asked_ = false;
+  }
+
+  std::shared_ptr<WatchedLoop> loop_;
+  std::size_t max_streams_;
+  bool measure_;
+};
+
+// ---- the desk
+
+bool Desk::deliver(std::shared_ptr<WatchedLoop> loop, std::optional<LoopReport> report) {
+  const std::scoped_lock lock(mutex_);
+  if (home_ == nullptr) return false;
+  return home_->post(
+      [desk = shared_from_this(), loop = std::move(loop), report = std::move(report)]() mutable {
+        if (desk->asking_ != nullptr) desk->asking_->on_answer(*loop, std::move(report));
+      });
+}
+
+void Desk::close() {
+  const std::scoped_lock lock(mutex_);
+  home_ = nullptr;
+  asking_ = nullptr;
+}
+
+// ---- what is measured
+
+void Meter::set(Loop& loop, bool on) {
+  if (on != loop.is_measuring_callbacks() && (on || measures_callbacks_)) {
+    loop.measure_callbacks(on);
+    measures_callbacks_ = on;
+  }
+  if (on != loop.is_measuring_waits() && (on || measures_waits_)) {
+    loop.measure_waits(on);
+    measures_waits_ = on;
+  }
+}
+
+// ---- a loop
+
+WatchedLoop::WatchedLoop(std::shared_ptr<Desk> desk, std::string name, Loop& loop)
+    : desk_(std::move(desk)), name_(std::move(name)), loop_(&loop) {}
+
+WatchedLoop::WatchedLoop(std::shared_ptr<Desk> desk, std::string name, Workers& workers,
+                         unsigned index)
+    : desk_(std::move(desk)),
+      name_(std::move(name)),
+      loop_(&workers.loop(index)),
+      workers_(&workers),
+      index_(index) {}
+
+// A worker that has ended would keep a task for ever.
+bool WatchedLoop::post(Job task) {
+  return workers_ == nullptr ? loop_->post(std::move(task))
+                             : workers_->post(index_, std::move(task));
+}
+
+void WatchedLoop::ask(bool measure, std::size_t max_streams) {
+  is_asked_ = true;
+  post(Question(shared_from_this(), measure, max_streams));
+}
+
+LoopReport WatchedLoop::answer(bool measure, std::size_t max_streams) {
+  this->measure(measure);
+  return report_on(*loop_, max_streams);
+}
+
+void WatchedLoop::ask_to_measure(bool on) {
+  post([self = shared_from_this(), on] { self->measure(on); });
+}
+
+}  // namespace spate::http

@@ -1,0 +1,543 @@
+// Gateway: what is forwarded, and what becomes of both ends.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <string>
+
+#include "http/gateway_harness.h"
+
+namespace spate::testing {
+namespace {
+
+using http::GatewayOptions;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+using namespace std::chrono_literals;
+
+constexpr std::string_view kOkTwo = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+
+TEST_F(GatewayTest, SendsARequestAsANewOne) {
+  EXPECT_EQ(sent_for("GET /a%20b/../c?d=%2f HTTP/1.1\r\nhost: a.example:8080\r\nX-Odd: 1\r\n\r\n"),
+            "GET /a%20b/../c?d=%2f HTTP/1.1\r\n"
+            "X-Odd: 1\r\n"
+            "Host: a.example:8080\r\n"
+            "Forwarded: for=unknown;host=\"a.example:8080\";proto=http\r\n"
+            "X-Forwarded-For: unknown\r\n"
+            "X-Forwarded-Host: a.example:8080\r\n"
+            "X-Forwarded-Proto: http\r\n"
+            "Via: 1.1 spate\r\n\r\n");
+  EXPECT_EQ(opened.back(), "up.example:81");
+}
+
+TEST_F(GatewayTest, SendsAnAnswerAsANewOne) {
+  EXPECT_EQ(got_for("HTTP/1.1 404 Oh\r\nX-Odd: 1\r\nDate: old\r\nContent-Length: 2\r\n\r\nno"),
+            "HTTP/1.1 404 Not Found\r\n" + std::string(kDateLine) +
+                "Content-Length: 2\r\nX-Odd: 1\r\nVia: 1.1 spate\r\n\r\nno");
+}
+
+TEST_F(GatewayTest, LeavesFieldsOfTheConnectionBehind) {
+  const std::string sent = sent_for(
+      "GET / HTTP/1.1\r\nHost: a\r\nConnection: X-Mine, close\r\nx-mine: 1\r\nKeep-Alive: 5\r\n"
+      "Proxy-Authorization: s\r\nTE: trailers\r\nUpgrade: h2c\r\nProxy: evil\r\n\r\n");
+  for (const char* name : {"onnection", "ine:", "Keep-Alive", "Proxy", "TE:", "Upgrade"})
+    EXPECT_THAT(sent, Not(HasSubstr(name)));
+  const std::string got = got_for(
+      "HTTP/1.1 200 OK\r\nConnection: X-Mine, close\r\nX-Mine: 1\r\nProxy-Authenticate: a\r\n"
+      "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n");
+  for (const char* name : {"onnection", "Mine", "Proxy"}) EXPECT_THAT(got, Not(HasSubstr(name)));
+}
+
+TEST_F(GatewayTest, DropsWhatStrangersSayOfTheirOrigin) {
+  constexpr std::string_view kClaims =
+      "GET / HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: 1.1.1.1\r\nx-forwarded-port: 1\r\n"
+      "X-Forwarded-For: 2.2.2.2\r\nX-Forwarded-Proto: https\r\nForwarded: for=me\r\n"
+      "X-Real-IP: 3.3.3.3\r\n\r\n";
+  const std::string sent = sent_for(kClaims);
+  for (const char* claim : {"1.1.1.1", "-port", "2.2.2.2", "https", "for=me", "3.3.3.3"})
+    EXPECT_THAT(sent, Not(HasSubstr(claim)));
+  make_gateway({.clients = http::Clients::proxies});
+  const std::string believed = sent_for(kClaims);
+  EXPECT_THAT(believed, HasSubstr("X-Forwarded-For: 1.1.1.1, 2.2.2.2, unknown\r\n"));
+  EXPECT_THAT(believed, HasSubstr("X-Forwarded-Proto: https\r\n"));
+  EXPECT_THAT(believed, HasSubstr("Forwarded: for=me, for=unknown;host=\"a\";proto=http\r\n"));
+  EXPECT_THAT(believed, HasSubstr("X-Real-IP: 3.3.3.3\r\n"));
+}
+
+TEST_F(GatewayTest, TellsTheAddressOfTheClient) {
+  serve_with({.proxy_protocol = http::ProxyProtocol::always});
+  EXPECT_THAT(sent_for("PROXY TCP4 10.1.2.3 10.0.0.1 5 80\r\n" + std::string(kGet)),
+              HasSubstr("for=10.1.2.3;"));
+  const std::string sent = sent_for("PROXY TCP6 fe80::7 ::1 5 80\r\n" + std::string(kGet));
+  EXPECT_THAT(sent, HasSubstr("Forwarded: for=\"[fe80::7]\";"));
+  EXPECT_THAT(sent, HasSubstr("X-Forwarded-For: fe80::7\r\n"));
+}
+
+TEST_F(GatewayTest, TakesTheHostOfTheTarget) {
+  const std::string sent = sent_for("GET http://b.example/x?y HTTP/1.1\r\nHost: a.example\r\n\r\n");
+  EXPECT_THAT(sent, StartsWith("GET /x?y HTTP/1.1\r\n"));
+  EXPECT_THAT(sent, HasSubstr("\r\nHost: b.example\r\n"));
+  EXPECT_THAT(sent, Not(HasSubstr("a.example")));
+  EXPECT_THAT(sent_for("GET http://b.example?y HTTP/1.1\r\nHost: a\r\n\r\n"),
+              StartsWith("GET /?y HTTP/1.1\r\n"));
+}
+
+TEST_F(GatewayTest, ForwardsWhatHasNoPathOrNoHost) {
+  EXPECT_THAT(sent_for("OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n"), StartsWith("OPTIONS * HTTP/1.1"));
+  const std::string old = sent_for("GET / HTTP/1.0\r\n\r\n");
+  EXPECT_THAT(old, HasSubstr("\r\nHost: up.example:81\r\n"));
+  EXPECT_THAT(old, HasSubstr("\r\nVia: 1.0 spate\r\n"));
+  EXPECT_THAT(sent_for("BREW /pot HTTP/1.1\r\nHost: a\r\n\r\n"), StartsWith("BREW /pot HTTP/1.1"));
+}
+
+TEST_F(GatewayTest, DoesNotConnectForTheClient) {
+  EXPECT_THAT(talk("CONNECT a.example:443 HTTP/1.1\r\nHost: a.example:443\r\n\r\n"),
+              StartsWith("HTTP/1.1 501 "));
+  EXPECT_TRUE(opened.empty());
+}
+
+// ---- bodies
+
+TEST_F(GatewayTest, ForwardsABodyOfKnownSize) {
+  const auto client = ask("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nhello");
+  EXPECT_THAT(up().received, HasSubstr("Content-Length: 10\r\n"));
+  EXPECT_TRUE(up().received.ends_with("\r\n\r\nhello"));
+  client->send("world");
+  turns();
+  EXPECT_TRUE(up().received.ends_with("helloworld"));
+  up().answer(kOkTwo);
+  turns();
+  EXPECT_TRUE(client->received.ends_with("\r\n\r\nok"));
+}
+
+TEST_F(GatewayTest, ForwardsAChunkedBodyAndItsTrailers) {
+  const auto client =
+      ask("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
+          "3;x=y\r\nabc\r\n02\r\nde\r\n0\r\nX-Sum: 5\r\n\r\n");
+  EXPECT_THAT(up().received, HasSubstr("\r\nTransfer-Encoding: chunked\r\n"));
+  EXPECT_TRUE(up().received.ends_with("\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\nX-Sum: 5\r\n\r\n"));
+  up().answer(
+      "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\nX-T: 1\r\n\r\n");
+  turns();
+  EXPECT_TRUE(client->received.ends_with("\r\n\r\n2\r\nok\r\n0\r\nX-T: 1\r\n\r\n"));
+}
+
+TEST_F(GatewayTest, PassesPiecesOnAsTheyCome) {
+  const auto client = ask(kGet);
+  up().answer("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nab");
+  turns();
+  EXPECT_TRUE(client->received.ends_with("\r\n\r\nab"));
+  up().answer("cd");
+  turns();
+  EXPECT_TRUE(client->received.ends_with("\r\n\r\nabcd"));
+}
+
+TEST_F(GatewayTest, KeepsTheLengthOfAnAnswerToHead) {
+  const std::string got = got_for("HTTP/1.1 200 OK\r\nContent-Length: 1234\r\n\r\n",
+                                  "HEAD / HTTP/1.1\r\nHost: a\r\n\r\n");
+  EXPECT_THAT(got, HasSubstr("Content-Length: 1234\r\n"));
+  EXPECT_TRUE(got.ends_with("\r\n\r\n"));
+}
+
+TEST_F(GatewayTest, FramesAnAnswerForWhoIsToReadIt) {
+  constexpr std::string_view kUntilEnd = "HTTP/1.0 200 OK\r\n\r\nuntil the end";
+  EXPECT_TRUE(got_for(kUntilEnd).ends_with("\r\n\r\nd\r\nuntil the end\r\n0\r\n\r\n"));
+  const std::string old =
+      got_for("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n",
+              "GET / HTTP/1.0\r\n\r\n");
+  EXPECT_THAT(old, HasSubstr("Connection: close\r\n"));
+  EXPECT_TRUE(old.ends_with("\r\n\r\nabc"));
+}
+
+TEST_F(GatewayTest, UsesAConnectionAgain) {
+  const auto client = ask(kGet);
+  up().answer(kOkTwo);
+  turns();
+  client->send(kGet);
+  turns();
+  up().answer(kOkTwo);
+  turns();
+  EXPECT_EQ(upstreams.size(), 1u);
+  EXPECT_EQ(gateway_.metrics().forwarded, 2u);
+  EXPECT_EQ(gateway_.metrics().forwarding, 0u);
+}
+
+TEST_F(GatewayTest, ReadsNoMoreThanTheClientTakes) {
+  const auto client = connect();
+  client->stream().pause();
+  client->send(kGet);
+  turns();
+  up().answer("HTTP/1.1 200 OK\r\nContent-Length: 8000000\r\n\r\n");
+  for (int i = 0; i < 80; ++i) up().answer(std::string(100'000, 'x'));
+  turns(200);
+  EXPECT_GT(up().stream().queued(), 6'000'000u);
+  client->stream().resume();
+  turns(2000);
+  EXPECT_EQ(up().stream().queued(), 0u);
+  EXPECT_TRUE(client->received.ends_with(std::string(8'000'000, 'x')));
+}
+
+TEST_F(GatewayTest, ReadsNoMoreThanTheUpstreamTakes) {
+  on_upstream = [](Peer& peer) { peer.stream().pause(); };
+  const auto client = ask("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 8000000\r\n\r\n");
+  for (int i = 0; i < 80; ++i) client->send(std::string(100'000, 'x'));
+  turns(200);
+  EXPECT_GT(client->stream().queued(), 6'000'000u);
+  up().on_request = nullptr;
+  up().stream().resume();
+  turns(2000);
+  EXPECT_EQ(client->stream().queued(), 0u);
+  EXPECT_TRUE(up().received.ends_with(std::string(8'000'000, 'x')));
+}
+
+TEST_F(GatewayTest, EndsWithAnAnswerThatComesBeforeTheBody) {
+  const auto client = ask("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9000000\r\n\r\nabc");
+  up().answer("HTTP/1.1 413 Content Too Large\r\nContent-Length: 0\r\n\r\n");
+  turns();
+  EXPECT_THAT(client->received, StartsWith("HTTP/1.1 413 "));
+  EXPECT_TRUE(client->is_ended);
+  EXPECT_EQ(gateway_.metrics().forwarding, 0u);
+}
+
+// ---- answers before the answer
+
+constexpr std::string_view kExpecting =
+    "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n";
+
+TEST_F(GatewayTest, LetsTheUpstreamDecideWhetherItWantsTheBody) {
+  const auto client = ask(kExpecting);
+  EXPECT_THAT(up().received, HasSubstr("\r\nExpect: 100-continue\r\n"));
+  EXPECT_EQ(client->received, "");
+  up().answer("HTTP/1.1 100 Continue\r\n\r\n");
+  turns();
+  EXPECT_EQ(client->received, "HTTP/1.1 100 Continue\r\n\r\n");
+  client->send("hi");
+  turns();
+  EXPECT_TRUE(up().received.ends_with("\r\n\r\nhi"));
+  up().answer(kOkTwo);
+  turns();
+  EXPECT_TRUE(client->received.ends_with("\r\n\r\nok"));
+}
+
+TEST_F(GatewayTest, DoesNotAskForABodyThatTheUpstreamRefuses) {
+  const auto client = ask(kExpecting);
+  up().answer("HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n");
+  turns();
+  EXPECT_THAT(client->received, StartsWith("HTTP/1.1 403 "));
+  EXPECT_EQ(gateway_.metrics().forwarding, 0u);
+}
+
+TEST_F(GatewayTest, AsksForTheBodyOfAnUpstreamThatKnowsNoExpectation) {
+  const auto client = ask(kExpecting);
+  pass(1001ms);
+  EXPECT_EQ(client->received, "HTTP/1.1 100 Continue\r\n\r\n");
+}
+
+TEST_F(GatewayTest, PassesOtherAnswersBeforeTheAnswerOn) {
+  const auto client = ask(kGet);
+  up().answer("HTTP/1.1 103 Early Hints\r\nLink: </a>\r\nConnection: X-M\r\nX-M: 1\r\n\r\n");
+  turns();
+  EXPECT_EQ(client->received, "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n");
+}
+
+// ---- what goes wrong with an upstream
+
+TEST_F(GatewayTest, AnswersForAnUpstreamThatCannotBeReached) {
+  unreachable = "up.example";
+  EXPECT_THAT(talk(kGet), StartsWith("HTTP/1.1 502 "));
+  open_error = Error::connect_timeout;
+  EXPECT_THAT(talk(kGet), StartsWith("HTTP/1.1 504 "));
+  upstream = "nonsense";
+  EXPECT_THAT(talk(kGet), StartsWith("HTTP/1.1 502 "));
+  EXPECT_EQ(gateway_.metrics().failed, 3u);
+  EXPECT_EQ(gateway_.metrics().unreached, 3u);
+}
+
+TEST_F(GatewayTest, TriesAnotherWithTheWholeRequest) {
+  unreachable = "up.example";
+  on_unreached = [&](std::error_code error) -> std::string {
+    EXPECT_EQ(error, std::errc::connection_refused);
+    return "http://other.example";
+  };
+  const auto client = ask("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nhi");
+  EXPECT_THAT(opened, ::testing::ElementsAre("up.example:81", "other.example:80"));
+  EXPECT_TRUE(up().received.ends_with("\r\n\r\nhi"));
+  up().answer(kOkTwo);
+  turns();
+  EXPECT_TRUE(client->received.ends_with("\r\n\r\nok"));
+}
+
+TEST_F(GatewayTest, GivesUpWhenThereIsNoOtherToTry) {
+  unreachable = "up.example";
+  int asked = 0;
+  on_unreached = [&](std::error_code) -> std::string {
+    return ++asked < 3 ? std::string(kUpstream) : std::string();
+  };
+  EXPECT_THAT(talk(kGet), StartsWith("HTTP/1.1 502 "));
+  EXPECT_EQ(asked, 3);
+}
+
+TEST_F(GatewayTest, TriesNoOtherOnceARequestWasSent) {
+  on_unreached = [](std::error_code) -> std::string {
+    ADD_FAILURE() << "the request may have been done";
+    return {};
+  };
+  const auto client = ask("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n");
+  up().stream().abort();
+  turns();
+  EXPECT_THAT(client->received, StartsWith("HTTP/1.1 502 "));
+  EXPECT_EQ(gateway_.metrics().unreached, 0u);
+}
+
+TEST_F(GatewayTest, RefusesAnAnswerThatIsMalformed) {
+  for (const std::string_view answer :
+       {"nonsense\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab",
+        "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nContent-"})
+    EXPECT_THAT(got_for(answer), StartsWith("HTTP/1.1 502 ")) << answer;
+}
+
+TEST_F(GatewayTest, ResetsAClientWhoseAnswerBreaksOff) {
+  for (const std::string_view answer :
+       {"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabcd\r\n"}) {
+    const auto client = ask(kGet);
+    upstreams.back()->answer(answer.substr(0, answer.find("abc") + 3));
+    turns();
+    EXPECT_THAT(client->received, StartsWith("HTTP/1.1 200 "));
+    upstreams.back()->answer(answer.substr(answer.find("abc") + 3));
+    upstreams.back()->stream().end();
+    turns();
+    EXPECT_EQ(client->error, std::errc::connection_reset) << answer;
+  }
+  EXPECT_EQ(gateway_.metrics().failed, 3u);
+}
+
+TEST_F(GatewayTest, AnswersForAnUpstreamThatIsLate) {
+  const auto client = ask(kGet);
+  pass(59s);
+  EXPECT_EQ(client->received, "");
+  pass(2s);
+  EXPECT_THAT(client->received, StartsWith("HTTP/1.1 504 "));
+  EXPECT_TRUE(up().is_closed);
+}
+
+TEST_F(GatewayTest, ResetsAClientWhoseAnswerStops) {
+  const auto client = ask(kGet);
+  up().answer("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc");
+  turns();
+  pass(50s);
+  up().answer("d");
+  turns();
+  pass(50s);
+  EXPECT_FALSE(client->is_closed);
+  pass(11s);
+  EXPECT_EQ(client->error, std::errc::connection_reset);
+}
+
+TEST_F(GatewayTest, DoesNotBlameTheUpstreamForASlowClient) {
+  serve_with({.idle_timeout = Nanos{0}, .body_timeout = Nanos{0}, .min_body_rate = 0});
+  const auto sender = ask("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nh");
+  pass(200s);
+  sender->send("i");
+  turns();
+  up().answer(kOkTwo);
+  turns();
+  EXPECT_TRUE(sender->received.ends_with("ok"));
+
+  const auto reader = connect();
+  reader->stream().pause();
+  reader->send(kGet);
+  turns();
+  up().answer("HTTP/1.1 200 OK\r\nContent-Length: 3000000\r\n\r\n" + std::string(3'000'000, 'x'));
+  turns(100);
+  pass(200s);
+  reader->stream().resume();
+  turns(1000);
+  EXPECT_TRUE(reader->received.ends_with(std::string(3'000'000, 'x')));
+}
+
+// ---- what the client does
+
+TEST_F(GatewayTest, CancelsWhenTheClientGoes) {
+  auto client = ask(kGet);
+  client->stream().abort();
+  turns();
+  EXPECT_TRUE(up(0).is_closed);
+  client = ask(kGet);
+  client->stream().end();
+  turns();
+  EXPECT_TRUE(up(1).is_closed);
+  EXPECT_EQ(gateway_.metrics().forwarding, 0u);
+}
+
+TEST_F(GatewayTest, CancelsWhenTheClientGoesInTheMiddleOfABody) {
+  const auto client = ask("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nhello");
+  client->stream().end();
+  turns();
+  EXPECT_TRUE(up().is_closed);
+  EXPECT_EQ(gateway_.metrics().forwarding, 0u);
+}
+
+TEST_F(GatewayTest, AnswersAClientThatHasEndedIfItIsToldTo) {
+  make_gateway({.half_closed = http::HalfClosed::is_answered});
+  const auto client = ask(kGet);
+  client->stream().end();
+  turns();
+  up().answer(kOkTwo);
+  turns();
+  EXPECT_TRUE(client->received.ends_with("ok"));
+}
+
+TEST_F(GatewayTest, DoesNotSendWhatTheServerRefuses) {
+  EXPECT_EQ(sent_for("GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n"
+                     "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n"),
+            "nothing");
+}
+
+TEST_F(GatewayTest, CancelsWhenTheServerRefusesTheRestOfABody) {
+  const auto client =
+      ask("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi\r\nnonsense");
+  EXPECT_THAT(client->received, StartsWith("HTTP/1.1 400 "));
+  EXPECT_TRUE(up().is_closed);
+}
+
+// ---- upgrades
+
+constexpr std::string_view kUpgrade =
+    "GET /chat HTTP/1.1\r\nHost: a\r\nConnection: keep-alive, Upgrade\r\nUpgrade: websocket\r\n"
+    "Sec-WebSocket-Key: k\r\n\r\n";
+constexpr std::string_view kSwitching =
+    "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: WebSocket\r\n"
+    "Sec-WebSocket-Accept: a\r\n\r\n";
+
+TEST_F(GatewayTest, BecomesATunnel) {
+  const auto client = ask(std::string(kUpgrade) + "early");
+  EXPECT_THAT(up().received, HasSubstr("Connection: upgrade\r\nUpgrade: websocket\r\n"));
+  EXPECT_THAT(up().received, HasSubstr("Sec-WebSocket-Key: k\r\n"));
+  EXPECT_THAT(up().received, Not(HasSubstr("early")));
+  up().heard();
+  up().answer(std::string(kSwitching) + "hello");
+  turns();
+  EXPECT_THAT(client->received, StartsWith("HTTP/1.1 101 Switching Protocols\r\n"));
+  EXPECT_THAT(client->received, HasSubstr("Sec-WebSocket-Accept: a\r\n"));
+  EXPECT_TRUE(client->received.ends_with("\r\n\r\nhello"));
+  EXPECT_EQ(up().heard(), "early");
+  EXPECT_EQ(gateway_.metrics().tunnels, 1u);
+
+  client->send("there");
+  turns();
+  EXPECT_EQ(up().heard(), "there");
+  client->stream().end();
+  turns();
+  EXPECT_TRUE(up().is_ended);
+  up().stream().end();
+  turns();
+  EXPECT_TRUE(client->is_closed);
+  EXPECT_EQ(gateway_.metrics().tunnels, 0u);
+}
+
+TEST_F(GatewayTest, ClosesATunnelOnWhichNothingMoves) {
+  make_gateway({.tunnel_timeout = 10s});
+  const auto client = ask(kUpgrade);
+  up().answer(kSwitching);
+  turns();
+  for (int i = 0; i < 6; ++i) pass(2500ms);
+  EXPECT_TRUE(client->is_closed);
+  EXPECT_TRUE(up().is_closed);
+}
+
+TEST_F(GatewayTest, PassesOnThatAnUpgradeIsRefused) {
+  const auto client = ask(kUpgrade);
+  up().answer(kOkTwo);
+  turns();
+  EXPECT_THAT(client->received, StartsWith("HTTP/1.1 200 OK\r\n"));
+}
+
+TEST_F(GatewayTest, UpgradesOnlyToWhatIsAllowed) {
+  EXPECT_THAT(sent_for("GET / HTTP/1.1\r\nHost: a\r\nConnection: upgrade, HTTP2-Settings\r\n"
+                       "Upgrade: h2c\r\nHTTP2-Settings: x\r\n\r\n"),
+              Not(::testing::AnyOf(HasSubstr("pgrade"), HasSubstr("HTTP2"))));
+  EXPECT_THAT(sent_for("GET / HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\n\r\n"),
+              Not(HasSubstr("pgrade")));
+  make_gateway({.upgrades = {"a/1", "b"}});
+  EXPECT_THAT(sent_for("GET / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: c, B\r\n\r\n"),
+              HasSubstr("\r\nUpgrade: b\r\n"));
+}
+
+// ---- its life
+
+TEST_F(GatewayTest, AnswersAndResetsWhenItIsDestroyed) {
+  const auto waiting = ask(kGet);
+  const auto begun = ask(kGet);
+  const auto tunnel = ask(kUpgrade);
+  up(1).answer("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc");
+  up(2).answer(kSwitching);
+  turns();
+  gateway_ = {};
+  turns();
+  EXPECT_THAT(waiting->received, StartsWith("HTTP/1.1 503 "));
+  EXPECT_EQ(begun->error, std::errc::connection_reset);
+  EXPECT_TRUE(tunnel->is_ended || tunnel->is_closed);
+  for (const auto& each : upstreams) EXPECT_TRUE(each->is_closed || each->is_ended);
+}
+
+TEST_F(GatewayTest, OutlivesTheServer) {
+  const auto client = ask(kGet);
+  server_ = {};
+  up().answer(kOkTwo);
+  turns();
+  EXPECT_EQ(gateway_.metrics().forwarding, 0u);
+}
+
+TEST_F(GatewayTest, LetsGoOfWhatHasNoServerAnyMore) {
+  const auto client = ask(kGet);
+  server_ = {};
+  pass(61s);
+  EXPECT_EQ(gateway_.metrics().forwarding, 0u);
+}
+
+TEST_F(GatewayTest, OutlivesTheLoopAndTheServer) {
+  const auto client = ask(kGet);
+  const auto tunnel = ask(kUpgrade);
+  up(1).answer(kSwitching);
+  turns();
+  owned_.reset();
+  server_ = {};
+  gateway_ = {};
+}
+
+TEST_F(GatewayTest, OutlivesTheLoopOnly) {
+  const auto client = ask(kGet);
+  const auto begun = ask(kGet);
+  up(1).answer("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc");
+  turns();
+  owned_.reset();
+  gateway_ = {};
+}
+
+TEST_F(GatewayTest, IgnoresAnExchangeThatIsOver) {
+  gateway_.forward({}, kUpstream);
+  EXPECT_EQ(gateway_.metrics().forwarded, 0u);
+}
+
+TEST_F(GatewayTest, RefusesOptionsThatMakeNoSense) {
+  http::CookieJar jar;
+  GatewayOptions with_jar;
+  with_jar.client.jar = &jar;
+  GatewayOptions no_connections;
+  no_connections.client.max_per_origin = 0;
+  GatewayOptions bad_name{.name = "two words"};
+  GatewayOptions bad_upgrade{.upgrades = {"web socket"}};
+  for (GatewayOptions* options : {&with_jar, &no_connections, &bad_name, &bad_upgrade}) {
+    const auto gateway = http::Gateway::create(loop_, std::move(*options));
+    ASSERT_FALSE(gateway);
+    EXPECT_EQ(gateway.error(), std::errc::invalid_argument);
+  }
+}
+
+}  // namespace
+}  // namespace spate::testing

@@ -1,0 +1,78 @@
+// What the tests of the gateway share: a server whose requests go through a gateway, to upstreams
+// that do what a test says, on a clock that stands still.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "http/client_harness.h"
+#include "http/harness.h"
+#include "spate/http/gateway.h"
+
+namespace spate::testing {
+
+class GatewayTest : public HttpServerTest {
+ protected:
+  static constexpr std::string_view kUpstream = "http://up.example:81";
+
+  GatewayTest() {
+    make_gateway();
+    on_request = [this](http::Exchange exchange) {
+      gateway_.forward(std::move(exchange), upstream, std::move(on_unreached));
+    };
+  }
+
+  // In place of the gateway before.
+  void make_gateway(http::GatewayOptions options = {}) {
+    options.client.open = [this](std::string_view host, std::uint16_t port) -> Result<Stream> {
+      opened.push_back(std::string(host) + ":" + std::to_string(port));
+      if (host == unreachable) return std::unexpected(open_error);
+      auto [mine, theirs] = must(Stream::memory_pair(loop_));
+      upstreams.push_back(std::make_unique<Peer>(std::move(theirs)));
+      upstreams.back()->on_request = on_upstream;
+      return std::move(mine);
+    };
+    gateway_ = must(http::Gateway::create(loop_, std::move(options)));
+  }
+  Peer& up(std::size_t index = 0) { return *upstreams.at(index); }
+  // A client that has asked, and the upstream that has heard it.
+  std::unique_ptr<RawClient> ask(std::string_view request) {
+    auto client = connect();
+    client->send(request);
+    turns();
+    return client;
+  }
+  // What an upstream that answers so is sent for it.
+  std::string sent_for(std::string_view request) {
+    const std::size_t index = upstreams.size();
+    const auto client = ask(request);
+    if (upstreams.size() == index) return "nothing";
+    std::string heard = up(index).heard();
+    up(index).answer("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n");
+    turns();
+    return heard;
+  }
+  // What a client of a GET gets, if an upstream answers that.
+  std::string got_for(std::string_view answer, std::string_view request = kGet) {
+    const std::size_t index = upstreams.size();
+    const auto client = ask(request);
+    up(index).answer(answer);
+    up(index).stream().end();
+    turns();
+    return client->received;
+  }
+
+  std::string upstream{kUpstream};
+  http::OnUnreached on_unreached;  // Of the next request.
+  std::string unreachable;         // A host.
+  std::error_code open_error{ECONNREFUSED, std::system_category()};
+  std::vector<std::string> opened;
+  std::vector<std::unique_ptr<Peer>> upstreams;
+  std::function<void(Peer&)> on_upstream;  // Of those that come.
+  http::Gateway gateway_;
+};
+
+}  // namespace spate::testing
