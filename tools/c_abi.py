@@ -3,8 +3,9 @@
 
 Compares what the headers of C say, as a compiler lays it out, with what was recorded in
 tests/c/abi.txt: the size of each struct, the place and size of each member, the value of each
-constant, the type of each function. Structs that begin with their size may grow. What was recorded must not change, nor go; what is new is
-recorded by --record, which also adds what is missing. Programs that are built already depend on it.
+constant, the type of each function. What was recorded must not change, nor go, since programs that
+are built already depend on it; what is new is added by --record. Structs that begin with their size
+may grow.
 """
 
 import argparse
@@ -14,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 
-HEADERS = ("spate.h", "spate_net.h")
+HEADERS = ("spate.h", "spate_net.h", "spate_tls.h")
 RECORD = "tests/c/abi.txt"
 FUNCTION = re.compile(r"^SPATE_API ([^;]*?)(\w+)\(([^;]*)\);", re.M | re.S)
 STRUCT = re.compile(r"^(?:typedef )?struct (\w+) \{(.*?)^\}", re.M | re.S)
@@ -91,11 +92,11 @@ def described(root, compiler):
     return sorted(lines)
 
 
-def exported(library):
-    """The C functions of a shared library, with their versions."""
-    listed = subprocess.run(["nm", "--dynamic", "--defined-only", library],
+def exported(libraries):
+    """The C functions of shared libraries, with their versions."""
+    listed = subprocess.run(["nm", "--dynamic", "--defined-only", *libraries],
                             stdout=subprocess.PIPE, text=True, check=True).stdout
-    return set(re.findall(r" T (spate_\w+)@@(\w+)", listed))
+    return dict(re.findall(r" T (spate_\w+)@@(\w+)", listed))
 
 
 def compare(recorded, found):
@@ -103,20 +104,21 @@ def compare(recorded, found):
     yield from (f"new, record it by --record: {line}" for line in found if line not in recorded)
 
 
-def check_library(library, found):
+def check_libraries(libraries, found):
     names = {line.split()[1].rstrip(":") for line in found if line.startswith("function ")}
-    versions = dict(exported(library))
-    yield from (f"{library} does not export {name}" for name in sorted(names - versions.keys()))
+    versions = exported(libraries)
+    yield from (f"no library exports {name}" for name in sorted(names - versions.keys()))
     yield from (f"{name} is of {version}, not SPATE_C_1"
                 for name, version in sorted(versions.items()) if version != "SPATE_C_1")
-    yield from (f"{library} exports {name}, which no header declares"
+    yield from (f"{name} is exported, and no header declares it"
                 for name in sorted(versions.keys() - names))
 
 
 def main(arguments):
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--record", action="store_true")
-    parser.add_argument("--library", help="a shared library, whose symbols are compared, too")
+    parser.add_argument("--library", action="append", default=[],
+                        help="a shared library, whose symbols are compared, too")
     parser.add_argument("--compiler", default="gcc")
     parser.add_argument("--root", default=os.path.join(os.path.dirname(__file__), ".."))
     options = parser.parse_args(arguments)
@@ -132,7 +134,7 @@ def main(arguments):
         return 0
     problems = list(compare(recorded, found))
     if options.library:
-        problems += check_library(options.library, found)
+        problems += check_libraries(options.library, found)
     for problem in problems:
         print(f"c_abi: {problem}")
     print(f"c_abi: {len(found)} lines, {len(problems)} problems")
