@@ -18,7 +18,7 @@ constexpr std::size_t kMostHead = 65'535;
 bool is_valid(const ClientOptions& options) {
   return options.max_per_origin > 0 && options.max_connections > 0 && options.max_head > 0 &&
          options.max_head <= kMostHead && !has_control(options.user_agent) &&
-         is_valid(options.proxy);
+         is_valid(options.proxies.proxy) && is_valid(options.proxies.for_https.value_or(Proxy()));
 }
 
 // What two routes differ in, as one text.
