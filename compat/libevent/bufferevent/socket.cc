@@ -4,7 +4,9 @@
 
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <climits>
 
 #include "compat/libevent/bufferevent/rate_limit.h"
 #include "compat/libevent/memory.h"
@@ -29,7 +31,8 @@ short failure_of(int result, short direction) {
 int read_into(Connection& connection, std::size_t most) {
   evbuffer* input = connection.input;
   input->freeze(false, false);
-  const int got = evbuffer_read(input, connection.ev_read.ev_fd, static_cast<int>(most));
+  const auto cut = static_cast<int>(std::min<std::size_t>(most, INT_MAX));
+  const int got = evbuffer_read(input, connection.ev_read.ev_fd, cut);
   input->freeze(false, true);
   return got;
 }
@@ -103,7 +106,6 @@ bool finish_connecting(SocketConnection& connection) {
     return false;
   }
   connection.call_event(BEV_EVENT_CONNECTED, 0);
-  if (connection.is_freed) return false;
   if ((connection.enabled & EV_WRITE) != 0 && connection.writing_rests == 0) return true;
   event_del(&connection.ev_write);
   return false;
@@ -183,11 +185,6 @@ int set_fd(Connection& connection, evutil_socket_t fd) {
 
 evutil_socket_t fd_of(const Connection& connection) { return connection.ev_read.ev_fd; }
 
-void freed(Connection& connection) {
-  event_del_noblock(&connection.ev_read);
-  event_del_noblock(&connection.ev_write);
-}
-
 void destroy(Connection& connection) {
   const evutil_socket_t fd = fd_of(connection);
   if ((connection.options & BEV_OPT_CLOSE_ON_FREE) != 0 && fd >= 0) evutil_closesocket(fd);
@@ -203,7 +200,7 @@ constexpr bufferevent_ops kSocketOps = {
     .set_fd = set_fd,
     .fd = fd_of,
     .underlying = nullptr,
-    .freed = freed,
+    .unlink = nullptr,
     .destroy = destroy,
 };
 
