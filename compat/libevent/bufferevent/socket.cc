@@ -59,7 +59,7 @@ void on_readable(evutil_socket_t, short what, void* argument) {
     const std::size_t room = connection.wm_read.high - connection.input_size();
     if (room < most) most = room;
   }
-  if (connection.reading_rests != 0) return;
+  if (connection.reading_rests != 0 || most == 0) return;
   const int got = read_into(connection, most);
   if (got < 0 && is_retriable(errno)) return;
   if (got <= 0) return end_reading(connection, failure_of(got, BEV_EVENT_READING));
@@ -69,11 +69,11 @@ void on_readable(evutil_socket_t, short what, void* argument) {
 
 // ---- writing
 
-int write_from(Connection& connection) {
+int write_from(Connection& connection, std::size_t most) {
   evbuffer* output = connection.output;
   output->freeze(true, false);
   const int written = evbuffer_write_atmost(output, connection.ev_write.ev_fd,
-                                            static_cast<ev_ssize_t>(most_to_write(connection)));
+                                            static_cast<ev_ssize_t>(most));
   output->freeze(true, true);
   return written;
 }
@@ -123,7 +123,9 @@ void on_writable(evutil_socket_t, short what, void* argument) {
   if (connection.writing_rests != 0) return;
   int written = 0;
   if (connection.output_size() != 0) {
-    written = write_from(connection);
+    const std::size_t most = most_to_write(connection);
+    if (most == 0) return;
+    written = write_from(connection, most);
     if (written < 0 && is_retriable(errno)) return;
     if (written <= 0) return end_writing(connection, failure_of(written, BEV_EVENT_WRITING));
     note_written(connection, static_cast<std::size_t>(written));
