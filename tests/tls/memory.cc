@@ -8,6 +8,7 @@
 
 #include "support/sanitizers.h"
 #include "tls/harness.h"
+#include "tls/identity.h"
 
 namespace spate::testing {
 namespace {
@@ -79,11 +80,11 @@ class TlsMemory : public TlsTest {
     return !left.error && !right.error;
   }
   template <class T>
-  static bool is_made(const TlsResult<T>& made) {
+  static bool is_made(const TlsResult<T>& result) {
     failing = 0;
-    if (made) return true;
-    EXPECT_TRUE(made.error().code);
-    EXPECT_FALSE(made.error().text.empty());
+    if (result) return true;
+    EXPECT_TRUE(result.error().code);
+    EXPECT_FALSE(result.error().text.empty());
     return false;
   }
   bool shows(const TlsContext& at_client, const TlsContext& at_server, std::string_view subject) {
@@ -212,16 +213,29 @@ TEST_F(TlsMemory, MayRunOutAnywhereInAContext) {
   const TlsContext at_server = must_be(TlsContext::server(options));
   expect_failures_told(
       [&] {
-        const auto made = TlsContext::server(options);
-        return is_made(made) && shows(at_client, *made, "CN = server");
+        const auto context = TlsContext::server(options);
+        return is_made(context) && shows(at_client, *context, "CN = server");
       },
       1);
   expect_failures_told(
       [&] {
-        const auto made = TlsContext::client(ours);
-        return is_made(made) && shows(*made, at_server, "CN = server");
+        const auto context = TlsContext::client(ours);
+        return is_made(context) && shows(*context, at_server, "CN = server");
       },
       1);
+}
+
+// One without its key would be trusted, and verify nobody.
+TEST_F(TlsMemory, MayRunOutAnywhereInATrustedCertificate) {
+  const auto is_whole = [] {
+    const OwnStore store(X509_STORE_new());
+    if (store == nullptr || !trust(*store, test_root().pem())) return false;
+    failing = 0;
+    X509_OBJECT* only = sk_X509_OBJECT_value(X509_STORE_get0_objects(store.get()), 0);
+    EXPECT_NE(X509_get0_pubkey(X509_OBJECT_get0_X509(only)), nullptr);
+    return true;
+  };
+  expect_failures_told(is_whole, 1);
 }
 
 TEST_F(TlsMemory, MayRunOutAnywhereInAReload) {
