@@ -16,6 +16,7 @@
 #include "spate/timer.h"
 #include "support/json.h"
 #include "support/random.h"
+#include "support/seeds.h"
 #include "threads/workers_harness.h"
 
 namespace spate::testing {
@@ -157,77 +158,83 @@ TEST_F(InspectorThreads, ItMayBeOnAWorkersLoop) {
 }
 
 // Loops and onlookers come and go, block, and end, while they are asked.
-TEST_F(InspectorThreads, AllAtRandom) {
-  Random random(7);
+class InspectorAtRandom : public InspectorThreads,
+                          public ::testing::WithParamInterface<std::uint64_t> {
+ protected:
   struct Team {
     std::string name;
     std::unique_ptr<Workers> workers;
     bool has_stopped = false;
   };
-  std::list<Team> teams;
-  std::list<Onlooker> onlookers;
-  std::atomic<int> blocked{0};
-  int last = 0;
-  inspect(1ms);
-  for (int step = 0; step < 600; ++step) {
-    const std::size_t pick = teams.empty() ? 0 : random.below(teams.size());
-    const auto team = std::next(teams.begin(), static_cast<std::ptrdiff_t>(pick));
-    switch (random.below(12)) {
+
+  void renew() {
+    inspect(Nanos{random_.below(3) * 1ms});
+    for (Team& team : teams_) inspector_->add(team.name, *team.workers);
+  }
+  void add_team() {
+    if (teams_.size() == 3) return;
+    teams_.push_back({std::to_string(++last_), must(Workers::create({.threads = 2})), false});
+    inspector_->add(teams_.back().name, *teams_.back().workers);
+  }
+  void change(Team& team) {
+    switch (random_.below(3)) {
       case 0:
-        if (teams.size() >= 3) break;
-        teams.push_back({std::to_string(++last), must(Workers::create({.threads = 2})), false});
-        inspector_->add(teams.back().name, *teams.back().workers);
-        break;
+        team.workers->stop(random_.below(2) * 1ms);
+        team.has_stopped = true;
+        return;
       case 1:
-        if (teams.empty()) break;
-        team->workers->stop(random.below(2) * 1ms);
-        team->has_stopped = true;
-        break;
-      case 2:
-        if (teams.empty()) break;
-        inspector_->remove(team->name);
-        teams.erase(team);
-        break;
-      case 3:
-        if (teams.empty() || team->has_stopped) break;
-        team->workers->post(static_cast<unsigned>(random.below(2)), [&blocked] {
-          ++blocked;
-          std::this_thread::sleep_for(3ms);
-          --blocked;
-        });
-        break;
-      case 4:
-      case 5:
-        onlookers.emplace_back(server_, *loop_, "/events").is_watching_only = true;
-        break;
-      case 6:
-        onlookers.emplace_back(server_, *loop_, random.below(2) == 0 ? "/metrics" : "/state.json");
-        break;
-      case 7:
-        if (!onlookers.empty()) onlookers.pop_front();
-        break;
-      case 8:
-        if (!onlookers.empty()) onlookers.back().stream().pause();
-        break;
-      case 9:
-        if (random.below(10) != 0) break;
-        inspect(random.below(3) * 1ms);
-        for (Team& each : teams) inspector_->add(each.name, *each.workers);
-        break;
+        inspector_->remove(team.name);
+        teams_.remove_if([&team](const Team& each) { return &each == &team; });
+        return;
       default:
-        loop_->run_for(random.below(3) * 1ms);
+        if (team.has_stopped) return;
+        team.workers->post(static_cast<unsigned>(random_.below(2)),
+                           [] { std::this_thread::sleep_for(2ms); });
     }
-    if (onlookers.size() > 20) onlookers.clear();
   }
-  onlookers.clear();
-  while (!teams.empty()) {
-    inspector_->remove(teams.front().name);
-    teams.pop_front();
+  void look() {
+    constexpr std::string_view kPaths[] = {"/events", "/events", "/metrics", "/state.json"};
+    Onlooker& one = onlookers_.emplace_back(server_, *loop_, kPaths[random_.below(4)]);
+    one.is_watching_only = true;
+    if (random_.one_in(3)) one.stream().pause();
+    if (onlookers_.size() > 12) onlookers_.pop_front();
   }
-  EXPECT_EQ(blocked, 0);
-  loop_->run_for(1ms);
-  EXPECT_EQ(inspector_->viewers(), 0u);
+  void step() {
+    switch (random_.below(12)) {
+      case 0:
+        return add_team();
+      case 1:
+      case 2:
+        if (!teams_.empty()) change(*std::next(teams_.begin(), random_.span(std::ssize(teams_))));
+        return;
+      case 3:
+      case 4:
+        return look();
+      case 5:
+        return random_.one_in(2) ? onlookers_.clear() : void();
+      case 6:
+        return random_.one_in(8) ? renew() : void();
+      default:
+        loop_->run_for(random_.below(3) * 1ms);
+    }
+  }
+
+  Random random_{GetParam()};
+  std::list<Team> teams_;
+  std::list<Onlooker> onlookers_;
+  int last_ = 0;
+};
+
+TEST_P(InspectorAtRandom, NobodyIsForgotten) {
+  renew();
+  for (int i = 0; i < 500; ++i) step();
+  onlookers_.clear();
+  run_until([&] { return inspector_->viewers() == 0; });
+  for (Team& team : teams_) inspector_->remove(team.name);
+  teams_.clear();
+  EXPECT_TRUE(state()["loops"].items.empty());
 }
+INSTANTIATE_TEST_SUITE_P(Seeds, InspectorAtRandom, ::testing::ValuesIn(seeds(2)));
 
 TEST(RunningCallbackThreads, IsReadWholeByAnother) {
   const auto loop = must(Loop::create());
