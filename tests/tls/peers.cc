@@ -139,6 +139,20 @@ TEST_F(TlsPeers, MayShakeHandsByteByByte) {
   run_until(*loop_, [&] { return done == 2; });
 }
 
+TEST_F(TlsPeers, WhoseRecordIsMoreThanMayBeReadAtOnceAreReadInPortions) {
+  Handshake shaken = shake(client(), server());
+  ASSERT_TRUE(shaken.client && shaken.server);
+  ASSERT_TRUE(shaken.server->set_rate_limits(
+      {.read = {.bytes_per_second = 100'000'000, .burst = 1000}, .write = {}}));
+  Recorder at_client, at_server;
+  shaken.client->start(at_client);
+  shaken.server->start(at_server);
+  const std::string record(16384, 'r');
+  EXPECT_TRUE(shaken.client->write(record));
+  run_until(*loop_, [&] { return at_server.received == record; });
+  EXPECT_EQ(at_server.received, record);
+}
+
 TEST_F(TlsPeers, WhoseStreamEndsForItsOwnReasonAreToldThat) {
   ScriptedClock clock;
   loop_ = std::move(*Loop::create({.clock = &clock}));

@@ -1,8 +1,8 @@
 // Hand-written epoll and SSL_set_fd: OpenSSL reads and writes the socket by itself, a record at a
 // time, into one buffer of ours for all connections. The bound.
 #include <openssl/err.h>
-#include <sys/epoll.h>
 
+#include "harness/floor.h"
 #include "workloads/tls/openssl_server.h"
 
 namespace {
@@ -16,15 +16,10 @@ struct Session {
   std::uint32_t watched = EPOLLIN;
 };
 
-class Server {
+class Server : Floor {
  public:
   Server(int socket, const ServerOptions& options, Tally& tally)
-      : kind_(options),
-        listener_(socket),
-        tally_(tally),
-        context_(bench_ssl_context(kind_)),
-        epoll_(epoll_create1(EPOLL_CLOEXEC)),
-        buffer_(new char[kReadSize]) {
+      : Floor(socket, tally), kind_(options), context_(bench_ssl_context(kind_)) {
     watch(EPOLL_CTL_ADD, listener_, EPOLLIN, nullptr);
   }
 
@@ -35,7 +30,7 @@ class Server {
       for (int i = 0; i < count; ++i) {
         auto* session = static_cast<Session*>(events[std::size_t(i)].data.ptr);
         if (session == nullptr)
-          accept_all();
+          accept_all([this](int fd) { begin(fd); });
         else
           go_on(*session);
       }
@@ -45,15 +40,11 @@ class Server {
   static void version() { bench_version(OpenSSL_version(OPENSSL_VERSION_STRING), "libssl"); }
 
  private:
-  void accept_all() {
-    for (int fd; (fd = accept4(listener_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0;) {
-      bench_no_delay(fd);
-      auto* session = new Session{.fd = fd, .ssl = SSL_new(context_)};
-      SSL_set_fd(session->ssl, fd);
-      SSL_set_accept_state(session->ssl);
-      watch(EPOLL_CTL_ADD, fd, EPOLLIN, session);
-      ++tally_.accepted;
-    }
+  void begin(int fd) {
+    auto* session = new Session{.fd = fd, .ssl = SSL_new(context_)};
+    SSL_set_fd(session->ssl, fd);
+    SSL_set_accept_state(session->ssl);
+    watch(EPOLL_CTL_ADD, fd, EPOLLIN, session);
   }
 
   void go_on(Session& session) {
@@ -128,19 +119,8 @@ class Server {
     ++tally_.closed;
   }
 
-  void watch(int operation, int fd, std::uint32_t events, Session* session) {
-    epoll_event event{};
-    event.events = events;
-    event.data.ptr = session;
-    if (epoll_ctl(epoll_, operation, fd, &event) != 0) bench_die("epoll_ctl");
-  }
-
   const TlsServerKind kind_;
-  const int listener_;
-  Tally& tally_;
   SSL_CTX* const context_;
-  const int epoll_;
-  const std::unique_ptr<char[]> buffer_;
 };
 
 }  // namespace
