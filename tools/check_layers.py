@@ -72,8 +72,8 @@ COMPAT = {
     "libevent": set(),
     "libevent/event": {"libevent"},
     "libevent/evutil": {"libevent"},
-    "libevent/buffer": {"libevent"},
-    "libevent/bufferevent": {"libevent", "libevent/buffer"},
+    "libevent/buffer": {"libevent", "libevent/event"},
+    "libevent/bufferevent": {"libevent", "libevent/buffer", "libevent/event"},
     "libevent/listener": {"libevent"},
     "libevent_openssl": set(),
 }

@@ -122,12 +122,13 @@ TEST_F(ClientRequests, limits_of_a_client_are_checked) {
   EXPECT_EQ(create({.max_head = 0}), std::errc::invalid_argument);
   EXPECT_EQ(create({.max_head = 65'536}), std::errc::invalid_argument);
   EXPECT_EQ(create({.user_agent = "a\r\nb"}), std::errc::invalid_argument);
-  EXPECT_EQ(create({.proxy = {.kind = http::ProxyKind::socks5}}), std::errc::invalid_argument);
-  EXPECT_EQ(create({.proxy = {.kind = http::ProxyKind::socks5,
-                              .host = "p",
-                              .port = 1,
-                              .user = std::string(256, 'u')}}),
-            std::errc::invalid_argument);
+  const http::Proxy nowhere{.kind = http::ProxyKind::socks5};
+  const http::Proxy long_user{
+      .kind = http::ProxyKind::socks5, .host = "p", .port = 1, .user = std::string(256, 'u')};
+  for (const http::Proxy& wrong : {nowhere, long_user}) {
+    EXPECT_EQ(create({.proxies = {.proxy = wrong}}), std::errc::invalid_argument);
+    EXPECT_EQ(create({.proxies = {.for_https = wrong}}), std::errc::invalid_argument);
+  }
 }
 
 TEST_F(ClientRequests, a_target_of_ones_own_is_sent_as_it_is) {

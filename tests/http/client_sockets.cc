@@ -212,10 +212,10 @@ TEST_F(ClientSecured, https_goes_through_the_tunnel_of_an_http_proxy) {
         }));
   }));
   const Address proxy_address = must(proxy.listen(Address::loopback_ipv4(0)));
-  client_ = must(http::Client::create(
-      loop_,
-      {.proxy = {.kind = http::ProxyKind::http, .host = "127.0.0.1", .port = proxy_address.port()},
-       .tls = trusting(test_root().pem())}));
+  client_ = must(http::Client::create(loop_, {.proxies = {.proxy = {.kind = http::ProxyKind::http,
+                                                                    .host = "127.0.0.1",
+                                                                    .port = proxy_address.port()}},
+                                              .tls = trusting(test_root().pem())}));
   Outcome outcome;
   const http::Call call = client_.fetch(secure_url(), outcome.note());
   wait_for(outcome);

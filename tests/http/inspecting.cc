@@ -16,6 +16,7 @@
 #include "spate/timer.h"
 #include "support/json.h"
 #include "support/own_loopback.h"
+#include "support/tls_pair.h"
 
 namespace spate::testing {
 namespace {
@@ -223,6 +224,24 @@ TEST_F(Inspecting, TcpStreamsTellTheirAddressesAndBytes) {
   EXPECT_EQ((*shown)["tls"].text, "");
   EXPECT_GE((*shown)["age"].number, 8);
   EXPECT_TRUE(shown->has("idle"));
+}
+
+TEST_F(Inspecting, TlsIsTold) {
+  const auto real = must(Loop::create());
+  Handshake shaken = shake_hands(*real, must(Stream::memory_pair(*real)), test_client_context(),
+                                 test_server_context());
+  ASSERT_TRUE(shaken.client && shaken.server);
+  inspector_->add("real", *real);
+  const auto client = connect();
+  client->send(ask_for("/state.json"));
+  turns();
+  real->run(Run::no_wait);
+  turns();
+  const Json streams = loop_named(parse(body_of(client->received)), "real")["streams"];
+  ASSERT_EQ(streams["listed"].items.size(), 2u);
+  for (const Json& stream : streams["listed"].items)
+    EXPECT_THAT(stream["tls"].text, StartsWith("TLSv1.3 TLS_"));
+  inspector_->remove("real");
 }
 
 TEST_F(Inspecting, TheLongestQueuesAreListed) {

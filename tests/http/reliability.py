@@ -236,7 +236,7 @@ def main():
     parser.add_argument("server")
     parser.add_argument("names", nargs="*", metavar="NAME")
     parser.add_argument("--long", action="store_true")
-    arguments = parser.parse_args()
+    arguments = parser.parse_intermixed_args()
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     for name in arguments.names or PARTS:

@@ -54,11 +54,12 @@ class InspectedServer(driver.Server):
 class InspectorPage(unittest.TestCase):
     program = None
 
+    @classmethod
+    def setUpClass(cls):
+        cls.browser = cls.enterClassContext(browser.Browser(browser.program()))
+
     def setUp(self):
-        self.server = InspectedServer(self.program)
-        self.addCleanup(self.server.__exit__)
-        self.browser = browser.Browser(browser.program())
-        self.addCleanup(self.browser.__exit__)
+        self.server = self.enterContext(InspectedServer(self.program))
 
     def open(self, width):
         page = self.browser.open(self.server.inspector, width)

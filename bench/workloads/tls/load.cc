@@ -255,7 +255,8 @@ class Load {
   void run_for_a_time() {
     const auto passes = [this](long milliseconds) {
       const std::uint64_t end = bench_now_ns() + std::uint64_t(milliseconds) * 1'000'000;
-      turn_until([end] { return bench_now_ns() >= end; });
+      const std::uint64_t before = operations_;
+      turn_until([&] { return bench_now_ns() >= end && operations_ > before; });
     };
     passes(milliseconds_ / 4);
     measure([&] { passes(milliseconds_); });

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "compat/libevent/buffer/evbuffer.h"
+#include "compat/libevent/event/deferred.h"
 #include "compat/libevent/memory.h"
 
 using namespace spate::libevent;
@@ -44,9 +45,9 @@ void evbuffer::tell() {
 void evbuffer::schedule(const evbuffer_cb_info& change) {
   deferred_->added += change.n_added;
   deferred_->deleted += change.n_deleted;
-  if ((deferred_->ev.ev_evcallback.evcb_flags & EVLIST_ACTIVE) != 0) return;
+  if (is_active(deferred_->ev)) return;
   take();
-  event_active(&deferred_->ev, EV_TIMEOUT, 1);
+  activate_deferred(deferred_->ev);
 }
 
 void evbuffer::call_deferred() {
@@ -122,7 +123,7 @@ bool evbuffer::defer(event_base* base) {
     deferred_ = static_cast<DeferredCall*>(allocate_zeroed(sizeof(DeferredCall)));
     if (deferred_ == nullptr) return false;
   }
-  if ((deferred_->ev.ev_evcallback.evcb_flags & EVLIST_ACTIVE) != 0) return true;
+  if (is_active(deferred_->ev)) return true;
   return event_assign(&deferred_->ev, base, -1, 0, call_from_loop, this) == 0;
 }
 

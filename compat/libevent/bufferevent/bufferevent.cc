@@ -13,8 +13,6 @@ void bufferevent_free(bufferevent* bev) {
   Connection& connection = connection_of(bev);
   const Keep keep(bev);
   bufferevent_setcb(bev, nullptr, nullptr, nullptr, nullptr);
-  connection.is_freed = true;
-  if (connection.be_ops->freed != nullptr) connection.be_ops->freed(connection);
   connection.give_up();
 }
 

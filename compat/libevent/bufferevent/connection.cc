@@ -6,6 +6,7 @@
 #include <cerrno>
 
 #include "compat/libevent/bufferevent/rate_limit.h"
+#include "compat/libevent/event/deferred.h"
 #include "compat/libevent/log.h"
 #include "compat/libevent/memory.h"
 
@@ -90,6 +91,7 @@ bool Connection::give_up() {
 // to call finds the connection finalized.
 void Connection::finalize() {
   is_finalized = true;
+  if (be_ops->unlink != nullptr) be_ops->unlink(*this);
   leave_rate_limit(*this);
   event_del_noblock(&ev_write);
   if (deferred != nullptr) event_del_noblock(deferred);
@@ -172,9 +174,9 @@ bool Connection::make_deferred() {
 
 void Connection::schedule() {
   if (is_finalized || !make_deferred()) return;
-  if ((deferred->ev_evcallback.evcb_flags & EVLIST_ACTIVE) != 0) return;
+  if (is_active(*deferred)) return;
   take();
-  event_active(deferred, EV_TIMEOUT, 1);
+  activate_deferred(*deferred);
 }
 
 void Connection::run_due() {
@@ -242,13 +244,13 @@ namespace {
 
 void on_timeout(Connection& connection, short direction, short event) {
   const Keep keep(&connection);
-  if (connection.is_finalized || connection.is_freed) return;
+  if (connection.is_finalized) return;
   bufferevent_disable(&connection, direction);
   connection.call_event(static_cast<short>(BEV_EVENT_TIMEOUT | event), 0);
 }
 
-int set_timeout(event& ev, const timeval& timeout, bool is_waiting) {
-  return is_waiting && is_set(timeout) ? event_add(&ev, &timeout) : event_del(&ev);
+int restart(event& ev, const timeval& timeout) {
+  return is_set(timeout) ? event_add(&ev, &timeout) : 0;
 }
 
 }  // namespace
@@ -265,17 +267,19 @@ void assign_timeouts(Connection& connection) {
 }
 
 int restart_timeouts(Connection& connection, short what) {
-  const bool reads = (connection.enabled & EV_READ) != 0 && connection.reading_rests == 0;
-  const bool writes = (connection.enabled & EV_WRITE) != 0 && connection.writing_rests == 0 &&
-                      connection.output_size() != 0;
   int result = 0;
-  if ((what & EV_READ) != 0) {
-    result |= set_timeout(connection.ev_read, connection.timeout_read, reads);
-  }
-  if ((what & EV_WRITE) != 0) {
-    result |= set_timeout(connection.ev_write, connection.timeout_write, writes);
-  }
+  if ((what & EV_READ) != 0) result |= restart(connection.ev_read, connection.timeout_read);
+  if ((what & EV_WRITE) != 0) result |= restart(connection.ev_write, connection.timeout_write);
   return result;
+}
+
+int adjust_timeouts(Connection& connection) {
+  short waits = connection.enabled;
+  if (connection.reading_rests != 0 || !is_set(connection.timeout_read)) waits &= ~EV_READ;
+  if (connection.writing_rests != 0 || !is_set(connection.timeout_write)) waits &= ~EV_WRITE;
+  if (connection.output_size() == 0) waits &= ~EV_WRITE;
+  const int begun = restart_timeouts(connection, waits);
+  return begun | stop_timeouts(connection, static_cast<short>(~waits));
 }
 
 int stop_timeouts(Connection& connection, short what) {

@@ -50,8 +50,8 @@ struct bufferevent_ops {
   int (*set_fd)(Connection& connection, evutil_socket_t fd);
   evutil_socket_t (*fd)(const Connection& connection);
   bufferevent* (*underlying)(const Connection& connection);
-  // The program has freed it; then, that nobody uses it any more.
-  void (*freed)(Connection& connection);
+  // Nobody uses it any more; then, from the loop, that it goes.
+  void (*unlink)(Connection& connection);
   void (*destroy)(Connection& connection);
 };
 
@@ -102,7 +102,6 @@ struct Connection : bufferevent {
   bool owns_lock;
   bool read_is_due;
   bool write_is_due;
-  bool is_freed;  // By the program.
   bool is_finalized;
   std::uint8_t reading_rests;
   std::uint8_t writing_rests;
@@ -147,11 +146,9 @@ int add_event(event& ev, const timeval& timeout);
 
 // For kinds that watch no descriptor: the two events are timeouts.
 void assign_timeouts(Connection& connection);
-// Begins those of what is waited for anew, and ends the others.
+// Begins them anew, if they are set; adjust_timeouts() looks itself which ones are to run.
 int restart_timeouts(Connection& connection, short what);
-inline int restart_both_timeouts(Connection& connection) {
-  return restart_timeouts(connection, EV_READ | EV_WRITE);
-}
+int adjust_timeouts(Connection& connection);
 int stop_timeouts(Connection& connection, short what);
 
 }  // namespace spate::libevent

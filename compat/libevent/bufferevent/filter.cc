@@ -4,6 +4,8 @@
 // limit, and which callbacks follow: probes.
 //
 // A filter has the lock of the bufferevent below it, and a reference to that until it goes itself.
+#include <utility>
+
 #include "compat/libevent/bufferevent/connection.h"
 #include "compat/libevent/memory.h"
 
@@ -17,6 +19,7 @@ struct Filter : Connection {
   bufferevent_filter_cb filter_output;
   void (*free_context)(void* context);
   void* context;
+  bool is_filtering_output;
 };
 
 bool is_full(const evbuffer* buffer, std::size_t high) {
@@ -80,9 +83,10 @@ bool filter_some_output(Filter& filter, bufferevent_flush_mode mode) {
   return has_filtered;
 }
 
-// The write callback may write more, which is then filtered in the same way.
+// The write callback may write more, which is filtered when it has returned.
 bool filter_output(Filter& filter, bufferevent_flush_mode mode) {
   if (!may_filter_output(filter, mode)) return false;
+  const bool was_filtering = std::exchange(filter.is_filtering_output, true);
   bool has_filtered = false;
   while (filter_some_output(filter, mode)) {
     has_filtered = true;
@@ -90,6 +94,7 @@ bool filter_output(Filter& filter, bufferevent_flush_mode mode) {
     const bool has_more = (filter.enabled & EV_WRITE) != 0 && filter.output_size() != 0;
     if (!has_more || !may_filter_output(filter, mode)) break;
   }
+  filter.is_filtering_output = was_filtering;
   if (has_filtered) restart_timeouts(filter, EV_WRITE);
   return has_filtered;
 }
@@ -132,7 +137,8 @@ int stop(Connection& connection, short what) {
 
 void output_added(Connection& connection) {
   const Keep keep(&connection);
-  filter_output(as_filter(connection), BEV_NORMAL);
+  Filter& filter = as_filter(connection);
+  if (!filter.is_filtering_output) filter_output(filter, BEV_NORMAL);
 }
 
 void input_has_room(Connection& connection) {
@@ -143,11 +149,12 @@ void input_has_room(Connection& connection) {
 
 int flush(Connection& connection, short what, bufferevent_flush_mode mode) {
   Filter& filter = as_filter(connection);
-  bool has_filtered = false;
-  if ((what & EV_READ) != 0) has_filtered = filter_input(filter, mode);
-  if ((what & EV_WRITE) != 0 && filter_output(filter, mode)) has_filtered = true;
+  const bool has_read = (what & EV_READ) != 0 && filter_input(filter, mode);
+  const bool may_write = (what & EV_WRITE) != 0 && may_filter_output(filter, mode);
+  const bool has_written = may_write && filter_output(filter, mode);
+  if (may_write && has_read) restart_timeouts(filter, EV_WRITE);  // As libevent.
   bufferevent_flush(filter.below, what, mode);
-  return has_filtered ? 1 : 0;
+  return has_read || has_written ? 1 : 0;
 }
 
 int set_fd(Connection& connection, evutil_socket_t fd) {
@@ -162,7 +169,7 @@ bufferevent* underlying(const Connection& connection) {
   return static_cast<const Filter&>(connection).below;
 }
 
-void freed(Connection& connection) {
+void unlink(Connection& connection) {
   Connection& below = *as_filter(connection).below;
   stop_timeouts(connection, EV_READ | EV_WRITE);
   if (below.errorcb == on_event) bufferevent_setcb(&below, nullptr, nullptr, nullptr, nullptr);
@@ -180,14 +187,14 @@ void destroy(Connection& connection) {
 constexpr bufferevent_ops kFilterOps = {
     .start = start,
     .stop = stop,
-    .timeouts_changed = restart_both_timeouts,
+    .timeouts_changed = adjust_timeouts,
     .output_added = output_added,
     .input_has_room = input_has_room,
     .flush = flush,
     .set_fd = set_fd,
     .fd = fd_of,
     .underlying = underlying,
-    .freed = freed,
+    .unlink = unlink,
     .destroy = destroy,
 };
 

@@ -17,10 +17,10 @@ struct PairEnd : Connection {
 
 enum class Marks { heed, ignore };
 
-// Null once the program has freed it.
+// Null once nobody uses it any more.
 PairEnd* partner_of(Connection& connection) {
   PairEnd* other = static_cast<PairEnd&>(connection).other;
-  return other != nullptr && !other->is_freed ? other : nullptr;
+  return other != nullptr && !other->is_finalized ? other : nullptr;
 }
 
 bool can_flow(const Connection& from, const Connection* to) {
@@ -28,28 +28,43 @@ bool can_flow(const Connection& from, const Connection* to) {
          (to->enabled & EV_READ) != 0 && to->reading_rests == 0;
 }
 
-void move_bytes(Connection& from, Connection& to, Marks marks) {
-  if (marks == Marks::ignore || to.wm_read.high == 0) {
+// Up to the high watermark, or in spite of it if the input is full already. Whether this counts as
+// something that was read.
+bool move_bytes(Connection& from, Connection& to, Marks marks) {
+  const std::size_t before = to.input_size();
+  to.input->freeze(false, false);
+  from.output->freeze(true, false);
+  const bool has_room = before < to.wm_read.high;
+  if (has_room) {
+    evbuffer_remove_buffer(from.output, to.input, to.wm_read.high - before);
+  } else if (to.wm_read.high == 0 || marks == Marks::ignore) {
     evbuffer_add_buffer(to.input, from.output);
-  } else if (to.input_size() < to.wm_read.high) {
-    evbuffer_remove_buffer(from.output, to.input, to.wm_read.high - to.input_size());
+  }
+  from.output->freeze(true, true);
+  to.input->freeze(false, true);
+  return has_room || to.input_size() != before;
+}
+
+// As libevent: of the end that reads, whatever is enabled there, and not of the one that writes.
+void restart_all_timeouts(Connection& to) {
+  restart_timeouts(to, EV_READ);
+  if (to.output_size() != 0) {
+    restart_timeouts(to, EV_WRITE);
+  } else {
+    stop_timeouts(to, EV_WRITE);
   }
 }
 
 void flow(Connection& from, Connection& to, Marks marks) {
-  to.input->freeze(false, false);
-  from.output->freeze(true, false);
-  move_bytes(from, to, marks);
-  from.output->freeze(true, true);
-  to.input->freeze(false, true);
-  restart_timeouts(to, EV_READ);
-  restart_timeouts(from, EV_WRITE);
+  const bool has_read = move_bytes(from, to, marks);
+  if (has_read) restart_all_timeouts(to);
   to.trigger(EV_READ, 0);
   from.trigger(EV_WRITE, 0);
 }
 
 int start(Connection& connection, short what) {
-  restart_timeouts(connection, what);
+  const bool has_output = connection.output_size() != 0;
+  restart_timeouts(connection, static_cast<short>(has_output ? what : what & ~EV_WRITE));
   PairEnd* partner = partner_of(connection);
   if (partner == nullptr) return 0;
   if ((what & EV_READ) != 0 && can_flow(*partner, &connection)) {
@@ -67,9 +82,9 @@ void output_added(Connection& connection) {
 }
 
 int flush(Connection& connection, short what, bufferevent_flush_mode mode) {
-  if (mode == BEV_NORMAL) return 0;
   PairEnd* partner = partner_of(connection);
   if (partner == nullptr) return -1;
+  if (mode == BEV_NORMAL) return 0;
   short event = BEV_EVENT_EOF;
   if ((what & EV_READ) != 0) {
     flow(*partner, connection, Marks::ignore);
@@ -83,8 +98,6 @@ int flush(Connection& connection, short what, bufferevent_flush_mode mode) {
   return 0;
 }
 
-void freed(Connection& connection) { stop_timeouts(connection, EV_READ | EV_WRITE); }
-
 void destroy(Connection& connection) {
   auto& end = static_cast<PairEnd&>(connection);
   if (end.other == nullptr) return;
@@ -97,14 +110,14 @@ void destroy(Connection& connection) {
 constexpr bufferevent_ops kPairOps = {
     .start = start,
     .stop = stop_timeouts,
-    .timeouts_changed = restart_both_timeouts,
+    .timeouts_changed = adjust_timeouts,
     .output_added = output_added,
     .input_has_room = nullptr,
     .flush = flush,
     .set_fd = nullptr,
     .fd = nullptr,
     .underlying = nullptr,
-    .freed = freed,
+    .unlink = nullptr,
     .destroy = destroy,
 };
 

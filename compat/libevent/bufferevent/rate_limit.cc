@@ -12,6 +12,8 @@ namespace {
 
 constexpr std::size_t kMostAtOnce =
     16384;  // Of one system call, unless the program says otherwise.
+constexpr std::size_t kMostEver =
+    EV_SSIZE_MAX;  // Rates of its own are meant instead, as in libevent.
 
 event_base* base_of(const Connection& connection) { return event_get_base(&connection.ev_read); }
 
@@ -64,7 +66,7 @@ RateLimit* limit_of(Connection& connection) {
 
 void take_rates_off(Connection& connection) {
   RateLimit* limit = connection.rate_limit;
-  if (limit == nullptr || limit->rates == nullptr) return;
+  if (limit == nullptr) return;
   limit->rates = nullptr;
   connection.resume_reading(kRestBandwidth);
   connection.resume_writing(kRestBandwidth);
@@ -87,7 +89,7 @@ std::size_t spate::libevent::most_to_read(Connection& connection) {
     return most;
   if (limit->rates != nullptr) {
     fill(connection);
-    most = cut(most, limit->bucket.read);
+    most = cut(kMostEver, limit->bucket.read);
   }
   return limit->group != nullptr ? cut(most, limit->group->read_share(connection)) : most;
 }
@@ -100,7 +102,7 @@ std::size_t spate::libevent::most_to_write(Connection& connection) {
     return most;
   if (limit->rates != nullptr) {
     fill(connection);
-    most = cut(most, limit->bucket.write);
+    most = cut(kMostEver, limit->bucket.write);
   }
   return limit->group != nullptr ? cut(most, limit->group->write_share(connection)) : most;
 }
@@ -203,8 +205,10 @@ int bufferevent_decrement_read_limit(bufferevent* bev, ev_ssize_t count) {
   Connection& connection = connection_of(bev);
   const Keep keep(bev);
   if (!has_rates(connection)) return -1;
-  connection.rate_limit->bucket.read -= count;
-  heed_read_level(connection);
+  ev_ssize_t& level = connection.rate_limit->bucket.read;
+  const bool had_some = level > 0;
+  level -= count;
+  if (had_some != (level > 0)) heed_read_level(connection);
   return 0;
 }
 
@@ -212,8 +216,10 @@ int bufferevent_decrement_write_limit(bufferevent* bev, ev_ssize_t count) {
   Connection& connection = connection_of(bev);
   const Keep keep(bev);
   if (!has_rates(connection)) return -1;
-  connection.rate_limit->bucket.write -= count;
-  heed_write_level(connection);
+  ev_ssize_t& level = connection.rate_limit->bucket.write;
+  const bool had_some = level > 0;
+  level -= count;
+  if (had_some != (level > 0)) heed_write_level(connection);
   return 0;
 }
 
@@ -236,6 +242,8 @@ int bufferevent_remove_from_rate_limit_group(bufferevent* bev) {
   const Keep keep(bev);
   RateLimit* limit = connection.rate_limit;
   if (limit != nullptr && limit->group != nullptr) limit->group->remove(connection);
+  connection.resume_reading(kRestGroup);
+  connection.resume_writing(kRestGroup);
   return 0;
 }
 

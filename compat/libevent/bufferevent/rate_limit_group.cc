@@ -146,8 +146,9 @@ void bufferevent_rate_limit_group::on_tick(evutil_socket_t, short, void* argumen
   auto& group = *static_cast<bufferevent_rate_limit_group*>(argument);
   const Holding holding(group.lock_);
   group.bucket_.fill(group.rates_, tick_now(group.rates_, group.base_));
-  group.heed_read_level();
-  group.heed_write_level();
+  // After a rest there is to be enough for a share.
+  if (!group.reading_rests_ || group.bucket_.read >= group.least_share_) group.heed_read_level();
+  if (!group.writing_rests_ || group.bucket_.write >= group.least_share_) group.heed_write_level();
 }
 
 void bufferevent_rate_limit_group::take_read(ev_ssize_t count) {

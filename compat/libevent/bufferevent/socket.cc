@@ -4,7 +4,9 @@
 
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <climits>
 
 #include "compat/libevent/bufferevent/rate_limit.h"
 #include "compat/libevent/memory.h"
@@ -29,7 +31,8 @@ short failure_of(int result, short direction) {
 int read_into(Connection& connection, std::size_t most) {
   evbuffer* input = connection.input;
   input->freeze(false, false);
-  const int got = evbuffer_read(input, connection.ev_read.ev_fd, static_cast<int>(most));
+  const auto cut = static_cast<int>(std::min<std::size_t>(most, INT_MAX));
+  const int got = evbuffer_read(input, connection.ev_read.ev_fd, cut);
   input->freeze(false, true);
   return got;
 }
@@ -56,7 +59,7 @@ void on_readable(evutil_socket_t, short what, void* argument) {
     const std::size_t room = connection.wm_read.high - connection.input_size();
     if (room < most) most = room;
   }
-  if (connection.reading_rests != 0) return;
+  if (connection.reading_rests != 0 || most == 0) return;
   const int got = read_into(connection, most);
   if (got < 0 && is_retriable(errno)) return;
   if (got <= 0) return end_reading(connection, failure_of(got, BEV_EVENT_READING));
@@ -66,11 +69,11 @@ void on_readable(evutil_socket_t, short what, void* argument) {
 
 // ---- writing
 
-int write_from(Connection& connection) {
+int write_from(Connection& connection, std::size_t most) {
   evbuffer* output = connection.output;
   output->freeze(true, false);
   const int written = evbuffer_write_atmost(output, connection.ev_write.ev_fd,
-                                            static_cast<ev_ssize_t>(most_to_write(connection)));
+                                            static_cast<ev_ssize_t>(most));
   output->freeze(true, true);
   return written;
 }
@@ -103,7 +106,6 @@ bool finish_connecting(SocketConnection& connection) {
     return false;
   }
   connection.call_event(BEV_EVENT_CONNECTED, 0);
-  if (connection.is_freed) return false;
   if ((connection.enabled & EV_WRITE) != 0 && connection.writing_rests == 0) return true;
   event_del(&connection.ev_write);
   return false;
@@ -121,7 +123,9 @@ void on_writable(evutil_socket_t, short what, void* argument) {
   if (connection.writing_rests != 0) return;
   int written = 0;
   if (connection.output_size() != 0) {
-    written = write_from(connection);
+    const std::size_t most = most_to_write(connection);
+    if (most == 0) return;
+    written = write_from(connection, most);
     if (written < 0 && is_retriable(errno)) return;
     if (written <= 0) return end_writing(connection, failure_of(written, BEV_EVENT_WRITING));
     note_written(connection, static_cast<std::size_t>(written));
@@ -183,11 +187,6 @@ int set_fd(Connection& connection, evutil_socket_t fd) {
 
 evutil_socket_t fd_of(const Connection& connection) { return connection.ev_read.ev_fd; }
 
-void freed(Connection& connection) {
-  event_del_noblock(&connection.ev_read);
-  event_del_noblock(&connection.ev_write);
-}
-
 void destroy(Connection& connection) {
   const evutil_socket_t fd = fd_of(connection);
   if ((connection.options & BEV_OPT_CLOSE_ON_FREE) != 0 && fd >= 0) evutil_closesocket(fd);
@@ -203,7 +202,7 @@ constexpr bufferevent_ops kSocketOps = {
     .set_fd = set_fd,
     .fd = fd_of,
     .underlying = nullptr,
-    .freed = freed,
+    .unlink = nullptr,
     .destroy = destroy,
 };
 

@@ -88,7 +88,7 @@ void CallState::choose_route() {
   if (options_.proxy) {
     route_.proxy = *options_.proxy;
   } else if (options_.address.family() == Address::Family::none) {
-    route_.proxy = core_->options().proxy;
+    route_.proxy = core_->options().proxies.proxy_for(*url_);
   }
 }
 
