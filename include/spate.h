@@ -4,6 +4,7 @@
 // Ownership: watchers are the caller's structs. spate_..._init() fills one in; between a start and
 // the stop it must neither move nor be freed, and spate_stop() is always allowed before it goes.
 // Nothing is allocated for a watcher, except that starting one may make a table of the loop grow.
+// A loop that is destroyed first stops its watchers; after that they may be stopped, and no more.
 // The members whose names end in an underscore are the library's.
 //
 // Threads: one thread at a time runs a loop, and only that thread may use it and its watchers, but

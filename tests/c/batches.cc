@@ -254,7 +254,7 @@ TEST_F(BatchTest, PollReturnsWhenItHasOnlyCalledSomething) {
   EXPECT_EQ(small.claim(0), a_.watcher());
   EXPECT_EQ(posted, 0);
   const std::uint64_t turns = spate_loop_iteration(loop_.get());
-  EXPECT_EQ(small.poll(-1), 0);
+  EXPECT_EQ(small.poll(5'000 * kMillisecond), 0);
   EXPECT_EQ(posted, 1);
   EXPECT_EQ(spate_loop_iteration(loop_.get()), turns);
 }

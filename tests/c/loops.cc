@@ -91,7 +91,8 @@ TEST_F(CLoopTest, TheHooksOfTheWaitAreCalledAroundIt) {
   EXPECT_EQ(log, "()t");
   EXPECT_EQ(spate_timer_restart(timer.timer(), 0), 0);
   Batch batch{loop};
-  EXPECT_EQ(batch.poll(-1), 1);
+  ASSERT_EQ(batch.poll(-1), 1);
+  EXPECT_EQ(batch.claim(0), timer.watcher());
   EXPECT_EQ(log, "()t()");
 }
 
