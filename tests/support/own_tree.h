@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
@@ -20,7 +21,9 @@ class OwnTree {
 
   OwnTree() {
     const auto* test = ::testing::UnitTest::GetInstance()->current_test_info();
-    path_ = std::filesystem::absolute("spate_tree_" + std::string(test->name()));
+    std::string name = "spate_tree_" + std::string(test->name());
+    std::ranges::replace(name, '/', '_');  // Of a test with a parameter.
+    path_ = std::filesystem::absolute(name);
     std::filesystem::remove_all(path_);
     std::filesystem::create_directories(path_ / "root");
   }

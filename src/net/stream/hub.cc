@@ -46,7 +46,9 @@ void Hub::look_at_due() {
   arm();
 }
 
+// One may be held with nothing queued, when there was no memory for it.
 bool Hub::hold_back(Connection& connection) {
+  if (connection.held_place() != 0) return true;
   if (!held_.reserve(held_.size() + 1) || !loop().feed(sending_, Events::custom)) return false;
   held_.push_reserved(&connection);
   connection.set_held_place(static_cast<std::uint32_t>(held_.size()));
