@@ -14,6 +14,7 @@ evbuffer::~evbuffer() {
   remove_callbacks();
   release_pieces(first_);
   if (spare_ != nullptr) release_piece(spare_);
+  if (deferred_ != nullptr) event_debug_unassign(&deferred_->ev);
   release(deferred_);
 }
 

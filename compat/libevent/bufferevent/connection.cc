@@ -33,6 +33,7 @@ void end_buffer(evbuffer* buffer) {
   {
     const Use use(buffer);
     buffer->watch(nullptr, nullptr);
+    buffer->set_lock(nullptr, false);  // It may stay until its deferred callbacks were called.
   }
   evbuffer_free(buffer);
 }
@@ -99,6 +100,8 @@ void Connection::finalize() {
     auto& connection = *static_cast<Connection*>(argument);
     acquire(connection.lock);  // Until another thread that has given up the last reference let go.
     give_back(connection.lock);
+    event_debug_unassign(&connection.ev_write);
+    if (connection.deferred != nullptr) event_debug_unassign(connection.deferred);
     if (connection.be_ops->destroy != nullptr) connection.be_ops->destroy(connection);
     connection.destroy();
   };

@@ -136,7 +136,10 @@ void spate::libevent::leave_rate_limit(Connection& connection) {
   event_del_noblock(&limit->next_tick);
 }
 
-void spate::libevent::release_rate_limit(RateLimit* limit) { release(limit); }
+void spate::libevent::release_rate_limit(RateLimit* limit) {
+  if (limit != nullptr) event_debug_unassign(&limit->next_tick);
+  release(limit);
+}
 
 // ---- the exported functions: rates
 
