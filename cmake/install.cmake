@@ -2,7 +2,7 @@
 # the files lie, so that an installed tree may be moved.
 include(CMakePackageConfigHelpers)
 
-install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/spate DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
         FILES_MATCHING PATTERN "*.h")
 foreach(library IN LISTS SPATE_LIBRARIES)
   install(TARGETS ${library}_static ${library}_shared EXPORT spate_targets

@@ -14,7 +14,7 @@ from source_tree import blank, files, finish, is_test, read, root_from
 # What each layer may include beside itself and the vocabulary, from the ground up: only what stands
 # above it here, so that there is no circle. A layer is a directory of src/, or a room of src/net,
 # with the public headers that go with it: include/spate/*.h are core's, but for BESIDE_CORE, and
-# include/spate/net/*.h those of the rooms of net.
+# include/spate/net/*.h those of the rooms of net; include/*.h are C's.
 GROUND = {"base", "sys", "core", "net"}
 PUBLIC = "the public headers of the loop and the network"
 LAYERS = {
@@ -37,14 +37,20 @@ LAYERS = {
     "http/codec": {"base", "spate/net/bytes.h", "spate/net/buffer.h", "spate/net/address.h"},
     "http/server": {PUBLIC, "sys", "http/codec"},
     "http/client": {PUBLIC, "http/codec"},
+<<<<<<< HEAD
     "http/gateway": {PUBLIC, "http/codec", "http/server", "http/client"},
     "http/inspector": {PUBLIC, "http/codec", "http/server", "http/client"},
+=======
+    "http/inspector": {PUBLIC, "http/codec", "http/server"},
+    "c": GROUND | {"net/stream", "net/listen", "net/names", "net/connect", "net/datagram",
+                   "net/secure"},
+>>>>>>> wip/capi
     "coro": {"core", "net", "net/stream"},
     "sim": GROUND | {"backend", "net/stream"},
 }
 
 # The layer of a public header of include/spate that is not core's.
-BESIDE_CORE = {"offload": "pool"}
+BESIDE_CORE = {"offload": "pool", "c_loop": "c"}
 
 # The room of a public header of net; those that are not here belong to net itself.
 ROOMS = {
@@ -118,8 +124,10 @@ INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"]+)[>"]')
 
 
 def public_layer(path):
-    """The layer of a public header, spate/..."""
+    """The layer of a public header, spate/..., or one of C's."""
     parts = path.split("/")
+    if len(parts) == 1:
+        return "c"
     if parts[1] == "net":
         return ROOMS.get(parts[2].removesuffix(".h"), "net")
     if parts[1] == "http":
@@ -170,10 +178,10 @@ def resolve(name, path, quoted, tree):
 
 
 def may_include(layer, target):
-    """Whether a layer may include a public header, spate/..., or a layer's internal one."""
+    """Whether a layer may include a public header, or a layer's internal one."""
     if target in VOCABULARY or target in LAYERS[layer]:
         return True
-    other = public_layer(target) if target.startswith("spate/") else target
+    other = public_layer(target) if target.endswith(".h") else target
     if other != target and not other.startswith("http/") and PUBLIC in LAYERS[layer]:
         return True
     return other == layer or other in LAYERS[layer]

@@ -18,6 +18,13 @@ struct AsyncNode {
 
   AsyncNode* next;  // core: the next one to be collected.
   std::atomic<std::uint32_t> sent;
+
+  // For who is about to call: this call serves what was sent between collecting and it, too.
+  void serve(Events& events) {
+    if (sent.load(std::memory_order_relaxed) == kUnsent) return;
+    sent.exchange(kServed);
+    events |= Events::async;
+  }
 };
 
 class Async : public Watcher<Async, AsyncNode> {
@@ -38,12 +45,7 @@ class Async : public Watcher<Async, AsyncNode> {
  private:
   friend class Delegate<Async>;
 
-  // Serves what was sent between collecting and this call.
-  void before_call(Events& events) {
-    if (node_.sent.load(std::memory_order_relaxed) == AsyncNode::kUnsent) return;
-    node_.sent.exchange(AsyncNode::kServed);
-    events |= Events::async;
-  }
+  void before_call(Events& events) { node_.serve(events); }
 };
 
 }  // namespace spate

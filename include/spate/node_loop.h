@@ -15,6 +15,7 @@
 #include "spate/error.h"
 #include "spate/export.h"
 #include "spate/node.h"
+#include "spate/time.h"
 
 namespace spate {
 
@@ -96,6 +97,20 @@ class SPATE_EXPORT NodeLoop {
   // For a Dispatcher: the next due event, its node already marked as no longer pending; false when
   // the turn is over.
   bool take(Due& due);
+
+  // For those who call by themselves, in place of run(): collect() is a turn without the calling,
+  // and take() hands out what is due, `most` at a time, until it returns 0. Nodes that `wants`
+  // says no to are called from in there. Fork and prepare hooks are collected alone,
+  // without a wait; so collect() until there is something, for at most as long as `longest`.
+  // Errors: as Loop::run(); ENOMEM, before anything is done.
+  std::error_code collect(Nanos longest);
+  // The entries are claimed one after the other; one whose node was stopped meanwhile is not there
+  // any more. The array has to stay until all are claimed, or given back: by give_back(), or by
+  // the next run(), collect() or take(), which hand them out once more.
+  std::size_t take(Due* batch, std::size_t most, bool (*wants)(const Node& node));
+  Node* claim(Due& entry);
+  bool give_back();  // False when memory runs out.
+
   // What Dispatcher's defaults do.
   void default_expiry(TimerNode& node);
   void default_dispatch();

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "spate/watcher.h"
 
@@ -41,7 +42,7 @@ struct StatNode {
   std::int64_t interval;  // Nanoseconds.
   int watch;              // core: the inotify watch, or -1.
   bool follow_links;
-  std::string path;
+  const char* path;  // Not to change while active.
   FileStatus current;
   FileStatus previous;
 };
@@ -68,7 +69,9 @@ class Stat : public Watcher<Stat, StatNode> {
   // an empty path or one with a NUL byte, ENAMETOOLONG, ENOMEM, Error::loop_forked.
   std::error_code start(std::string_view path, const StatOptions& options = {}) {
     stop();
-    node_.path = path;
+    if (path.find('\0') != path.npos) path = {};  // The kernel's ends there.
+    path_ = path;
+    node_.path = path_.c_str();
     node_.follow_links = options.follow_links;
     const Nanos interval = options.interval == Nanos{0} ? kDefaultInterval : options.interval;
     node_.interval = (interval < kMinInterval ? kMinInterval : interval).count();
@@ -78,13 +81,16 @@ class Stat : public Watcher<Stat, StatNode> {
     if (is_known()) loop_->stop(node_);
   }
 
-  const std::string& path() const { return node_.path; }
+  const std::string& path() const { return path_; }
   Nanos interval() const { return Nanos{node_.interval}; }
   // In the callback: the new status and the one before. Unchanged until the next check.
   const FileStatus& current() const { return node_.current; }
   const FileStatus& previous() const { return node_.previous; }
   // Checks now, without calling back.
   void refresh() { loop_->refresh(node_); }
+
+ private:
+  std::string path_;
 };
 
 }  // namespace spate

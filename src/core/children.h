@@ -20,6 +20,10 @@ class Children {
   std::error_code start(ChildNode& node);
   void stop(ChildNode& node);
   void stop_all();
+  template <class F>
+  void for_each(const F& show) const {
+    for (ChildNode* node = first_; node != nullptr; node = node->next) show(*node);
+  }
 
  private:
   static bool needs_signal(const ChildNode& node) { return node.exit.fd < 0; }

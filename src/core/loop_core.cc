@@ -79,12 +79,23 @@ void LoopCore::stop_everything() {
 
 // ---- running
 
+LoopCore::Inside::Inside(LoopCore& loop) : loop_(loop), outer_(std::exchange(current_loop, &loop)) {
+  if (!loop.guarded_) loop.runner_ = sys::thread_identity();
+  loop.wakeup_.announce_awake();
+  if (loop.depth_++ > 0) loop.locals_.on_handover();
+}
+
+LoopCore::Inside::~Inside() {
+  if (loop_.leave_from_ == loop_.depth_) loop_.leave_from_ = INT_MAX;
+  if (!loop_.pending_.empty()) loop_.locals_.on_handover();
+  --loop_.depth_;
+  current_loop = outer_;
+}
+
 std::error_code LoopCore::run(Run mode) {
-  if (!guarded_) runner_ = sys::thread_identity();
-  wakeup_.announce_awake();
-  const bool is_outermost = depth_++ == 0;
-  Loop* const outer = std::exchange(current_loop, this);
-  if (!is_outermost) locals_.on_handover();
+  if (!pending_.give_back()) return sys::error_code(-ENOMEM);
+  const Inside inside{*this};
+  const bool is_outermost = depth_ == 1;
   if (is_outermost) {
     may_be_timed_ = mode != Run::no_wait;
     begin_timing();
@@ -94,10 +105,6 @@ std::error_code LoopCore::run(Run mode) {
     result = turn(mode != Run::no_wait);
   } while (result == 0 && mode == Run::until_done && !is_leaving() &&
            (is_kept_alive() || has_something_queued()));
-  if (leave_from_ == depth_) leave_from_ = INT_MAX;
-  if (!pending_.empty()) locals_.on_handover();
-  --depth_;
-  current_loop = outer;
   if (is_outermost) end_timing();
   return to_error(result);
 }

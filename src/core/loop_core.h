@@ -48,6 +48,7 @@ class LoopCore final : public Loop {
   std::error_code run(Run mode);
   bool has_work();
   std::error_code run_for(Nanos span);
+  std::error_code collect(Nanos longest);
   void leave(bool all);
   Nanos prepare_to_wait();
   std::error_code after_fork();
@@ -129,6 +130,8 @@ class LoopCore final : public Loop {
         [=](TimerNode& node) { return is_internal(node.head) || show(context, node); });
   }
 
+  const Children& children() const { return children_; }
+
   bool feed(Node& node, Events events) { return pending_.feed(node, events); }
   Events clear_pending(Node& node) { return pending_.remove(node); }
   Events clear_pending(FdNode& node) {
@@ -149,6 +152,7 @@ class LoopCore final : public Loop {
   // Something rare has been started: turns have to look after more than they usually do.
   void attend() { attention_ = true; }
   bool take(Due& due);
+  std::size_t take(Due* batch, std::size_t most, bool (*wants)(const Node& node));
   void default_dispatch();
   void default_expiry(TimerNode& node);
 
@@ -179,6 +183,19 @@ class LoopCore final : public Loop {
  private:
   friend class Loop;
   friend class NodeLoop;
+
+  // As long as this exists, its thread is inside the loop.
+  class Inside {
+   public:
+    explicit Inside(LoopCore& loop);
+    ~Inside();
+    Inside(const Inside&) = delete;
+    Inside& operator=(const Inside&) = delete;
+
+   private:
+    LoopCore& loop_;
+    Loop* outer_;
+  };
 
   // Calls posted tasks, a bounded number a turn.
   class PostRunner final : public Internal {
@@ -268,6 +285,8 @@ class LoopCore final : public Loop {
   }
   long turn(bool may_block) noexcept;
   long begin_with_care();
+  long collect_turn(bool may_block) noexcept;
+  bool feed_hooks_before_wait();
   void end_with_care();
   long rebuild_backend();
   std::error_code open_again();
@@ -393,6 +412,7 @@ class LoopCore final : public Loop {
   bool is_timed_ = false;      // and that is measured.
   bool measuring_waits_ = false;
   bool fork_hooks_due_ = false;
+  bool has_fed_hooks_ = false;  // collect() has, and waits the next time.
   std::uint64_t last_stale_turn_ = 0;
   bool rebuild_ = false;
   bool measuring_ = false;

@@ -103,6 +103,13 @@ Events NodeLoop::clear_pending(FdNode& node) { return own(*this).clear_pending(n
 bool NodeLoop::is_pending(const FdNode& node) { return own(*this).is_pending(node); }
 bool NodeLoop::take(Due& due) { return own(*this).take(due); }
 
+std::error_code NodeLoop::collect(Nanos longest) { return own(*this).collect(longest); }
+std::size_t NodeLoop::take(Due* batch, std::size_t most, bool (*wants)(const Node& node)) {
+  return own(*this).take(batch, most, wants);
+}
+Node* NodeLoop::claim(Due& entry) { return own(*this).pending_.claim(entry); }
+bool NodeLoop::give_back() { return own(*this).pending_.give_back(); }
+
 void NodeLoop::default_expiry(TimerNode& node) { own(*this).default_expiry(node); }
 void NodeLoop::default_dispatch() { own(*this).default_dispatch(); }
 

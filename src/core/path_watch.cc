@@ -2,6 +2,7 @@
 
 #include <cerrno>
 #include <climits>
+#include <cstring>
 
 #include "core/loop_core.h"
 #include "sys/inotify.h"
@@ -22,9 +23,9 @@ sys::Follow follow_of(const StatNode& node) {
   return node.follow_links ? sys::Follow::yes : sys::Follow::no;
 }
 
-FileStatus look(const std::string& path, sys::Follow follow) {
+FileStatus look(const char* path, sys::Follow follow) {
   struct stat status{};
-  if (sys::look_at(path.c_str(), follow, status) < 0) return {};
+  if (sys::look_at(path, follow, status) < 0) return {};
   return {
       .device = status.st_dev,
       .inode = status.st_ino,
@@ -74,9 +75,8 @@ PathWatch::PathWatch(LoopCore& loop) : loop_(loop) {
 }
 
 std::error_code PathWatch::start(StatNode& node) {
-  if (node.path.empty() || node.path.find('\0') != std::string::npos)
-    return {EINVAL, std::system_category()};
-  if (node.path.size() >= PATH_MAX) return {ENAMETOOLONG, std::system_category()};
+  if (node.path == nullptr || *node.path == '\0') return {EINVAL, std::system_category()};
+  if (std::strlen(node.path) >= PATH_MAX) return {ENAMETOOLONG, std::system_category()};
   if (loop_.is_foreign()) return Error::loop_forked;  // The inotify may be the parent's.
   node.poll = {};
   node.poll.head.priority = kDirect;
@@ -151,7 +151,7 @@ bool PathWatch::open_inotify() {
 void PathWatch::add_watch(StatNode& node) {
   if (!open_inotify()) return;
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
-    const long error = watch_file(node, node.path.c_str(), follow_of(node));
+    const long error = watch_file(node, node.path, follow_of(node));
     if (error == -EACCES) watch_file(node, parent_of(node.path).c_str(), sys::Follow::yes);
     if (!is_missing(error) || watch_nearest_parent(node)) return;
   }
@@ -174,7 +174,7 @@ bool PathWatch::watch_nearest_parent(StatNode& node) {
     error = watch_file(node, directory.c_str(), sys::Follow::yes);
     if (is_missing(error)) missing = std::move(directory);
   }
-  if (error < 0 || !look(missing, follow_of(node)).exists()) return true;
+  if (error < 0 || !look(missing.c_str(), follow_of(node)).exists()) return true;
   drop_watch(node);
   return false;
 }
@@ -193,8 +193,8 @@ void PathWatch::drop_watch(StatNode& node) {
 // Keeps the polling timer going exactly while inotify does not see everything. False when memory
 // runs out.
 bool PathWatch::poll_too(StatNode& node) {
-  const bool needed = node.watch < 0 || is_remote(node.path) ||
-                      (node.follow_links && sys::is_link(node.path.c_str()));
+  const bool needed =
+      node.watch < 0 || is_remote(node.path) || (node.follow_links && sys::is_link(node.path));
   if (needed == (node.poll.head.active != 0)) return true;
   const Nanos next = deadline_after(loop_.now(), Nanos{node.interval});
   if (needed) return loop_.restart_timer(node.poll, next.count());

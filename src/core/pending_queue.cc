@@ -14,25 +14,37 @@ bool PendingQueue::reserve(std::size_t nodes) {
 
 // One that is queued already, or for which there is no room yet.
 bool PendingQueue::feed_with_care(Node& node, Events events) {
-  Array<Due>& entries = lines_[level_of(node)].entries;
-  if (node.pending == 0) return entries.reserve(entries.size() + 1) && feed(node, events);
-  entries[node.pending - 1].events |= events;
+  if (node.pending == 0) {
+    Array<Due>& entries = lines_[level_of(node)].entries;
+    return entries.reserve(entries.size() + 1) && feed(node, events);
+  }
+  entry_of(node).events |= events;
   return true;
 }
 
 Events PendingQueue::remove(Node& node) {
   if (node.pending == 0) return Events::none;
-  Due& entry = lines_[level_of(node)].entries[node.pending - 1];
+  Due& entry = entry_of(node);
+  --(is_held(node) ? held_ : count_);
   entry.node = nullptr;
   node.pending = 0;
-  --count_;
   return entry.events;
 }
 
 void PendingQueue::drop(Node& node, Events events) {
-  Due& entry = lines_[level_of(node)].entries[node.pending - 1];
+  Due& entry = entry_of(node);
   entry.events &= ~events;
   if (!any(entry.events)) remove(node);
+}
+
+bool PendingQueue::give_back_held() {
+  if (!reserve(held_) || !begin_front(held_)) return false;
+  for (Due *entry = batch_, *end = batch_ + batch_size_; entry != end; ++entry) {
+    const Events events = entry->events;
+    if (Node* const node = claim(*entry)) feed(*node, events);
+  }
+  end_front();
+  return true;
 }
 
 void PendingQueue::begin_lines() {
@@ -74,6 +86,7 @@ bool PendingQueue::has_from(int priority) const {
 }
 
 void PendingQueue::clear() {
+  for (std::size_t i = 0; held_ != 0; ++i) claim(batch_[i]);
   for (Line& line : lines_) {
     for (std::size_t i = line.head; i < line.entries.size(); ++i) {
       if (line.entries[i].node != nullptr) line.entries[i].node->pending = 0;

@@ -8,6 +8,7 @@
 
 #include <bit>
 #include <cstdint>
+#include <utility>
 
 #include "base/array.h"
 #include "spate/node.h"
@@ -47,6 +48,34 @@ class PendingQueue {
   bool has_urgent() const { return runnable_ >= 2u << kNormal; }
   bool take_urgent(Due& due) { return take_from(kNormal + 1, due); }
 
+  // A batch: entries that a caller has taken into an array of his own, and will come to one after
+  // the other. Until then their nodes count as pending: what is removed is blanked in the array.
+  // Begins an empty one, and gives back what is left of the last. False when memory runs out.
+  bool begin_batch(Due* entries) {
+    if (!give_back()) return false;
+    batch_ = entries;
+    batch_size_ = 0;
+    return true;
+  }
+  bool is_batch(const Due* entries) const { return batch_ == entries; }
+  std::size_t batch_size() const { return batch_size_; }
+  void hold(const Due& due) {
+    batch_[batch_size_++] = due;
+    due.node->pending = kHeld | static_cast<std::uint32_t>(batch_size_);
+    ++held_;
+  }
+  // The caller has come to this entry. Returns nullptr if it has been removed.
+  Node* claim(Due& entry) {
+    Node* const node = std::exchange(entry.node, nullptr);
+    if (node == nullptr) return nullptr;
+    node->pending = 0;
+    --held_;
+    return node;
+  }
+  // Queues once more what has not been claimed: of priority 0, before all else. False when memory
+  // runs out, and nothing is changed.
+  bool give_back() { return held_ == 0 || give_back_held(); }
+
   std::size_t size() const { return count_; }
   bool empty() const { return count_ == 0; }
   // Whether anything of this or a higher priority is queued.
@@ -61,6 +90,8 @@ class PendingQueue {
   };
 
   static constexpr int kNormal = -kPriorityMin;  // The level of priority 0.
+  // In Node::pending: the place is one in the batch.
+  static constexpr std::uint32_t kHeld = 1u << 31;
 
   static int level_of(const Node& node) {
     const auto level = static_cast<std::uint32_t>(node.priority) - kPriorityMin;
@@ -68,6 +99,12 @@ class PendingQueue {
     return priority_of(node) - kPriorityMin;
   }
   [[gnu::noinline]] bool feed_with_care(Node& node, Events events);
+  static bool is_held(const Node& node) { return (node.pending & kHeld) != 0; }
+  Due& entry_of(const Node& node) {
+    return is_held(node) ? batch_[(node.pending & ~kHeld) - 1]
+                         : lines_[level_of(node)].entries[node.pending - 1];
+  }
+  [[gnu::cold]] bool give_back_held();
   bool take_from(int lowest, Due& due);
   void begin_lines();
   static void drop_taken(Line& line);
@@ -78,6 +115,9 @@ class PendingQueue {
   std::uint32_t runnable_ = 0;  // The lines that may have something for this turn, bit by level.
   std::uint32_t put_off_ = 0;   // Those with something for the next one only.
   std::size_t front_ = 0;       // From here on the line of priority 0 is to come before the rest.
+  Due* batch_ = nullptr;
+  std::size_t batch_size_ = 0;
+  std::size_t held_ = 0;  // How many of the batch have not been claimed, nor removed.
 };
 
 // Every event goes through these two.

@@ -220,8 +220,11 @@ inline std::string backend_test_name(const ::testing::TestParamInfo<std::string_
   return std::string(backend.param);
 }
 
-#define SPATE_ON_EVERY_BACKEND(suite)                                                 \
-  INSTANTIATE_TEST_SUITE_P(EveryBackend, suite, ::testing::ValuesIn(backends_here()), \
+#ifndef SPATE_TEST_BACKENDS
+#define SPATE_TEST_BACKENDS backends_here()
+#endif
+#define SPATE_ON_EVERY_BACKEND(suite)                                                     \
+  INSTANTIATE_TEST_SUITE_P(EveryBackend, suite, ::testing::ValuesIn(SPATE_TEST_BACKENDS), \
                            backend_test_name)
 
 // ---- processes

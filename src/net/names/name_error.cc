@@ -32,11 +32,11 @@ class NameCategory final : public std::error_category {
   }
 };
 
-constinit Immortal<NameCategory> category;
+constinit Immortal<NameCategory> names;
 
 }  // namespace
 
-const std::error_category& name_category() { return category.object; }
+const std::error_category& name_category() { return names.object; }
 
 std::error_code make_error_code(NameError error) {
   return {static_cast<int>(error), name_category()};

@@ -1,0 +1,76 @@
+// LoopCore: a turn for those who call by themselves. What is due is queued, and taken in batches.
+#include <cerrno>
+
+#include "core/loop_core.h"
+
+namespace spate {
+
+// The end of the time is a timer that does not count as something left.
+std::error_code LoopCore::collect(Nanos longest) {
+  if (!pending_.give_back()) return sys::error_code(-ENOMEM);
+  const Inside inside{*this};
+  if (depth_ == 1) may_be_timed_ = is_timed_ = false;
+  if (longest <= Nanos{0} || longest >= kForever) return to_error(collect_turn(longest > Nanos{0}));
+  TimerNode end{};
+  end.head.priority = kDirect;
+  end.head.callback = [](void*, Node&, Events) {};
+  end.deadline = deadline_after(loop_time(), longest).count();
+  if (!start_timer(end)) return sys::error_code(-ENOMEM);
+  const long result = collect_turn(true);
+  stop_timer(end);
+  return to_error(result);
+}
+
+// As turn(), but that nothing goes through the corridor. What the hooks before the wait are to
+// start for it has to be started before it.
+long LoopCore::collect_turn(bool may_block) noexcept {
+  leave_corridor();
+  if (is_foreign()) return kForked;
+  if (!std::exchange(has_fed_hooks_, false) && attention_ && feed_hooks_before_wait()) {
+    has_fed_hooks_ = true;
+    pending_.begin_turn(budget_);
+    return 0;
+  }
+  ++metrics_.turns;
+  if (attention_) attention_ = needs_attention();
+  if (rebuild_) {
+    if (const long result = rebuild_backend()) return result;
+  }
+  if (attention_ || fds_.has_changes()) reconcile();
+  ++detours_;
+  const long result = may_block && is_kept_alive() ? wait() : look();
+  take_ready();
+  --detours_;
+  if (timers_.size() != 0) queue_timers();
+  if (has_messages_) queue_messages();
+  if (attention_) end_with_care();
+  pending_.begin_turn(budget_);
+  return result;
+}
+
+bool LoopCore::feed_hooks_before_wait() {
+  const std::size_t before = pending_.size();
+  if (fork_hooks_due_) fork_hooks_due_ = !hooks(Hook::fork).feed_all(pending_, Events::fork);
+  hooks(Hook::prepare).feed_all(pending_, Events::prepare);
+  return pending_.size() != before;
+}
+
+// Whoever is called from here may take a batch, too: what was held by then is part of that one.
+std::size_t LoopCore::take(Due* batch, std::size_t most, bool (*wants)(const Node& node)) {
+  if (!pending_.begin_batch(batch)) return 0;
+  const Inside inside{*this};
+  Due due;
+  while (pending_.batch_size() < most && pending_.take(due)) {
+    ++metrics_.events;
+    if (wants(*due.node)) {
+      pending_.hold(due);
+      continue;
+    }
+    call(*due.node, due.events);
+    if (!pending_.is_batch(batch) && !pending_.begin_batch(batch)) return 0;
+  }
+  if (pending_.batch_size() > 0) locals_.on_handover();
+  return pending_.batch_size();
+}
+
+}  // namespace spate
