@@ -229,10 +229,10 @@ timer(SV* after, SV* repeat, SV* cb)
   OUTPUT: RETVAL
 
 SV*
-periodic(SV* at, SV* interval, SV* cb)
+_periodic(SV* at, SV* interval, SV* cb)
   PROTOTYPE: $$$
   ALIAS:
-    periodic_ns = NOT_STARTED
+    _periodic_ns = NOT_STARTED
   PREINIT:
     Slot* slot;
     int64_t offset, every;
@@ -592,13 +592,18 @@ attr(SV* self)
     stat = 2
   PREINIT:
     spate_stat* stat;
-    int count;
+    const spate_file_status* status;
   PPCODE:
     stat = &slot_of_kind(aTHX_ self, KIND_STAT)->stat;
     if (ix == 2) spate_stat_refresh(stat);
-    EXTEND(SP, 16);
-    count = push_status(aTHX_ &ST(0), ix == 1 ? spate_stat_previous(stat) : spate_stat_current(stat));
-    XSRETURN(count);
+    status = ix == 1 ? spate_stat_previous(stat) : spate_stat_current(stat);
+    if (GIMME_V != G_LIST) {
+      XPUSHs(boolSV(exists_by(status)));
+    } else if (exists_by(status)) {
+      EXTEND(SP, STATUS_FIELDS);
+      put_status(aTHX_ SP + 1, status);
+      SP += STATUS_FIELDS;
+    }
 
 MODULE = Spate  PACKAGE = Spate::Async
 

@@ -253,15 +253,17 @@ static void set_stat(pTHX_ Slot* slot, SV* path, SV* interval) {
   hold(aTHX_ & slot->path, copy);
 }
 
-// In the order of Perl's stat(), as far as it goes; nothing of a path that does not exist.
-static int push_status(pTHX_ SV** at, const spate_file_status* status) {
-  const NV numbers[] = {status->device,         status->inode,        status->mode,
-                        status->links,          status->uid,          status->gid,
-                        status->special_device, status->size,         status->accessed / 1e9,
-                        status->modified / 1e9, status->changed / 1e9};
-  const int count = sizeof(numbers) / sizeof(numbers[0]);
+static bool exists_by(const spate_file_status* status) { return status->links != 0; }
+
+enum { STATUS_FIELDS = 13 };
+
+// In the order of Perl's stat(); the last two, of blocks, are not known.
+static void put_status(pTHX_ SV** at, const spate_file_status* status) {
+  const NV numbers[STATUS_FIELDS - 2] = {
+      status->device,         status->inode,          status->mode,          status->links,
+      status->uid,            status->gid,            status->special_device, status->size,
+      status->accessed / 1e9, status->modified / 1e9, status->changed / 1e9};
   int i;
-  if (status->links == 0) return 0;
-  for (i = 0; i < count; ++i) at[i] = sv_2mortal(newSVnv(numbers[i]));
-  return count;
+  for (i = 0; i < STATUS_FIELDS - 2; ++i) at[i] = sv_2mortal(newSVnv(numbers[i]));
+  at[STATUS_FIELDS - 2] = at[STATUS_FIELDS - 1] = &PL_sv_undef;
 }
