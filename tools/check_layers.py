@@ -37,14 +37,10 @@ LAYERS = {
     "http/codec": {"base", "spate/net/bytes.h", "spate/net/buffer.h", "spate/net/address.h"},
     "http/server": {PUBLIC, "sys", "http/codec"},
     "http/client": {PUBLIC, "http/codec"},
-<<<<<<< HEAD
     "http/gateway": {PUBLIC, "http/codec", "http/server", "http/client"},
     "http/inspector": {PUBLIC, "http/codec", "http/server", "http/client"},
-=======
-    "http/inspector": {PUBLIC, "http/codec", "http/server"},
     "c": GROUND | {"net/stream", "net/listen", "net/names", "net/connect", "net/datagram",
                    "net/secure"},
->>>>>>> wip/capi
     "coro": {"core", "net", "net/stream"},
     "sim": GROUND | {"backend", "net/stream"},
 }

@@ -56,6 +56,7 @@ for my $kind (sort keys %make) {
         my ($inner, $depth) = (0, 0);
         my ($watcher, $timer);
         $watcher = $make{$kind}->(sub {
+            $watcher->stop;    # It is an argument, and so not forgotten.
             undef $watcher;
             $timer = Spate::timer 0, 0, sub { ++$inner; $depth = Spate::depth; Spate::break };
             Spate::run;
