@@ -8,6 +8,7 @@ help:
 	@echo 'make test    install what is missing, build, run all tests (PRESET=asan, tsan ...; ARGS=...)'
 	@echo 'make check   what has changed, built, and the quick tests: for the edit loop'
 	@echo 'make bench   install what is missing, build, run the benchmarks quickly (ARGS=...)'
+	@echo 'make amalgamation  the loop and its C interface as one source: build/amalgamation'
 	@echo 'make tidy    check style and layers'
 	@echo 'make clean   remove build/'
 
@@ -22,7 +23,7 @@ test:
 	  grep -E '^[0-9]+% tests passed' build/test.log; exit $$status
 
 # Whole executables, as a process for each test takes longer than most tests do.
-QUICK = unit conformance stream fault regression
+QUICK = unit conformance c stream fault regression
 check:
 	@mkdir -p build
 	cmake --preset $(PRESET) >build/check.log
@@ -37,6 +38,9 @@ bench:
 	tools/setup bench
 	bench/run --quick $(ARGS)
 
+amalgamation:
+	tools/amalgamate.py build/amalgamation
+
 tidy:
 	tools/tidy.py
 	tools/check_layers.py
@@ -44,4 +48,4 @@ tidy:
 clean:
 	rm -rf build
 
-.PHONY: help setup test check bench tidy clean
+.PHONY: help setup test check bench amalgamation tidy clean

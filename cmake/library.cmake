@@ -80,6 +80,9 @@ function(spate_add_library name)
   else()
     add_library(spate::${name} ALIAS ${library}_static)
   endif()
+  set(map ${PROJECT_SOURCE_DIR}/src/c/exports.map)  # The functions of C have a version.
+  target_link_options(${library}_shared PRIVATE -Wl,--version-script=${map})
+  set_target_properties(${library}_shared PROPERTIES LINK_DEPENDS ${map})
   set(SPATE_LIBRARIES ${SPATE_LIBRARIES} ${library} PARENT_SCOPE)
 endfunction()
 

@@ -150,8 +150,8 @@ typedef struct spate_event {
 // `due` has to stay until all of it has been claimed, or given back. Whoever leaves it early (by
 // longjmp(), by an exception) calls spate_loop_give_back() before the array goes.
 SPATE_API int spate_loop_poll(spate_loop* loop, spate_event* due, int most, int64_t timeout);
-// To be called for each in its turn: returns the watcher, or NULL if it was stopped after the poll,
-// or claimed already. From here on it is no longer pending, and may be freed.
+// To be called for each in its turn, where it lies: returns the watcher, or NULL if it was stopped
+// after the poll, or claimed already. From here on it is no longer pending.
 SPATE_API spate_watcher* spate_event_claim(spate_loop* loop, spate_event* event);
 // Queues again what has not been claimed, as the next poll or run does by itself.
 SPATE_API int spate_loop_give_back(spate_loop* loop);
@@ -192,7 +192,8 @@ SPATE_API int spate_loop_after_fork(spate_loop* loop);
 SPATE_API int spate_loop_poll_fd(spate_loop* loop);
 // Before another loop waits for that descriptor: for how long it may, negative for ever.
 SPATE_API int64_t spate_loop_prepare_to_wait(spate_loop* loop);
-// What keeps the loop alive: active watchers, and references.
+// What keeps the loop alive: active watchers, and references. (One that expires without keeping it
+// alive is taken off once too often until it is called, or claimed.)
 SPATE_API int64_t spate_loop_active_count(const spate_loop* loop);
 SPATE_API size_t spate_loop_pending_count(const spate_loop* loop);
 SPATE_API int spate_loop_depth(const spate_loop* loop);

@@ -21,7 +21,7 @@ EXPORTS = "include/spate/export.h"
 HEADER_BEGINS = "#ifndef SPATE_API\n#define SPATE_API\n#endif\n"
 NO_EXPORTS = ["#define SPATE_EXPORT"]
 # Of src/c, what hands over to the network.
-NETWORK = re.compile(r'^#include "spate_net\.h"', re.M)
+NETWORK = re.compile(r'^#include "spate_(net|tls)\.h"', re.M)
 
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"]+)"')
 ROOTS = ("src", "include", ".")

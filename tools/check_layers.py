@@ -33,14 +33,14 @@ LAYERS = {
     "net/secure": GROUND | {"net/stream", "net/connect"},
     "net/client": GROUND | {"net/stream", "net/connect", "net/secure"},
     "net/workers": GROUND | {"net/stream", "net/listen", "net/secure"},
-    "tls": {"base", "core", "net", "net/secure"},
+    "c": GROUND | {"net/stream", "net/listen", "net/names", "net/connect", "net/datagram",
+                   "net/secure"},
+    "tls": {"base", "core", "net", "net/secure", "net/names", "c"},
     "http/codec": {"base", "spate/net/bytes.h", "spate/net/buffer.h", "spate/net/address.h"},
     "http/server": {PUBLIC, "sys", "http/codec"},
     "http/client": {PUBLIC, "http/codec"},
     "http/gateway": {PUBLIC, "http/codec", "http/server", "http/client"},
     "http/inspector": {PUBLIC, "http/codec", "http/server", "http/client"},
-    "c": GROUND | {"net/stream", "net/listen", "net/names", "net/connect", "net/datagram",
-                   "net/secure"},
     "coro": {"core", "net", "net/stream"},
     "sim": GROUND | {"backend", "net/stream"},
 }
@@ -72,7 +72,9 @@ COMPAT = {
     "libevent": set(),
     "libevent/event": {"libevent"},
     "libevent/evutil": {"libevent"},
-    "libevent/buffer": {"libevent"},
+    "libevent/buffer": {"libevent", "libevent/event"},
+    "libevent/bufferevent": {"libevent", "libevent/buffer", "libevent/event"},
+    "libevent/listener": {"libevent"},
     "libevent_openssl": set(),
 }
 

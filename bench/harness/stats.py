@@ -15,7 +15,7 @@ CONFIDENCE = 0.9
 FEWEST_SAMPLES = 3
 
 # Metrics that are counted rather than timed: one sample is as good as many.
-EXACT = {"bytes_per_connection", "object_bytes", "user_bytes"}
+EXACT = {"bytes_per_connection", "resident_per_connection", "object_bytes", "user_bytes"}
 
 # Counts that differ by less are level: the turns of a loop are not the same in each run.
 COUNTS_APART = 1.01

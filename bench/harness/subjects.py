@@ -95,11 +95,11 @@ SUBJECTS = (
     Subject("idle", "Ten thousand idle connections", "", "",
             "The memory that an idle connection takes, and the processor's time when each says a "
             "byte twice a second and its timeout is put off; less is better."),
-    Subject("idle_http", "Ten thousand idle connections of HTTP", "", "",
-            "The memory that a connection takes which was answered once and is kept alive: by the "
-            "allocator's count, and by pages; less is better."),
-    Subject("idle_tls", "A thousand idle connections of TLS", "", "",
-            "The memory that a connection takes which has sent 64 bytes once, two seconds later: "
+    Subject("idle_http", "Idle connections of HTTP", "", "",
+            "The memory that each of 5,000 takes which were answered once and are kept alive: by "
+            "the allocator's count, and by pages; less is better."),
+    Subject("idle_tls", "Idle connections of TLS", "", "",
+            "The memory that each of 1,000 takes, two seconds after 64 bytes were sent back: "
             "by the allocator's count, and by pages; less is better."),
     Subject("programs", "Servers as the distribution built them", "", "",
             "memcached and nghttpd, the same binaries, on their own event library and on spate's "

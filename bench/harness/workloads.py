@@ -15,7 +15,7 @@ def backends(*names):
 # A program that stands for several contestants: name -> extra arguments.
 VARIANTS = {
     **{(name, "spate"): backends("epoll", "io_uring")
-       for name in ("pingpong", "header_body", "churn", "udp", "fanout", "http", "tls")},
+       for name in ("pingpong", "header_body", "churn", "udp", "fanout", "http")},
     ("fd", "spate"): backends("epoll", "io_uring", "poll", "select"),
     ("fd", "libevent"): {"libevent": {}, "libevent_changelist": {"changelist": 1}},
     **{(name, "libevent"): {"libevent": {}, "libevent_direct": {"direct": 1}}
@@ -481,5 +481,5 @@ def programs(quick):
 ALL = {"fd": fd, "watchers": watchers, "timers": timers, "post": post, "pingpong": pingpong,
        "header_body": header_body, "threads": threads, "churn": churn, "idle": idle,
        "latency": latency, "udp": udp, "fanout": fanout, "parser": parser, "http": http, "tls": tls,
-       "idle_http": idle_behind("idle_http", 10000), "idle_tls": idle_behind("idle_tls", 1000),
+       "idle_http": idle_behind("idle_http", 5000), "idle_tls": idle_behind("idle_tls", 1000),
        "programs": programs}

@@ -19,9 +19,10 @@ struct AsyncNode {
   AsyncNode* next;  // core: the next one to be collected.
   std::atomic<std::uint32_t> sent;
 
-  // For who is about to call: this call serves what was sent between collecting and it, too.
+  // For who is about to call: this call serves what was sent between collecting and it, too, if it
+  // is active.
   void serve(Events& events) {
-    if (sent.load(std::memory_order_relaxed) == kUnsent) return;
+    if (sent.load(std::memory_order_relaxed) == kUnsent || head.active == 0) return;
     sent.exchange(kServed);
     events |= Events::async;
   }

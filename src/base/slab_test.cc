@@ -76,6 +76,8 @@ TEST(Slab, SurvivesRandomUse) {
     std::set<std::uint64_t> numbers;
     for (const Thing* thing : used) EXPECT_TRUE(numbers.insert(thing->words[0]).second);
     EXPECT_GE(slab.capacity(), used.size());
+    slab.for_each([&](Thing& shown) { EXPECT_EQ(numbers.erase(shown.words[0]), 1u); });
+    EXPECT_TRUE(numbers.empty()) << "those in use, each once, and no others";
   }
 }
 

@@ -121,14 +121,16 @@ void spate_loop_unref(spate_loop* loop) { loop->core().unref(); }
 static_assert(sizeof(spate_event) == sizeof(Due) &&
               offsetof(spate_event, events) == offsetof(Due, events));
 
-// What an earlier turn has left comes first.
+// What an earlier turn has left comes first. If there was only something to be called, it returns
+// as well: the program may have waited for just that.
 int spate_loop_poll(spate_loop* loop, spate_event* due, int most, int64_t timeout) {
   if (most < 1) return -EINVAL;
   auto* const batch = reinterpret_cast<Due*>(due);
   const auto room = static_cast<std::size_t>(most);
   LoopCore& core = loop->core();
-  if (const std::size_t count = core.take(batch, room, c::is_watcher))
-    return static_cast<int>(count);
+  const std::uint64_t before = core.metrics().events;
+  const std::size_t left = core.take(batch, room, c::is_watcher);
+  if (left > 0 || core.metrics().events != before) return static_cast<int>(left);
   if (const std::error_code error = core.collect(to_span(timeout))) return to_code(error);
   return static_cast<int>(core.take(batch, room, c::is_watcher));
 }

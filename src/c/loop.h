@@ -2,8 +2,8 @@
 #pragma once
 
 #include <cstdint>
-#include <string_view>
 
+#include "c/code.h"
 #include "core/loop_core.h"
 #include "core/loop_local.h"
 #include "spate.h"
@@ -20,10 +20,6 @@ struct spate_loop final : spate::LoopLocal {
 
 namespace spate::c {
 
-// 0, or the negative code.
-int to_code(std::error_code error);
-// As much as there is room for, and a NUL; returns `text`.
-const char* copy_text(std::string_view from, char* text, std::size_t size);
 inline int out_of_memory_unless(bool done) { return done ? 0 : to_code(sys::error_code(-ENOMEM)); }
 
 }  // namespace spate::c

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "c/net.h"
+#include "spate/net/connect.h"
 #include "spate/net/stream.h"
 #include "spate_net.h"
 
@@ -23,4 +24,5 @@ struct spate_stream final : spate::StreamHandler {
   const spate_stream_callbacks* callbacks = nullptr;
   void* data = nullptr;
   std::size_t max_queued = spate::QueueLimits{}.max;
+  spate::Connecting securing{};  // While it shakes hands.
 };

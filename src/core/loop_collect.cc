@@ -57,7 +57,7 @@ bool LoopCore::feed_hooks_before_wait() {
 
 // Whoever is called from here may take a batch, too: what was held by then is part of that one.
 std::size_t LoopCore::take(Due* batch, std::size_t most, bool (*wants)(const Node& node)) {
-  if (!pending_.begin_batch(batch)) return 0;
+  if (is_foreign() || !pending_.begin_batch(batch)) return 0;
   const Inside inside{*this};
   Due due;
   while (pending_.batch_size() < most && pending_.take(due)) {

@@ -322,7 +322,7 @@ std::optional<RunningCallback> LoopCore::running_callback() const {
 
 bool LoopCore::has_work() {
   leave_corridor();
-  return is_kept_alive() || has_something_queued();
+  return is_kept_alive() || pending_.size() != 0 || posts_.has_posts();
 }
 
 Metrics LoopCore::metrics() {

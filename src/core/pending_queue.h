@@ -76,7 +76,7 @@ class PendingQueue {
   // runs out, and nothing is changed.
   bool give_back() { return held_ == 0 || give_back_held(); }
 
-  std::size_t size() const { return count_; }
+  std::size_t size() const { return count_ + held_; }
   bool empty() const { return count_ == 0; }
   // Whether anything of this or a higher priority is queued.
   bool has_from(int priority) const;

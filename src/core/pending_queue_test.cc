@@ -202,6 +202,76 @@ void step(Random& random, PendingQueue& queue, PendingModel& model, std::vector<
   }
 }
 
+// All of the queue in a batch, as a caller takes it.
+void take_batch(PendingQueue& queue, Due* batch) {
+  ASSERT_TRUE(queue.begin_batch(batch));
+  queue.begin_turn(kPlenty);
+  Due due;
+  while (queue.take(due)) queue.hold(due);
+}
+
+TEST(PendingQueue, WhatIsHeldInABatchIsRemovedAndFedThere) {
+  std::vector<Node> nodes(3);
+  PendingQueue queue;
+  for (Node& node : nodes) queue.feed(node, Events::custom);
+  Due batch[3];
+  take_batch(queue, batch);
+  EXPECT_TRUE(queue.empty());
+  EXPECT_EQ(queue.size(), 3u);
+  EXPECT_EQ(queue.remove(nodes[1]), Events::custom);
+  EXPECT_TRUE(queue.feed(nodes[2], Events::read));
+  queue.drop(nodes[2], Events::custom);
+  EXPECT_EQ(queue.claim(batch[0]), nodes.data());
+  EXPECT_EQ(queue.claim(batch[1]), nullptr);
+  EXPECT_EQ(batch[2].events, Events::read);
+  EXPECT_EQ(queue.claim(batch[2]), &nodes[2]);
+  EXPECT_EQ(queue.size(), 0u);
+  for (const Node& node : nodes) EXPECT_EQ(node.pending, 0u);
+}
+
+TEST(PendingQueue, WhatIsGivenBackComesBeforeTheRest) {
+  std::vector<Node> nodes(4);
+  PendingQueue queue;
+  for (int i : {0, 1, 2}) queue.feed(nodes[i], Events::custom);
+  Due batch[3];
+  take_batch(queue, batch);
+  queue.claim(batch[0]);
+  queue.feed(nodes[3], Events::custom);
+  queue.feed(nodes[0], Events::custom);
+  EXPECT_TRUE(queue.give_back());
+  EXPECT_EQ(queue.claim(batch[1]), nullptr);
+  EXPECT_EQ(take_all(queue, nodes), (std::vector<int>{1, 2, 3, 0}));
+}
+
+TEST(PendingQueue, ABatchThatCannotBeGivenBackStays) {
+  std::vector<Node> nodes(1);
+  PendingQueue queue;
+  queue.feed(nodes[0], Events::custom);
+  Due batch[1];
+  take_batch(queue, batch);
+  {
+    FaultPlan plan;
+    plan.fail_nth(SystemCall::allocate, 1, ENOMEM);
+    const FaultScope scope{plan};
+    Due other[1];
+    EXPECT_FALSE(queue.begin_batch(other));
+  }
+  EXPECT_EQ(queue.claim(batch[0]), nodes.data());
+}
+
+TEST(PendingQueue, ClearsABatch) {
+  std::vector<Node> nodes(2);
+  PendingQueue queue;
+  for (Node& node : nodes) queue.feed(node, Events::custom);
+  Due batch[2];
+  take_batch(queue, batch);
+  queue.claim(batch[0]);
+  queue.clear();
+  EXPECT_EQ(nodes[1].pending, 0u);
+  EXPECT_EQ(batch[1].node, nullptr);
+  EXPECT_EQ(queue.size(), 0u);
+}
+
 TEST(PendingQueue, AgreesWithItsModelOverRandomOperations) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     SCOPED_TRACE(seed);

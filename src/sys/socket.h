@@ -79,6 +79,13 @@ inline long receive(int fd, void* data, std::size_t size) {
   return result_of(::recv(fd, data, shortened(SystemCall::receive, size), 0));
 }
 
+// Whether there is something to be received, not counting the peer's end.
+inline bool has_input(int fd) {
+  if (injected(SystemCall::receive) != 0) return false;
+  char byte;
+  return ::recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
+}
+
 inline long receive_message(int fd, msghdr& message, int flags) {
   if (const int error = injected(SystemCall::receive)) return -error;
   return result_of(::recvmsg(fd, &message, flags | MSG_CMSG_CLOEXEC));

@@ -135,6 +135,18 @@ std::string words_of(X509_STORE_CTX* check) {
              text_of(X509_get_issuer_name(certificate));
     case X509_V_ERR_INVALID_PURPOSE:
       return "the certificate is not for this purpose: " + subject;
+    case X509_V_ERR_INVALID_CA:
+    case X509_V_ERR_INVALID_NON_CA:
+    case X509_V_ERR_KEYUSAGE_NO_CERTSIGN:
+    case X509_V_ERR_PATH_LENGTH_EXCEEDED:
+      return "an issuer in the chain is no CA, or may not issue certificates: " + subject;
+    case X509_V_ERR_CERT_CHAIN_TOO_LONG:
+      return "the chain is too long: " + subject;
+    case X509_V_ERR_EE_KEY_TOO_SMALL:
+    case X509_V_ERR_CA_KEY_TOO_SMALL:
+      return "the key of the certificate is too weak: " + subject;
+    case X509_V_ERR_CA_MD_TOO_WEAK:
+      return "a signature in the chain is too weak: " + subject;
     default:
       return std::string(X509_verify_cert_error_string(error)) + ": " + subject;
   }

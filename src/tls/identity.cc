@@ -101,8 +101,11 @@ TlsResult<void> trust(X509_STORE& store, const std::string& text) {
   const OwnBio bio = reader_of(text);
   int count = 0;
   if (bio == nullptr) return failed("trusted certificates");
-  while (const OwnCertificate next = next_certificate(bio.get())) {
-    if (X509_STORE_add_cert(&store, next.get()) != 1) return failed("trusted certificates");
+  while (OwnCertificate next = next_certificate(bio.get())) {
+    // Memory that has run out while it was read has left it without its key, and is no error.
+    if (X509_get0_pubkey(next.get()) == nullptr) next.reset(X509_dup(next.get()));
+    if (next == nullptr || X509_STORE_add_cert(&store, next.get()) != 1)
+      return failed("trusted certificates");
     ++count;
   }
   if (count == 0 || !is_at_end()) return failed("trusted certificates");

@@ -21,6 +21,9 @@ namespace {
 // More than this between a certificate and its root is nobody's real chain.
 constexpr int kMaxDepth = 8;
 
+// Keys and digests of 112 bits at least (RSA of 2048, no SHA-1), whatever the system's settings.
+constexpr int kSecurityLevel = 2;
+
 // With forward secrecy and authenticated; those of TLS 1.3 all are.
 constexpr char kCiphers[] = "ECDHE+AESGCM:ECDHE+CHACHA20";
 
@@ -152,6 +155,8 @@ bool LoopContext::configure() {
                                    SSL_OP_CIPHER_SERVER_PREFERENCE | SSL_OP_PRIORITIZE_CHACHA);
   SSL_CTX_set_mode(context, SSL_MODE_NO_AUTO_CHAIN);
   SSL_CTX_set_verify_depth(context, kMaxDepth);
+  SSL_CTX_set_security_level(context,
+                             std::max(kSecurityLevel, SSL_CTX_get_security_level(context)));
   SSL_CTX_set1_cert_store(context, description_->trusted.get());
   const bool is_newest = description_->min_version == TlsVersion::tls_1_3;
   return SSL_CTX_set_min_proto_version(context, is_newest ? TLS1_3_VERSION : TLS1_2_VERSION) == 1 &&

@@ -1,4 +1,7 @@
 // spate_loop_poll(): due events in batches, for programs that call by themselves.
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <cerrno>
 #include <csetjmp>
 #include <memory>
@@ -241,6 +244,21 @@ TEST_F(BatchTest, PostsAndWatchersOfCxxAreCalledByPoll) {
   EXPECT_EQ(batch_.claim(0), a_.watcher());
 }
 
+TEST_F(BatchTest, PollReturnsWhenItHasOnlyCalledSomething) {
+  int posted = 0;
+  EXPECT_EQ(spate_timer_restart(b_.timer(), 3'600'000 * kMillisecond), 0);
+  EXPECT_EQ(spate_post(loop_.get(), [](void* data) { ++*static_cast<int*>(data); }, &posted), 0);
+  a_.feed();
+  Batch small{loop_, 1};
+  ASSERT_EQ(small.poll(-1), 1);
+  EXPECT_EQ(small.claim(0), a_.watcher());
+  EXPECT_EQ(posted, 0);
+  const std::uint64_t turns = spate_loop_iteration(loop_.get());
+  EXPECT_EQ(small.poll(-1), 0);
+  EXPECT_EQ(posted, 1);
+  EXPECT_EQ(spate_loop_iteration(loop_.get()), turns);
+}
+
 // What is called by a poll may take a batch of its own; the outer one has the rest.
 TEST_F(BatchTest, MayBeTakenInsideAPoll) {
   static int seen;
@@ -272,6 +290,33 @@ TEST_F(BatchTest, WithoutMemoryNothingOfItIsLost) {
     EXPECT_EQ(spate_loop_run(loop_.get(), SPATE_RUN_NO_WAIT), -ENOMEM);
   }
   EXPECT_EQ(batch_.claim(0), a_.watcher());
+}
+
+TEST_F(BatchTest, CountsAsWorkUntilItIsClaimed) {
+  spate_set_keepalive(a_.watcher(), 0);
+  EXPECT_EQ(spate_timer_restart(a_.timer(), 0), 0);
+  EXPECT_EQ(spate_timer_restart(b_.timer(), 3'600'000 * kMillisecond), 0);
+  ASSERT_EQ(batch_.poll(), 1);
+  EXPECT_EQ(spate_loop_has_work(loop_.get()), 1);
+  EXPECT_EQ(spate_loop_pending_count(loop_.get()), 1u);
+  spate_timer_stop(b_.timer());
+  EXPECT_EQ(spate_loop_has_work(loop_.get()), 1);
+  EXPECT_EQ(batch_.claim(0), a_.watcher());
+  EXPECT_EQ(spate_loop_has_work(loop_.get()), 0);
+  EXPECT_EQ(spate_loop_pending_count(loop_.get()), 0u);
+}
+
+TEST_F(BatchTest, TheChildOfAForkHasToSayThatItIsOne) {
+  a_.feed();
+  const int pid = ::fork();
+  if (pid == 0) {
+    const bool refused = batch_.poll() == SPATE_E_LOOP_FORKED;
+    const bool forked = spate_loop_after_fork(loop_.get()) == 0;
+    ::_exit(refused && forked && batch_.poll() == 1 && batch_.claim(0) == a_.watcher() ? 0 : 1);
+  }
+  int status = -1;
+  EXPECT_EQ(::waitpid(pid, &status, 0), pid);
+  EXPECT_EQ(status, 0);
 }
 
 TEST_F(BatchTest, EndsWithTheLoop) {

@@ -159,7 +159,7 @@ class End final : public Party {
   void send_descriptors(const Step& step);
   void note_write(bool done, bool might, std::size_t waiting, Bytes bytes);
   void end();
-  void close();
+  void close(Linger linger);
   void release(bool to_raw);
   void reconnect(const Step& step);
   void become_session(const Step& step);

@@ -474,7 +474,7 @@ void End::act_on_ending(const Step& step) {
     case Op::end:
       return end();
     case Op::close:
-      return close();
+      return close(step.b % 4 == 3 ? Linger::no : Linger::yes);
     case Op::abort:
       return abort();
     case Op::destroy:
@@ -595,10 +595,14 @@ void End::end() {
   stream_->end();
 }
 
-void End::close() {
+// Who has not said his last word may lose what he has not read, if he is not waited for.
+void End::close(Linger linger) {
   if (!stream_->is_open()) return;
   on_closed_for_it();
-  stream_->close();
+  stream_->close(linger);
+  if (linger == Linger::yes) return;
+  may_show_error = may_show_cut = true;
+  if (out != nullptr) out->lose("closed without lingering");
 }
 
 void End::on_closed_for_it() {

@@ -203,6 +203,15 @@ TEST_P(AsyncTest, DestroyedAfterASendWhileInactiveItLeavesNothingBehind) {
   turn(2);
 }
 
+TEST_P(AsyncTest, SentWhileInactiveACallForAnotherReasonDoesNotSaySo) {
+  Probe<Async> probe{*loop_};
+  EXPECT_TRUE(probe->feed(Events::custom));
+  probe->send();
+  turn();
+  EXPECT_EQ(probe.calls, 1);
+  EXPECT_EQ(probe.events, Events::custom);
+}
+
 TEST_P(AsyncTest, SentBeforeItsStartItIsStillAliveToLaterSends) {
   Probe<Async> async{*loop_};
   async->send();

@@ -98,6 +98,95 @@ TEST_P(LookingInTest, TellsBlockedFromBusyTime) {
   EXPECT_GE(metrics.busy, 0ns);
 }
 
+TEST_P(LookingInTest, MeasuresWaitsFromTheCallOn) {
+  Probe<Timer> timer{*loop_};
+  EXPECT_FALSE(loop_->is_measuring_waits());
+  EXPECT_TRUE(timer->start(1ms, 10ms));
+  timer.then = [&] {
+    if (timer.calls == 1) loop_->measure_waits(true);
+    if (timer.calls == 2) {
+      EXPECT_GE(loop_->metrics().blocked, 5ms);
+      EXPECT_TRUE(loop_->is_measuring_waits());
+      loop_->measure_waits(false);
+    }
+    if (timer.calls == 3) timer->stop();
+  };
+  EXPECT_TRUE(runs_out(*loop_));
+  EXPECT_LT(loop_->metrics().blocked, 18ms + loop_->metrics().busy) << "and not the third";
+  EXPECT_FALSE(loop_->is_measuring_waits());
+}
+
+TEST(MetricsTest, BusyTimeIsThatBetweenTheTwoCalls) {
+  ScriptedLoop scripted;
+  Loop& loop = *scripted.loop;
+  Probe<Timer> timer{loop};
+  timer.then = [&] {
+    scripted.clock.advance(1s);
+    loop.measure_waits(true);
+    loop.measure_waits(true);
+    scripted.clock.advance(2s);
+    EXPECT_EQ(loop.metrics().busy, 2s);
+    loop.measure_waits(false);
+    scripted.clock.advance(4s);
+  };
+  EXPECT_TRUE(timer->feed());
+  EXPECT_FALSE(loop.run(Run::once));
+  EXPECT_EQ(loop.metrics().busy, 2s);
+}
+
+TEST(MetricsTest, TheRunningCallbackIsKnownWhileItIsMeasured) {
+  ScriptedLoop scripted;
+  Loop& loop = *scripted.loop;
+  Probe<Timer> timer{loop};
+  Probe<Io> io{loop, 0, Events::read};
+  EXPECT_FALSE(loop.running_callback());
+  const void* outer = nullptr;
+  timer.then = [&] {
+    if (!loop.is_measuring_callbacks()) {
+      EXPECT_FALSE(loop.running_callback());
+      return;
+    }
+    scripted.clock.advance(3s);
+    const auto running = loop.running_callback();
+    ASSERT_TRUE(running);
+    EXPECT_EQ(running->kind, "Timer");
+    EXPECT_EQ(running->since, 3s);
+    outer = running->watcher;
+    EXPECT_TRUE(io->feed(Events::read));
+    EXPECT_FALSE(loop.run(Run::no_wait));
+    ASSERT_TRUE(loop.running_callback());
+    EXPECT_EQ(loop.running_callback()->watcher, outer) << "as before the run inside";
+  };
+  io.then = [&] {
+    ASSERT_TRUE(loop.running_callback());
+    EXPECT_EQ(loop.running_callback()->kind, "Io");
+    EXPECT_EQ(loop.running_callback()->since, 0s);
+    EXPECT_NE(loop.running_callback()->watcher, outer);
+  };
+  for (const bool on : {false, true}) {
+    loop.measure_callbacks(on);
+    EXPECT_EQ(loop.is_measuring_callbacks(), on);
+    EXPECT_TRUE(timer->feed(Events::timer));
+    EXPECT_FALSE(loop.run(Run::no_wait));
+  }
+  EXPECT_EQ(io.calls, 1);
+  EXPECT_FALSE(loop.running_callback());
+  EXPECT_EQ(loop.metrics().longest_kind, "Timer");
+}
+
+TEST(MetricsTest, PostedTasksAreOneCallbackOfTheirName) {
+  ScriptedLoop scripted;
+  Loop& loop = *scripted.loop;
+  loop.measure_callbacks(true);
+  EXPECT_TRUE(loop.post([&] {
+    ASSERT_TRUE(loop.running_callback());
+    EXPECT_EQ(loop.running_callback()->kind, "post()");
+    scripted.clock.advance(1s);
+  }));
+  EXPECT_FALSE(loop.run(Run::no_wait));
+  EXPECT_EQ(loop.metrics().longest_kind, "post()");
+}
+
 TEST(MetricsTest, CallbackTimesAreMeasuredOnRequest) {
   ScriptedLoop scripted;
   Loop& loop = *scripted.loop;

@@ -95,6 +95,36 @@ TEST_F(ClientAnswers, informational_ones_are_passed_over) {
   EXPECT_EQ(client_.metrics().idle, 1u);
 }
 
+TEST_F(ClientAnswers, informational_ones_are_told) {
+  const http::Call call = client_.send(kUrl, listener_, {.deadline = {}});
+  turns();
+  peer().answer("HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 100 Continue\r\n\r\n");
+  turns();
+  EXPECT_THAT(listener_.told, ElementsAre("103"));
+  EXPECT_EQ(listener_.link, "</a>");
+}
+
+TEST_F(ClientAnswers, a_call_may_be_cancelled_when_it_is_told_of_one) {
+  http::Call call = client_.send(kUrl, listener_, {.deadline = {}});
+  listener_.on_told = [&](const std::string&) { call.cancel(); };
+  turns();
+  peer().answer("HTTP/1.1 103 Early Hints\r\n\r\n" + std::string(kOk));
+  turns();
+  EXPECT_THAT(listener_.told, ElementsAre("103"));
+}
+
+TEST_F(ClientAnswers, say_their_length) {
+  Outcome with, without;
+  ask_and_answer(with, "HTTP/1.1 200 OK\r\nContent-Length: 12\r\n\r\n",
+                 {.method = http::Method::head});
+  EXPECT_EQ((*with.result)->content_length(), 12u);
+  const http::Call call = fetch(without);
+  turns();
+  peer().answer("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n");
+  turns();
+  EXPECT_FALSE((*without.result)->content_length());
+}
+
 TEST_F(ClientAnswers, one_informational_too_many_is_an_error) {
   std::string many;
   for (int i = 0; i < 33; ++i) many += "HTTP/1.1 103 Early Hints\r\n\r\n";

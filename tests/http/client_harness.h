@@ -71,6 +71,15 @@ class Hearer final : public http::CallHandler {
     tell("end");
   }
   void on_drained() override { tell("drained"); }
+  void on_upload() override { tell("upload"); }
+  void on_informational(http::Status status, const http::FieldsView& fields) override {
+    link = fields["Link"];
+    tell(std::to_string(http::code_of(status)));
+  }
+  void on_upgraded(const http::Response& response, Stream given) override {
+    stream = std::move(given);
+    tell("upgraded " + std::string(response["Upgrade"]));
+  }
   void on_closed(std::error_code why) override {
     error = why;
     tell("closed");
@@ -79,6 +88,8 @@ class Hearer final : public http::CallHandler {
   std::vector<std::string> told;
   std::string body;
   std::string trailers;
+  std::string link;
+  Stream stream;
   std::error_code error;
   std::function<void(const std::string&)> on_told;  // May destroy this.
 

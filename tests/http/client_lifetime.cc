@@ -36,11 +36,13 @@ class ClientLifetime : public HttpClientTest {
     return told;
   }
   static std::vector<std::string> until(const std::string& when) {
-    std::vector<std::string> all{"drained", "200", "body", "end", "closed"};
+    std::vector<std::string> all{"upload", "drained", "200", "body", "end", "closed"};
     all.erase(std::find(all.begin(), all.end(), when) + 1, all.end());
     return all;
   }
-  static std::vector<std::string> all() { return {"drained", "200", "body", "end", "closed"}; }
+  static std::vector<std::string> all() {
+    return {"upload", "drained", "200", "body", "end", "closed"};
+  }
 
   std::unique_ptr<Hearer> hearer_;
   http::Call call_;

@@ -1,5 +1,6 @@
 // A client's connections through proxies, which the test plays.
 #include <chrono>
+#include <cstdlib>
 #include <string>
 
 #include "http/client_harness.h"
@@ -22,9 +23,11 @@ class ClientProxies : public HttpClientTest {
   static constexpr std::string_view kHere = "http://a.example:8080/x?y";
 
   void use(ProxyKind kind, const std::string& user = "", const std::string& password = "") {
-    make_client(
-        {.proxy = {
-             .kind = kind, .host = "proxy", .port = 3128, .user = user, .password = password}});
+    make_client({.proxies = {.proxy = {.kind = kind,
+                                       .host = "proxy",
+                                       .port = 3128,
+                                       .user = user,
+                                       .password = password}}});
   }
   http::Call begin(std::string_view url = kHere) {
     http::Call call = client_.fetch(url, outcome_.note());
@@ -259,8 +262,116 @@ TEST(ProxyText, is_read_from_a_url) {
             (Proxy{.kind = ProxyKind::http, .host = "::1", .port = 80}));
   EXPECT_EQ(must(Proxy::parse("socks5://p")),
             (Proxy{.kind = ProxyKind::socks5, .host = "p", .port = 1080}));
-  for (const std::string_view text : {"", "proxy:3128", "https://p", "socks4://p", "http://u@p"})
+  EXPECT_EQ(must(Proxy::parse("socks5h://p")).kind, ProxyKind::socks5);
+  for (const std::string_view text : {"", "proxy:3128", "https://p", "socks4://p", "http://p/path",
+                                      "http://:x@p", "http://%zz@p", "http://u@", "http://a:b@c@"})
     EXPECT_EQ(Proxy::parse(text).error(), std::errc::invalid_argument) << text;
+}
+
+TEST(ProxyText, may_have_credentials) {
+  EXPECT_EQ(must(Proxy::parse("http://me:p%40ss:word@proxy:3128/")),
+            (Proxy{.kind = ProxyKind::http,
+                   .host = "proxy",
+                   .port = 3128,
+                   .user = "me",
+                   .password = "p@ss:word"}));
+  EXPECT_EQ(must(Proxy::parse("socks5://me@proxy")).user, "me");
+}
+
+// ---- settings
+
+bool is_direct(std::string_view list, std::string_view url) {
+  const http::ProxySettings settings{.proxy = must(Proxy::parse("http://p")),
+                                     .no_proxy = std::string(list)};
+  return settings.proxy_for(must(http::Url::parse(url))).kind == ProxyKind::none;
+}
+
+TEST(ProxySettings, names_are_reached_directly_with_all_below_them) {
+  for (const std::string_view list : {"a.example", ".a.example", "*.a.example", "x,A.Example",
+                                      "x a.example\ty", "*", ", ,*", "a.example:80", ".example"}) {
+    EXPECT_TRUE(is_direct(list, "http://a.example/")) << list;
+    EXPECT_TRUE(is_direct(list, "http://b.a.example./")) << list;
+  }
+  for (const std::string_view list : {"", "b.example", "a.example:81", "xa.example", "b.a.example",
+                                      "a.example.", "a", ".", "a.example/8", "a.example:", "**"})
+    EXPECT_FALSE(is_direct(list, "http://a.example/")) << list;
+  EXPECT_FALSE(is_direct("a.example", "http://ba.example/"));
+  EXPECT_TRUE(is_direct("a.example:443", "https://a.example/"));
+}
+
+TEST(ProxySettings, addresses_are_reached_directly_exactly_or_by_their_prefix) {
+  for (const std::string_view list : {"10.1.2.3", "10.0.0.0/8", "10.1.2.2/31", "0.0.0.0/0",
+                                      "10.1.2.3/32", "10.1.2.3:80", "10.0.0.0/8:80"})
+    EXPECT_TRUE(is_direct(list, "http://10.1.2.3/")) << list;
+  for (const std::string_view list : {"2.3", "10.1.2.4", "10.1.2.0/31", "11.0.0.0/8", "10.1.2.3/33",
+                                      "10.1.2.3/", "10.1.2.3/x", "::/0", "10.1.2.3:81"})
+    EXPECT_FALSE(is_direct(list, "http://10.1.2.3/")) << list;
+  for (const std::string_view list : {"::1", "[::1]", "[::1]:80", "0:0::1", "::/127"})
+    EXPECT_TRUE(is_direct(list, "http://[::1]/")) << list;
+  for (const std::string_view list : {"::2", "[::1]:81", "[::1", "[", "::1/129", "1"})
+    EXPECT_FALSE(is_direct(list, "http://[::1]/")) << list;
+}
+
+class ProxyEnvironment : public ::testing::Test {
+ protected:
+  static constexpr const char* kNames[] = {"http_proxy", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY",
+                                           "all_proxy",  "ALL_PROXY",  "no_proxy",    "NO_PROXY"};
+  ProxyEnvironment() { forget(); }
+  ~ProxyEnvironment() override { forget(); }
+  static void forget() {
+    for (const char* name : kNames) unsetenv(name);
+  }
+  static std::string host_for(std::string_view url) {
+    return must(http::ProxySettings::from_environment())
+        .proxy_for(must(http::Url::parse(url)))
+        .host;
+  }
+};
+
+TEST_F(ProxyEnvironment, says_nothing_at_first) {
+  EXPECT_EQ(host_for("http://a/"), "");
+  EXPECT_EQ(host_for("https://a/"), "");
+}
+
+TEST_F(ProxyEnvironment, says_one_for_each_scheme_and_one_for_all) {
+  setenv("all_proxy", "socks5://all", 1);
+  EXPECT_EQ(host_for("http://a/"), "all");
+  EXPECT_EQ(host_for("https://a/"), "all");
+  setenv("http_proxy", "plain:3128", 1);
+  setenv("HTTPS_PROXY", "http://me:word@secure", 1);
+  EXPECT_EQ(host_for("http://a/"), "plain");
+  EXPECT_EQ(host_for("https://a/"), "secure");
+  setenv("https_proxy", "http://other", 1);
+  EXPECT_EQ(host_for("https://a/"), "other");
+}
+
+TEST_F(ProxyEnvironment, may_be_set_by_a_client_of_cgi_where_it_is_not_looked_at) {
+  setenv("HTTP_PROXY", "http://evil", 1);
+  EXPECT_EQ(host_for("http://a/"), "");
+}
+
+TEST_F(ProxyEnvironment, leaves_loopback_and_more_alone) {
+  setenv("all_proxy", "http://all", 1);
+  setenv("NO_PROXY", ".corp", 1);
+  for (const char* url :
+       {"http://localhost/", "http://127.1.2.3/", "http://[::1]/", "http://x.corp"})
+    EXPECT_EQ(host_for(url), "") << url;
+}
+
+TEST_F(ProxyEnvironment, is_an_error_where_it_is_no_proxy) {
+  setenv("http_proxy", "ftp://p", 1);
+  EXPECT_EQ(http::ProxySettings::from_environment().error(), std::errc::invalid_argument);
+  setenv("http_proxy", "", 1);
+  setenv("https_proxy", "http://", 1);
+  EXPECT_EQ(http::ProxySettings::from_environment().error(), std::errc::invalid_argument);
+}
+
+TEST_F(ClientProxies, what_is_reached_directly_has_none) {
+  make_client(
+      {.proxies = {.proxy = must(Proxy::parse("http://proxy:3128")), .no_proxy = "a.example"}});
+  const http::Call direct = begin();
+  const http::Call other = begin("http://b.example/");
+  EXPECT_THAT(opened, ElementsAre("a.example:8080", "proxy:3128"));
 }
 
 }  // namespace

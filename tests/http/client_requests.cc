@@ -122,12 +122,32 @@ TEST_F(ClientRequests, limits_of_a_client_are_checked) {
   EXPECT_EQ(create({.max_head = 0}), std::errc::invalid_argument);
   EXPECT_EQ(create({.max_head = 65'536}), std::errc::invalid_argument);
   EXPECT_EQ(create({.user_agent = "a\r\nb"}), std::errc::invalid_argument);
-  EXPECT_EQ(create({.proxy = {.kind = http::ProxyKind::socks5}}), std::errc::invalid_argument);
-  EXPECT_EQ(create({.proxy = {.kind = http::ProxyKind::socks5,
-                              .host = "p",
-                              .port = 1,
-                              .user = std::string(256, 'u')}}),
-            std::errc::invalid_argument);
+  const http::Proxy nowhere{.kind = http::ProxyKind::socks5};
+  const http::Proxy long_user{
+      .kind = http::ProxyKind::socks5, .host = "p", .port = 1, .user = std::string(256, 'u')};
+  for (const http::Proxy& wrong : {nowhere, long_user}) {
+    EXPECT_EQ(create({.proxies = {.proxy = wrong}}), std::errc::invalid_argument);
+    EXPECT_EQ(create({.proxies = {.for_https = wrong}}), std::errc::invalid_argument);
+  }
+}
+
+TEST_F(ClientRequests, a_target_of_ones_own_is_sent_as_it_is) {
+  EXPECT_THAT(sent("http://a.example/x?y", {.target = "/a/../b//c?%zz|"}),
+              StartsWith("GET /a/../b//c?%zz| HTTP/1.1\r\nHost: a.example\r\n"));
+  EXPECT_THAT(sent(kUrl, {.method = Method::options, .target = "*"}), StartsWith("OPTIONS * HTTP"));
+}
+
+TEST_F(ClientRequests, a_target_of_ones_own_is_one) {
+  for (const char* wrong : {"x", "http://b/", "/a b", "/a\r\n", "**", "/\x80"})
+    EXPECT_EQ(refused(kUrl, {.target = wrong}), std::errc::invalid_argument) << wrong;
+}
+
+TEST_F(ClientRequests, a_proxy_is_told_where_a_target_of_ones_own_leads) {
+  const http::Proxy proxy = must(http::Proxy::parse("http://proxy.example:3128"));
+  EXPECT_THAT(sent(kUrl, {.target = "/a/../b", .proxy = proxy}),
+              StartsWith("GET http://a.example/a/../b HTTP/1.1\r\n"));
+  EXPECT_THAT(sent(kUrl, {.method = Method::options, .target = "*", .proxy = proxy}),
+              StartsWith("OPTIONS http://a.example HTTP/1.1\r\n"));
 }
 
 // ---- uploads
@@ -156,7 +176,7 @@ TEST_F(ClientUploads, of_known_size_is_sent_as_it_is) {
   EXPECT_FALSE(call.end());
   peer().answer(kOk);
   turns();
-  EXPECT_THAT(hearer_.told, ElementsAre("200", "body", "end", "closed"));
+  EXPECT_THAT(hearer_.told, ElementsAre("upload", "200", "body", "end", "closed"));
   EXPECT_FALSE(hearer_.error);
   EXPECT_EQ(client_.metrics().idle, 1u);
 }
@@ -194,7 +214,7 @@ TEST_F(ClientUploads, less_than_its_size_ends_the_call) {
   turns();
   EXPECT_TRUE(call.write("ab"));
   EXPECT_TRUE(call.end());
-  EXPECT_TRUE(hearer_.told.empty());
+  EXPECT_THAT(hearer_.told, ElementsAre("upload"));
   turns();
   EXPECT_EQ(hearer_.error, std::errc::invalid_argument);
   EXPECT_EQ(client_.metrics().connections, 0u);
@@ -225,14 +245,14 @@ TEST_F(ClientUploads, one_that_is_full_is_told_when_it_has_drained) {
   EXPECT_TRUE(hearer_.told.empty());
   turns();
   EXPECT_FALSE(call.is_full());
-  EXPECT_THAT(hearer_.told, ElementsAre("drained"));
+  EXPECT_THAT(hearer_.told, ElementsAre("upload", "drained"));
   peer().stream().pause();
   while (!call.is_full()) ASSERT_TRUE(call.write(piece));
   turns();
-  EXPECT_THAT(hearer_.told, ElementsAre("drained"));
+  EXPECT_THAT(hearer_.told, ElementsAre("upload", "drained"));
   peer().stream().resume();
   turns();
-  EXPECT_THAT(hearer_.told, ElementsAre("drained", "drained"));
+  EXPECT_THAT(hearer_.told, ElementsAre("upload", "drained", "drained"));
 }
 
 TEST_F(ClientUploads, an_answer_before_its_end_costs_the_connection) {
@@ -241,7 +261,7 @@ TEST_F(ClientUploads, an_answer_before_its_end_costs_the_connection) {
   turns();
   peer().answer("HTTP/1.1 413 Content Too Large\r\nContent-Length: 0\r\n\r\n");
   turns();
-  EXPECT_THAT(hearer_.told, ElementsAre("413", "closed"));
+  EXPECT_THAT(hearer_.told, ElementsAre("upload", "413", "closed"));
   EXPECT_FALSE(hearer_.error);
   EXPECT_FALSE(call.write("def"));
   EXPECT_EQ(client_.metrics().connections, 0u);
@@ -292,6 +312,56 @@ TEST_F(ClientUploads, a_server_that_does_not_want_the_body_does_not_get_it) {
 
 TEST_F(ClientUploads, without_a_body_nothing_is_expected) {
   EXPECT_THAT(sent(kUrl, {.expect_continue = 1s}), Not(HasSubstr("Expect")));
+}
+
+TEST_F(ClientUploads, begin_when_there_is_a_connection) {
+  open_error = std::make_error_code(std::errc::connection_refused);
+  http::Call call = upload(3);
+  turns();
+  EXPECT_THAT(hearer_.told, ElementsAre("closed"));
+  EXPECT_FALSE(call.was_sent());
+  open_error = {};
+  hearer_.told.clear();
+  call = upload(3);
+  EXPECT_THAT(hearer_.told, IsEmpty());
+  turns();
+  EXPECT_THAT(hearer_.told, ElementsAre("upload"));
+  EXPECT_TRUE(call.was_sent());
+}
+
+TEST_F(ClientUploads, begin_when_the_server_wants_them) {
+  const http::Call first = upload(3, {.expect_continue = 1s});
+  turns();
+  EXPECT_THAT(hearer_.told, IsEmpty());
+  peer().answer("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 100 Continue\r\n\r\n");
+  turns();
+  EXPECT_THAT(hearer_.told, ElementsAre("upload"));
+  pass(2s);
+  EXPECT_THAT(hearer_.told, ElementsAre("upload"));
+}
+
+TEST_F(ClientUploads, begin_when_the_server_says_nothing_for_a_while) {
+  const http::Call call = upload(3, {.expect_continue = 1s});
+  turns();
+  pass(999ms);
+  EXPECT_THAT(hearer_.told, IsEmpty());
+  pass(1ms);
+  EXPECT_THAT(hearer_.told, ElementsAre("upload"));
+}
+
+TEST_F(ClientUploads, in_chunks_end_with_trailers) {
+  http::Call call = upload(http::kUnknownSize);
+  turns();
+  peer().heard();
+  EXPECT_TRUE(call.write("abc"));
+  EXPECT_TRUE(call.end(fields_of({{"X-Sum", "6"}})));
+  turns();
+  EXPECT_EQ(peer().heard(), "3\r\nabc\r\n0\r\nX-Sum: 6\r\n\r\n");
+  call = upload(3);
+  call.write("abc");
+  EXPECT_TRUE(call.end(fields_of({{"X-Sum", "6"}})));
+  turns();
+  EXPECT_THAT(peer(1).heard(), EndsWith("\r\n\r\nabc"));
 }
 
 // ---- redirects
@@ -435,7 +505,7 @@ TEST_F(ClientRedirects, that_need_an_upload_again_are_answers) {
   turns();
   peer().answer(redirect("307", "/b"));
   turns();
-  EXPECT_THAT(hearer.told, ElementsAre("307", "closed"));
+  EXPECT_THAT(hearer.told, ElementsAre("upload", "307", "closed"));
 }
 
 TEST_F(ClientRedirects, to_another_origin_lose_the_credentials) {

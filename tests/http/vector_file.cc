@@ -1,4 +1,4 @@
-#include "vector_file.h"
+#include "http/vector_file.h"
 
 #include <cstdio>
 #include <cstdlib>

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Drives spate-httpd.   spate_httpd.py PROGRAM"""
 
+import json
 import os
 import signal
 import sys
@@ -64,6 +65,16 @@ class SpateHttpd(unittest.TestCase):
             line = server.read_line()
             self.assertRegex(line, r'^127\.0\.0\.1:\d+ \[.* GMT\] "GET /a\.txt\?x=y" 200 6 \d+us$')
 
+    def test_shows_what_it_does_if_asked(self):
+        with self.start("--inspect", "0", "--workers", "1") as server:
+            url = server.read_line().removeprefix("inspector at ")
+            self.assertRegex(url, r"^http://127\.0\.0\.1:\d+$")
+            state = json.loads(driver.curl(url + "/state.json"))
+            self.assertEqual([loop["name"] for loop in state["loops"]], ["workers/0", "main"])
+            self.assertIn('spate_loop_up{source="main",loop="main"} 1\n',
+                          driver.curl(url + "/metrics"))
+            self.assertIn("spate inspector", driver.curl(url))
+
     def test_says_how_it_is_used(self):
         done = driver.run(self.program, "--help")
         self.assertEqual(done.returncode, 0)
@@ -76,6 +87,7 @@ class SpateHttpd(unittest.TestCase):
             ((self.root, "--nothing"), "no option --nothing"),
             ((self.root, "--port"), "--port needs a value"),
             ((self.root, "--port", "x:y"), "--port needs [HOST:]PORT"),
+            ((self.root, "--inspect", "x"), "--inspect needs [HOST:]PORT"),
             ((self.root, "--workers", "0"), "--workers needs a number"),
             ((self.root, "--workers", "2x"), "--workers needs a number"),
         ]
@@ -90,6 +102,10 @@ class SpateHttpd(unittest.TestCase):
         self.assertEqual(done.returncode, 1)
         self.assertIn("cannot serve", done.stderr)
         self.assertIn("No such file or directory", done.stderr)
+        done = driver.run(self.program, self.root, "--port", "127.0.0.1:0", "--inspect",
+                          "0.0.0.0:0")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("only addresses of this host alone", done.stderr)
         with self.start() as server:
             done = driver.run(self.program, self.root, "--port", f"127.0.0.1:{server.port}")
         self.assertEqual(done.returncode, 1)

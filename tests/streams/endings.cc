@@ -180,6 +180,78 @@ TEST_P(Endings, WeCloseWithInputUnread) {
   EXPECT_EQ(left_log_.received, "");
 }
 
+// Where the peer's end is awaited, it is once ours is told.
+TEST_P(Endings, WeCloseWithoutWaiting) {
+  right_.set_half_open(true);
+  EXPECT_TRUE(left_.write("the last reply"));
+  left_.close(Linger::no);
+  run_until(loop_, [&] { return right_log_.log == "end "; });
+  run_turns(loop_, 5);
+  EXPECT_EQ(left_log_.closed_calls, has_bare_socket() ? 1 : 0);
+  EXPECT_EQ(right_log_.received, "the last reply");
+  right_.end();
+  run_until_both_are_closed();
+  EXPECT_FALSE(left_log_.error || right_log_.error);
+}
+
+TEST_P(Endings, WeCloseWithoutWaitingWithAQueue) {
+  queue_at_the_left();
+  left_.close(Linger::no);
+  right_.resume();
+  run_until_both_are_closed();
+  EXPECT_TRUE(right_log_.received == sent_);
+  EXPECT_FALSE(left_log_.error || right_log_.error);
+}
+
+TEST_P(Endings, WeCloseWithoutWaitingWithInputUnread) {
+  right_.set_half_open(true);
+  EXPECT_TRUE(right_.write(pattern(60'000)));
+  EXPECT_TRUE(left_.write("the last reply"));
+  left_.close(Linger::no);
+  left_.close(Linger::no);
+  run_until(loop_, [&] { return right_log_.log == "end "; });
+  EXPECT_TRUE(right_.write(pattern(60'000)));
+  run_turns(loop_, 5);
+  EXPECT_EQ(left_log_.closed_calls, 0);
+  EXPECT_EQ(right_log_.received, "the last reply");
+  right_.end();
+  run_until_both_are_closed();
+  EXPECT_FALSE(left_log_.error || right_log_.error);
+}
+
+// It may be the beginning of what the peer goes on with.
+TEST_P(Endings, WeCloseWithoutWaitingAndLeaveInput) {
+  right_.set_half_open(true);
+  left_log_.use = [&](Bytes) {
+    EXPECT_TRUE(left_.write("the last reply"));
+    left_.close(Linger::no);
+    return 1;
+  };
+  EXPECT_TRUE(right_.write("12"));
+  run_until(loop_, [&] { return right_log_.log == "end "; });
+  EXPECT_TRUE(right_.write("345"));
+  run_turns(loop_, 5);
+  EXPECT_EQ(left_log_.closed_calls, 0);
+  EXPECT_EQ(right_log_.received, "the last reply");
+  right_.end();
+  run_until_both_are_closed();
+  EXPECT_FALSE(left_log_.error || right_log_.error);
+}
+
+TEST_P(Endings, WeCloseWithoutWaitingAndHaveLeftInputBefore) {
+  right_.set_half_open(true);
+  left_log_.use = [&](Bytes) { return 0; };
+  EXPECT_TRUE(right_.write("12"));
+  run_until(loop_, [&] { return left_.unread().size() == 2; });
+  EXPECT_TRUE(left_.write("the last reply"));
+  left_.close(Linger::no);
+  run_until(loop_, [&] { return right_log_.log == "end "; });
+  run_turns(loop_, 5);
+  EXPECT_EQ(left_log_.closed_calls, 0);
+  right_.end();
+  run_until_both_are_closed();
+}
+
 TEST_P(Endings, WeCloseWithAQueue) {
   queue_at_the_left();
   left_.close();

@@ -80,6 +80,8 @@ const LoopMisuse kLoopMisuses[] = {
     {"Metrics", [](Loop& loop) { (void)loop.metrics(); }},
     {"MeasureCallbacks", [](Loop& loop) { loop.measure_callbacks(true); }},
     {"MeasureWaits", [](Loop& loop) { loop.measure_waits(true); }},
+    {"IsMeasuringCallbacks", [](Loop& loop) { (void)loop.is_measuring_callbacks(); }},
+    {"IsMeasuringWaits", [](Loop& loop) { (void)loop.is_measuring_waits(); }},
     {"Reserve", [](Loop& loop) { (void)loop.reserve(1, 1); }},
     {"StartTimer", [](Loop& loop) { Timer(loop, [] {}).start(Nanos{1}); }},
     {"StartIo", [](Loop& loop) { Io(loop, 0, Events::read, [] {}).start(); }},

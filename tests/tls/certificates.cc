@@ -111,7 +111,58 @@ TEST_F(TlsRefusals, CoverAnIssuerThatIsNone) {
   const Certificate leaf({.subject = "evil", .names = {"localhost"}}, &test_server());
   const Refusal refusal = refusal_of(leaf.identity({&test_server()}));
   EXPECT_EQ(refusal.code, Error::tls_certificate);
-  EXPECT_NE(refusal.text.find("CN = server"), std::string::npos) << refusal.text;
+  EXPECT_EQ(refusal.text,
+            "an issuer in the chain is no CA, or may not issue certificates: CN = server");
+}
+
+TEST_F(TlsRefusals, CoverAnIssuerThatMayNotIssue) {
+  const Certificate between({.subject = "Between", .is_ca = true, .key_usage = "critical,cRLSign"},
+                            &test_root());
+  const Certificate leaf({.names = {"localhost"}}, &between);
+  EXPECT_EQ(refusal_of(leaf.identity({&between})).text,
+            "an issuer in the chain is no CA, or may not issue certificates: CN = Between");
+}
+
+TEST_F(TlsRefusals, CoverAnIssuerThatHasExpired) {
+  const Certificate between({.subject = "Between", .ends = -kHour, .is_ca = true}, &test_root());
+  const Certificate leaf({.names = {"localhost"}}, &between);
+  const Refusal refusal = refusal_of(leaf.identity({&between}));
+  EXPECT_TRUE(refusal.text.starts_with("the certificate has expired (")) << refusal.text;
+  EXPECT_TRUE(refusal.text.ends_with("CN = Between")) << refusal.text;
+}
+
+TEST_F(TlsRefusals, CoverAKeyForSomethingElse) {
+  EXPECT_EQ(refusal_of({.names = {"localhost"}, .key_usage = "critical,keyCertSign"}).text,
+            "the certificate is not for this purpose: CN = somebody");
+}
+
+TEST_F(TlsRefusals, CoverASignatureOfSomebodyElse) {
+  const Certificate impostor({.subject = "Test Root", .is_ca = true});
+  const Certificate leaf({.names = {"localhost"}}, &impostor);
+  EXPECT_EQ(refusal_of(leaf.identity()).code, Error::tls_certificate);
+}
+
+// Not shown by a server of ours, which would refuse them itself.
+TEST_F(TlsRefusals, CoverWeakKeysAndDigests) {
+  const auto refusal = [&](const CertificatePlan& plan) {
+    RawPeer peer(*loop_);
+    std::string text;
+    const Connecting attempt =
+        start_tls(std::move(peer.stream()), client(), "localhost",
+                  [&](TlsResult<Stream> made) { text = made ? "none" : made.error().text; });
+    peer.become_server(Certificate(plan, &test_root()));
+    peer.shake_hands();
+    run_until(*loop_, [&] { return !text.empty(); });
+    return text;
+  };
+  EXPECT_EQ(refusal({.names = {"localhost"}}), "none");
+  EXPECT_EQ(refusal({.names = {"localhost"}, .rsa_bits = 1024}),
+            "the key of the certificate is too weak: CN = somebody");
+  EXPECT_EQ(refusal({.names = {"localhost"}, .has_weak_digest = true}),
+            "a signature in the chain is too weak: CN = somebody");
+  EXPECT_EQ(
+      TlsContext::server({.identities = {Certificate({.rsa_bits = 1024}).identity()}}).error().code,
+      Error::tls_certificate);
 }
 
 TEST_F(TlsRefusals, CoverAChainThatIsTooLong) {
@@ -127,6 +178,7 @@ TEST_F(TlsRefusals, CoverAChainThatIsTooLong) {
   const Certificate leaf({.names = {"localhost"}}, issuer);
   const Refusal refusal = refusal_of(leaf.identity(between));
   EXPECT_EQ(refusal.code, Error::tls_certificate);
+  EXPECT_TRUE(refusal.text.starts_with("the chain is too long: ")) << refusal.text;
 }
 
 TEST_F(TlsCertificates, AreNotLookedAtByWhoeverVerifiesNobody) {

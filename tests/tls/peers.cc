@@ -516,6 +516,21 @@ TEST_F(TlsPeers, ThatCannotBeReachedAreToldApart) {
   EXPECT_EQ(result_.error().code, std::errc::connection_refused);
 }
 
+TEST_F(TlsPeers, MayStandInLineWhenTheLoopEnds) {
+  std::vector<std::pair<Stream, Stream>> pairs;
+  std::vector<Connecting> attempts;
+  const TlsContext context = server();
+  for (int i = 0; i < 30; ++i) {
+    pairs.push_back(must(Stream::memory_pair(*loop_)));
+    attempts.push_back(accept_tls(std::move(pairs.back().first), context, told()));
+    EXPECT_TRUE(pairs.back().second.write("\x16\x03\x01"));
+  }
+  loop_->run(Run::no_wait);
+  loop_.reset();
+  attempts.clear();
+  EXPECT_FALSE(is_told_);
+}
+
 TEST_F(TlsPeers, OfALoopThatEndsAreForgotten) {
   RawPeer peer(*loop_);
   accept_tls_unattended(std::move(peer.stream()), server(), told());

@@ -1,20 +1,15 @@
 // Hand-written epoll, one 64 KiB buffer, no abstraction: the bound. No idle timeouts.
-#include <sys/epoll.h>
 
 #include <algorithm>
 
-#include "harness/server.h"
+#include "harness/floor.h"
 
 namespace {
 
-class Server {
+class Server : Floor {
  public:
   Server(int socket, const ServerOptions& options, Tally& tally)
-      : listener_(socket),
-        tally_(tally),
-        busy_ns_(std::uint64_t(options.number("busy_poll_us")) * 1000),
-        epoll_(epoll_create1(EPOLL_CLOEXEC)),
-        buffer_(new char[kReadSize]) {
+      : Floor(socket, tally), busy_ns_(std::uint64_t(options.number("busy_poll_us")) * 1000) {
     watch(EPOLL_CTL_ADD, listener_, EPOLLIN);
   }
 
@@ -26,7 +21,7 @@ class Server {
         const int fd = events[std::size_t(i)].data.fd;
         const std::uint32_t ready = events[std::size_t(i)].events;
         if (fd == listener_) {
-          accept_all();
+          accept_new();
           continue;
         }
         if (ready & EPOLLOUT) drain(fd);
@@ -49,13 +44,11 @@ class Server {
     return epoll_wait(epoll_, events.data(), room, -1);
   }
 
-  void accept_all() {
-    for (int fd; (fd = accept4(listener_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0;) {
-      bench_no_delay(fd);
+  void accept_new() {
+    accept_all([this](int fd) {
       if (std::size_t(fd) >= waiting_.size()) waiting_.resize(std::size_t(fd) * 2);
       watch(EPOLL_CTL_ADD, fd, EPOLLIN);
-      ++tally_.accepted;
-    }
+    });
   }
 
   // Goes on while there may be more: the rest of a large block is best copied while it is in the
@@ -98,20 +91,9 @@ class Server {
     watch(EPOLL_CTL_MOD, fd, EPOLLIN);
   }
 
-  void watch(int operation, int fd, std::uint32_t events) {
-    epoll_event event{};
-    event.events = events;
-    event.data.fd = fd;
-    if (epoll_ctl(epoll_, operation, fd, &event) != 0) bench_die("epoll_ctl");
-  }
-
   static constexpr int kMaxReads = 16;
 
-  const int listener_;
-  Tally& tally_;
   const std::uint64_t busy_ns_;
-  const int epoll_;
-  const std::unique_ptr<char[]> buffer_;
   std::vector<std::unique_ptr<std::string>> waiting_;  // By descriptor: what is still to be sent.
 };
 

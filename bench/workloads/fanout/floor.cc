@@ -1,19 +1,15 @@
 // Hand-written epoll that gathers by hand: all messages that came with one read go to each
 // subscriber in one send. The bound.
-#include <sys/epoll.h>
 
+#include "harness/floor.h"
 #include "workloads/fanout/server.h"
 
 namespace {
 
-class Server {
+class Server : Floor {
  public:
   Server(int socket, const ServerOptions& options, Tally& tally)
-      : listener_(socket),
-        size_(std::size_t(options.number("size", 64))),
-        tally_(tally),
-        epoll_(epoll_create1(EPOLL_CLOEXEC)),
-        buffer_(new char[kReadSize]) {
+      : Floor(socket, tally), size_(std::size_t(options.number("size", 64))) {
     watch(EPOLL_CTL_ADD, listener_, EPOLLIN);
   }
 
@@ -25,7 +21,7 @@ class Server {
         const int fd = events[std::size_t(i)].data.fd;
         const std::uint32_t ready = events[std::size_t(i)].events;
         if (fd == listener_) {
-          accept_all();
+          accept_new();
           continue;
         }
         if (ready & EPOLLOUT) drain(fd);
@@ -42,15 +38,13 @@ class Server {
     std::string waiting;  // What is still to be sent.
   };
 
-  void accept_all() {
-    for (int fd; (fd = accept4(listener_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0;) {
-      bench_no_delay(fd);
+  void accept_new() {
+    accept_all([this](int fd) {
       if (std::size_t(fd) >= sessions_.size()) sessions_.resize(std::size_t(fd) * 2);
       sessions_[std::size_t(fd)] = std::make_unique<Session>(Session{Inbox(size_), {}});
       open_.push_back(fd);
       watch(EPOLL_CTL_ADD, fd, EPOLLIN);
-      ++tally_.accepted;
-    }
+    });
   }
 
   void receive(int fd) {
@@ -87,18 +81,7 @@ class Server {
     if (waiting.empty()) watch(EPOLL_CTL_MOD, fd, EPOLLIN);
   }
 
-  void watch(int operation, int fd, std::uint32_t events) {
-    epoll_event event{};
-    event.events = events;
-    event.data.fd = fd;
-    if (epoll_ctl(epoll_, operation, fd, &event) != 0) bench_die("epoll_ctl");
-  }
-
-  const int listener_;
   const std::size_t size_;
-  Tally& tally_;
-  const int epoll_;
-  const std::unique_ptr<char[]> buffer_;
   std::vector<std::unique_ptr<Session>> sessions_;  // By descriptor.
   std::vector<int> open_;
 };

@@ -1,7 +1,7 @@
 // Hand-written epoll; messages are answered in place, in the one buffer that all are read into: the
 // bound.
-#include <sys/epoll.h>
 
+#include "harness/floor.h"
 #include "workloads/header_body/server.h"
 
 namespace {
@@ -12,13 +12,9 @@ struct Session {
   std::string waiting;  // To be sent.
 };
 
-class Server {
+class Server : Floor {
  public:
-  Server(int socket, const ServerOptions&, Tally& tally)
-      : listener_(socket),
-        tally_(tally),
-        epoll_(epoll_create1(EPOLL_CLOEXEC)),
-        buffer_(new char[kReadSize]) {
+  Server(int socket, const ServerOptions&, Tally& tally) : Floor(socket, tally) {
     watch(EPOLL_CTL_ADD, listener_, EPOLLIN, nullptr);
   }
 
@@ -30,7 +26,7 @@ class Server {
         auto* session = static_cast<Session*>(events[std::size_t(i)].data.ptr);
         const std::uint32_t ready = events[std::size_t(i)].events;
         if (session == nullptr)
-          accept_all();
+          accept_new();
         else if ((ready & EPOLLOUT) != 0)
           drain(*session);
         else
@@ -42,12 +38,8 @@ class Server {
   static void version() { bench_version("none", nullptr); }
 
  private:
-  void accept_all() {
-    for (int fd; (fd = accept4(listener_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0;) {
-      bench_no_delay(fd);
-      watch(EPOLL_CTL_ADD, fd, EPOLLIN, new Session{fd, {}, {}});
-      ++tally_.accepted;
-    }
+  void accept_new() {
+    accept_all([this](int fd) { watch(EPOLL_CTL_ADD, fd, EPOLLIN, new Session{fd, {}, {}}); });
   }
 
   void receive(Session& session) {
@@ -77,18 +69,6 @@ class Server {
     waiting.erase(0, bench_send(session.fd, waiting.data(), waiting.size()));
     if (waiting.empty()) watch(EPOLL_CTL_MOD, session.fd, EPOLLIN, &session);
   }
-
-  void watch(int operation, int fd, std::uint32_t events, Session* session) {
-    epoll_event event{};
-    event.events = events;
-    event.data.ptr = session;
-    if (epoll_ctl(epoll_, operation, fd, &event) != 0) bench_die("epoll_ctl");
-  }
-
-  const int listener_;
-  Tally& tally_;
-  const int epoll_;
-  const std::unique_ptr<char[]> buffer_;
 };
 
 }  // namespace

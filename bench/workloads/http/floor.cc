@@ -1,10 +1,10 @@
 // Hand-written epoll, and no more of HTTP than this client asks for: it looks for the end of the
 // head and compares the target; answers are prepared. The bound, and no server for the world.
-#include <sys/epoll.h>
 #include <sys/sendfile.h>
 
 #include <ctime>
 
+#include "harness/floor.h"
 #include "workloads/http/server.h"
 
 namespace {
@@ -18,13 +18,9 @@ struct Session {
   bool closes = false;
 };
 
-class Server {
+class Server : Floor {
  public:
-  Server(int socket, const ServerOptions&, Tally& tally)
-      : listener_(socket),
-        tally_(tally),
-        epoll_(epoll_create1(EPOLL_CLOEXEC)),
-        buffer_(new char[kReadSize]) {
+  Server(int socket, const ServerOptions&, Tally& tally) : Floor(socket, tally) {
     watch(EPOLL_CTL_ADD, listener_, EPOLLIN, nullptr);
   }
 
@@ -36,7 +32,7 @@ class Server {
       for (int i = 0; i < count; ++i) {
         auto* session = static_cast<Session*>(events[std::size_t(i)].data.ptr);
         if (session == nullptr)
-          accept_all();
+          accept_new();
         else if ((events[std::size_t(i)].events & EPOLLOUT) != 0)
           go_on(*session);
         else
@@ -48,12 +44,10 @@ class Server {
   static void version() { bench_version("none", nullptr); }
 
  private:
-  void accept_all() {
-    for (int fd; (fd = accept4(listener_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0;) {
-      bench_no_delay(fd);
+  void accept_new() {
+    accept_all([this](int fd) {
       watch(EPOLL_CTL_ADD, fd, EPOLLIN, new Session{.fd = fd, .rest = {}, .waiting = {}});
-      ++tally_.accepted;
-    }
+    });
   }
 
   void note_date() {
@@ -148,17 +142,6 @@ class Server {
     ++tally_.closed;
   }
 
-  void watch(int operation, int fd, std::uint32_t events, Session* session) {
-    epoll_event event{};
-    event.events = events;
-    event.data.ptr = session;
-    if (epoll_ctl(epoll_, operation, fd, &event) != 0) bench_die("epoll_ctl");
-  }
-
-  const int listener_;
-  Tally& tally_;
-  const int epoll_;
-  const std::unique_ptr<char[]> buffer_;
   time_t second_ = 0;
   std::string out_, hello_, last_hello_, page_, file_, uploaded_;
 };

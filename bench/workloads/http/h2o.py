@@ -8,7 +8,7 @@ import ready_made
 CONFIGURATION = """
 user: USER
 num-threads: 1
-max-connections: 9000
+max-connections: 18000
 http1-request-timeout: 60
 file.etag: OFF
 file.mime.setdefaulttype: "text/plain; charset=utf-8"

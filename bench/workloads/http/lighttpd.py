@@ -9,6 +9,7 @@ server.document-root = "ROOT"
 server.bind = "127.0.0.1"
 server.port = PORT
 server.max-fds = 18000
+server.max-keep-alive-idle = 60
 server.max-keep-alive-requests = 65535
 server.tag = ""
 server.network-backend = "sendfile"

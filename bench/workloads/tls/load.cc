@@ -121,6 +121,7 @@ class Load {
       bench_sleep_ms(kUntilRestMs);
       growth.report(connections_);
     } else {
+      if (!kind_.is_handshake()) turn_until([this] { return secured_ >= connections_; });
       limit_ == 0 ? run_for_a_time() : run_to_the_limit();
       report_speed();
     }
@@ -175,6 +176,7 @@ class Load {
     if (result != 1 && SSL_get_error(talk.ssl, result) == SSL_ERROR_WANT_READ) return false;
     if (result != 1) ServerProcess::fail("a handshake fails");
     talk.is_secured = true;
+    ++secured_;
     if (SSL_version(talk.ssl) != TLS1_3_VERSION ||
         SSL_CIPHER_get_id(SSL_get_current_cipher(talk.ssl)) != TLS1_3_CK_AES_128_GCM_SHA256)
       ServerProcess::fail("another version or cipher than was offered");
@@ -253,7 +255,8 @@ class Load {
   void run_for_a_time() {
     const auto passes = [this](long milliseconds) {
       const std::uint64_t end = bench_now_ns() + std::uint64_t(milliseconds) * 1'000'000;
-      turn_until([end] { return bench_now_ns() >= end; });
+      const std::uint64_t before = operations_;
+      turn_until([&] { return bench_now_ns() >= end && operations_ > before; });
     };
     passes(milliseconds_ / 4);
     measure([&] { passes(milliseconds_); });
@@ -307,7 +310,7 @@ class Load {
   bool is_learning_ = false;
   std::uint64_t operations_ = 0, opened_ = 0, tickets_ = 0, bytes_ = 0;
   std::uint64_t measured_ = 0, spent_ns_ = 0;
-  std::size_t done_ = 0;
+  std::size_t secured_ = 0, done_ = 0;
   double seconds_ = 0;
 };
 

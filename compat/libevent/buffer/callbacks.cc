@@ -3,9 +3,10 @@
 // Semantics: event2/buffer.h (evbuffer_add_cb, evbuffer_defer_callbacks), event2/buffer_compat.h
 // (evbuffer_setcb); the newest is called first, a change that nobody is there to hear of is
 // forgotten, and one that happens inside a callback is told at once: probes.
-#include <new>
+#include <utility>
 
 #include "compat/libevent/buffer/evbuffer.h"
+#include "compat/libevent/event/deferred.h"
 #include "compat/libevent/memory.h"
 
 using namespace spate::libevent;
@@ -25,43 +26,49 @@ void call_from_loop(evutil_socket_t, short, void* argument) {
   auto* buffer = static_cast<evbuffer*>(argument);
   const Use use(buffer);
   buffer->give_up();  // schedule() took it.
-  buffer->call_callbacks();
+  buffer->call_deferred();
 }
 
 }  // namespace
 
 void evbuffer::tell() {
-  if (watcher_ != nullptr) {
-    const evbuffer_cb_info change{size_ + deleted_ - added_, added_, deleted_};
-    watcher_(owner_, change);
-  }
-  if (callbacks_ == nullptr) {
-    added_ = deleted_ = 0;
-  } else if (deferred_ != nullptr) {
-    schedule();
-  } else {
-    call_callbacks();
-  }
-}
-
-void evbuffer::schedule() {
-  if ((deferred_->ev.ev_evcallback.evcb_flags & EVLIST_ACTIVE) != 0) return;
-  take();
-  event_active(&deferred_->ev, EV_TIMEOUT, 1);
-}
-
-void evbuffer::call_callbacks() {
-  if ((added_ | deleted_) == 0) return;
   const evbuffer_cb_info change{size_ + deleted_ - added_, added_, deleted_};
   added_ = deleted_ = 0;
+  if (callbacks_ != nullptr && deferred_ != nullptr) {
+    schedule(change);
+  } else if (callbacks_ != nullptr) {
+    call_callbacks(change);
+  }
+  if (watcher_ != nullptr) watcher_(owner_, change);
+}
+
+void evbuffer::schedule(const evbuffer_cb_info& change) {
+  deferred_->added += change.n_added;
+  deferred_->deleted += change.n_deleted;
+  if (is_active(deferred_->ev)) return;
+  take();
+  activate_deferred(deferred_->ev);
+}
+
+void evbuffer::call_deferred() {
+  const std::size_t added = std::exchange(deferred_->added, 0);
+  const std::size_t deleted = std::exchange(deferred_->deleted, 0);
+  call_callbacks({size_ + deleted - added, added, deleted});
+}
+
+void evbuffer::call_callbacks(const evbuffer_cb_info& change) {
   ++calling_;
   for (evbuffer_cb_entry* entry = callbacks_; entry != nullptr; entry = entry->next) {
     if (entry->is_enabled && !entry->is_ended) call(this, *entry, change);
   }
   --calling_;
-  if (calling_ != 0 || !has_ended_callbacks_) return;
+  if (calling_ == 0 && has_ended_callbacks_) release_ended_callbacks();
+}
+
+void evbuffer::release_ended_callbacks() {
   has_ended_callbacks_ = false;
-  for (evbuffer_cb_entry** place = &callbacks_; *place != nullptr;) {
+  evbuffer_cb_entry** place = &callbacks_;
+  while (*place != nullptr) {
     evbuffer_cb_entry* entry = *place;
     if (entry->is_ended) {
       *place = entry->next;
@@ -116,7 +123,7 @@ bool evbuffer::defer(event_base* base) {
     deferred_ = static_cast<DeferredCall*>(allocate_zeroed(sizeof(DeferredCall)));
     if (deferred_ == nullptr) return false;
   }
-  if ((deferred_->ev.ev_evcallback.evcb_flags & EVLIST_ACTIVE) != 0) return true;
+  if (is_active(deferred_->ev)) return true;
   return event_assign(&deferred_->ev, base, -1, 0, call_from_loop, this) == 0;
 }
 

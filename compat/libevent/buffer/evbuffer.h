@@ -30,6 +30,8 @@ inline constexpr std::size_t kLengthMost = PTRDIFF_MAX;
 // Calls the callbacks of a buffer from the loop.
 struct DeferredCall {
   event ev;
+  std::size_t added;  // That they are to be told of.
+  std::size_t deleted;
 };
 
 // Where a reader is.
@@ -44,7 +46,7 @@ struct evbuffer {
  public:
   using Piece = spate::libevent::Piece;
   using OwnPiece = spate::libevent::OwnPiece;
-  // Told of every change before the callbacks' list is gone through: for the owner of the buffer.
+  // Told of every change after the callbacks, and never later: for the owner of the buffer.
   using Watcher = void (*)(void* owner, const evbuffer_cb_info& change);
 
   evbuffer() = default;
@@ -105,7 +107,7 @@ struct evbuffer {
   void changed() {
     if ((added_ | deleted_) != 0) tell();
   }
-  void call_callbacks();
+  void call_deferred();
   evbuffer_cb_entry* add_callback(evbuffer_cb_func callback, evbuffer_cb old_callback,
                                   void* argument);
   bool remove_callback(evbuffer_cb_entry* entry);
@@ -128,7 +130,9 @@ struct evbuffer {
  private:
   bool make_spare(std::size_t at_least);
   void tell();
-  void schedule();
+  void schedule(const evbuffer_cb_info& change);
+  void call_callbacks(const evbuffer_cb_info& change);
+  void release_ended_callbacks();
   bool map_files();
   void unlink_first_pieces(std::size_t& count, Piece*& unlinked);
 
@@ -136,7 +140,7 @@ struct evbuffer {
   Piece* last_ = nullptr;
   OwnPiece* spare_ = nullptr;  // Empty, to be the next one.
   std::size_t size_ = 0;
-  std::size_t added_ = 0;  // Since the callbacks were last called.
+  std::size_t added_ = 0;  // Since the last tell().
   std::size_t deleted_ = 0;
   Watcher watcher_ = nullptr;
   void* owner_ = nullptr;

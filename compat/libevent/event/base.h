@@ -67,6 +67,7 @@ struct event_base final : public spate::Dispatcher {
   void remove_timer(event& ev);
   // Queues an event to be called, or adds to what it is called with.
   void activate(event& ev, short what, int calls);
+  void activate_deferred(event& ev);
   // Does not wait; makes the event one that ends with `closure`.
   void finalize(event& ev, event_finalize_callback_fn callback, Closure closure);
 
@@ -209,6 +210,7 @@ struct event_base final : public spate::Dispatcher {
   int running_priority_ = -1;
   event_callback* current_ = nullptr;  // Whose callback is being called.
   std::uint32_t calls_left_ = 0;       // Of a signal event that is being called.
+  int deferred_in_turn_ = 0;           // How many were activated since the last turn.
   int waiting_ = 0;                    // Threads that wait for the current callback.
   void* callback_ended_ = nullptr;     // The condition that they wait for.
   unsigned long runner_ = 0;           // The thread in the loop.

@@ -58,6 +58,12 @@ inline void event_base::activate_inline(event& ev, short what, int calls) {
 
 void event_base::activate(event& ev, short what, int calls) { activate_inline(ev, what, calls); }
 
+void event_base::activate_deferred(event& ev) {
+  constexpr int kDeferredMost = 32;
+  activate_inline(ev, EV_TIMEOUT, 1);
+  if (++deferred_in_turn_ > kDeferredMost) look_again();
+}
+
 void event_base::ready(spate::Loop&, spate::FdNode& node, Events events) {
   event& ev = event_of(node);
   if (any(events & Events::error)) [[unlikely]] {

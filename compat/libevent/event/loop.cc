@@ -53,6 +53,7 @@ void event_base::log_end(int result) const {
 bool event_base::turn(bool may_block) {
   using spate::Run;
   time_is_cached_ = false;
+  deferred_in_turn_ = 0;
   if (refused_ != nullptr) [[unlikely]] {
     watch_again();
     may_block = false;

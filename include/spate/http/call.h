@@ -78,7 +78,7 @@ struct CallOptions {
   // fetch(), no limit with send().
   std::uint64_t max_body = 0;
 
-  // Instead of that of the Client.
+  // Instead of those of the Client; Proxy() is none.
   std::optional<Proxy> proxy{};
   // Connects there, whatever the URL's host is: a unix socket, for instance. Not if a redirect
   // leads elsewhere.

@@ -59,7 +59,7 @@ struct ClientOptions {
   std::size_t max_head = 16 * 1024;  // Bytes of a response's head; at most 65,535.
   // The timeout includes names and the proxy.
   ConnectOptions connect{.timeout = Nanos{30'000'000'000}};
-  Proxy proxy{};
+  ProxySettings proxies{};  // ProxySettings::from_environment() has the usual ones.
   // A client's, for https: TlsContext::client() (spate::tls). None: https is refused.
   TlsContext tls{};
   // Whose cookies are sent, and where those of answers are kept; must outlive the Client.

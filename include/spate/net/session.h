@@ -89,17 +89,19 @@ class Session : public StreamHandler {
 
 // For serve(). What may become a session, as its connection is still shaking hands: destroyed by
 // itself before that, or by the SessionList.
-class SessionNewcomer {
+class SPATE_EXPORT SessionNewcomer {
  public:
   SessionNewcomer(const SessionNewcomer&) = delete;
   SessionNewcomer& operator=(const SessionNewcomer&) = delete;
 
  protected:
   explicit SessionNewcomer(SessionList& list);
-  virtual ~SessionNewcomer();
+  virtual ~SessionNewcomer() { leave(); }  // Here: a program with RTTI needs its type.
 
  private:
   friend class SessionList;
+
+  void leave();
 
   SessionList& list_;
   SessionNewcomer* next_;

@@ -97,6 +97,16 @@ enum class WhenFull : std::uint8_t {
   drop,   // write() returns false, and nothing of it is sent.
 };
 
+// Whether Stream::close() waits for the peer's end.
+enum class Linger : std::uint8_t {
+  yes,
+  // The peer has said, in the words of its protocol, that it sends no more: a client that asks for
+  // one answer and the end. Over a bare socket its end is not waited for then, unless something
+  // that it has sent nevertheless is there, unused, when the queue has been sent. If it comes even
+  // later, a reset may take from the peer what it has not read.
+  no,
+};
+
 // Limits of the send queue, in bytes; those of files count for `low` and `high` only.
 // low <= high <= max.
 struct QueueLimits {
@@ -271,8 +281,9 @@ class SPATE_EXPORT Stream {
   // Ends our side once the queue is sent: the peer sees an end of file; reading goes on until the
   // peer ends its side.
   void end();
-  // As the destructor, but on_closed() is called when it is done.
-  void close();
+  // As the destructor, but on_closed() is called when it is done. The first call decides whether it
+  // lingers.
+  void close(Linger linger = Linger::yes);
   // Resets the connection. The queue is lost, and no callback follows, whatever had ended it
   // before.
   void abort();

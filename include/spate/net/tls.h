@@ -89,8 +89,9 @@ struct TlsServerOptions {
   std::string client_ca{};
   TlsVersion min_version = TlsVersion::tls_1_2;
   Nanos handshake_timeout{10'000'000'000};
-  // Sessions can be resumed by tickets: how many a client of TLS 1.3 is given, and for how long
-  // each is good. A new key is made after that time, and two older ones are kept.
+  // Sessions can be resumed by tickets: how many a client of TLS 1.3 is given, another one for each
+  // that it resumes with, and for how long each is good. A new key is made after that time, and two
+  // older ones are kept.
   unsigned tickets = 2;
   Nanos ticket_lifetime{7'200'000'000'000};
 };

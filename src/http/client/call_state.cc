@@ -88,7 +88,7 @@ void CallState::choose_route() {
   if (options_.proxy) {
     route_.proxy = *options_.proxy;
   } else if (options_.address.family() == Address::Family::none) {
-    route_.proxy = core_->options().proxy;
+    route_.proxy = core_->options().proxies.proxy_for(*url_);
   }
 }
 
@@ -264,7 +264,7 @@ void CallState::settle() {
   const Ref<CallState> self(this);
   if (pending_error) return core_->fail(*this, pending_error);
   if (std::exchange(wants_upload_, false) && handler_ != nullptr) handler_->on_upload();
-  if (wants_room_ && !is_full()) {
+  if (is_open() && wants_room_ && !is_full()) {
     wants_room_ = false;
     if (handler_ != nullptr) handler_->on_drained();
   }

@@ -18,7 +18,7 @@ constexpr std::size_t kMostHead = 65'535;
 bool is_valid(const ClientOptions& options) {
   return options.max_per_origin > 0 && options.max_connections > 0 && options.max_head > 0 &&
          options.max_head <= kMostHead && !has_control(options.user_agent) &&
-         is_valid(options.proxy);
+         is_valid(options.proxies.proxy) && is_valid(options.proxies.for_https.value_or(Proxy()));
 }
 
 // What two routes differ in, as one text.
@@ -73,11 +73,11 @@ Call ClientCore::start(std::string_view url, CallHandler* handler, OnResponse on
   link(*call);
   std::error_code error = call->prepare(url);
   if (!error && !call->start_deadline()) error = system_error(ENOMEM);
-  if (error) {
-    call->pending_error = error;
-    settle_later(*call);
-  } else {
+  if (!error) {
     enter(*call, Origin::Place::last);
+  } else if (call->pending_error = error; !settle_later(*call)) {
+    leave(*call);
+    return {};
   }
   return Call(call.leak());
 }
@@ -144,14 +144,14 @@ void ClientCore::repeat(CallState& call) {
   origin_of(call.route()).add(call, Origin::Place::first);
 }
 
-void ClientCore::settle_later(CallState& call) {
-  if (std::exchange(call.is_unsettled, true)) return;
-  unsettled_.emplace_back(&call);
-  wake();
+bool ClientCore::settle_later(CallState& call) {
+  if (!std::exchange(call.is_unsettled, true)) unsettled_.emplace_back(&call);
+  return wake();
 }
 
-void ClientCore::wake() {
-  if (!settle_.start(Nanos{0})) settle_.feed();
+// Not again: that would drop what is due.
+bool ClientCore::wake() {
+  return settle_.is_active() || settle_.is_pending() || settle_.start(Nanos{0}) || settle_.feed();
 }
 
 void ClientCore::settle() {

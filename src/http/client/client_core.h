@@ -59,7 +59,8 @@ class ClientCore final : public Counted {
   void upgrade(CallState& call, Stream stream);
   // Its connection is lost, before there was anything of an answer.
   void repeat(CallState& call);
-  void settle_later(CallState& call);
+  // False when memory runs out: it is settled with the next.
+  bool settle_later(CallState& call);
 
   // ---- limits
 
@@ -80,7 +81,7 @@ class ClientCore final : public Counted {
   Origin* first_in_want() const;
   void serve_those_in_want();
   void forget_empty_origins();
-  void wake();
+  bool wake();
   void settle();
 
   Loop& loop_;

@@ -95,12 +95,19 @@ struct VectorScan {
  private:
   // The first byte that `mask_of` finds; `end` if there is none. Most are among the first.
   template <class MaskOf>
-  static const char* find(const char* begin, const char* at, const char* end, MaskOf mask_of) {
+  [[gnu::always_inline]] static const char* find(const char* begin, const char* at, const char* end,
+                                                 MaskOf mask_of) {
+    if (end - at >= Vector16::kSize) {
+      if (const std::uint32_t found = mask_of(Vector16(at))) return at + std::countr_zero(found);
+      at += Vector16::kSize;
+    }
+    return find_further(begin, at, end, mask_of);
+  }
+  template <class MaskOf>
+  [[gnu::noinline]] static const char* find_further(const char* begin, const char* at,
+                                                    const char* end, MaskOf mask_of) {
     constexpr std::ptrdiff_t kStep = 2 * Vector16::kSize;
-    if (end - at < kStep) return find_in_rest(begin, at, end, mask_of);
-    if (const std::uint32_t found = mask_of(Vector16(at))) return at + std::countr_zero(found);
-    at += Vector16::kSize;
-    for (const char* const last = end - kStep; at <= last; at += kStep) {
+    for (; end - at >= kStep; at += kStep) {
       const std::uint32_t behind = mask_of(Vector16(at + Vector16::kSize));
       if (const std::uint32_t found = mask_of(Vector16(at)) | behind << Vector16::kSize)
         return at + std::countr_zero(found);

@@ -133,7 +133,8 @@ static_assert(each_has_its_slot(), "search for another kFieldFactor");
 //
 // A byte is compared with the bit of lower case set: exact, where a known name consists of letters
 // and "-", and the other is a token.
-inline FieldId token_id_of(const char* name, std::size_t size, const char* readable) {
+[[gnu::always_inline]] inline FieldId token_id_of(const char* name, std::size_t size,
+                                                  const char* readable) {
   if (size - kShortestFieldName > kLongestFieldName - kShortestFieldName) return FieldId::other;
   std::uint16_t first;
   std::uint16_t last;

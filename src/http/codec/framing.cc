@@ -9,6 +9,10 @@ namespace spate::http {
 namespace {
 
 constexpr std::uint64_t kMostContent = INT64_MAX;
+// Without any of them, a request has no body, and its version says what becomes of the connection.
+constexpr std::uint64_t kDecisive = bit_of(FieldId::transfer_encoding) |
+                                    bit_of(FieldId::content_length) | bit_of(FieldId::connection) |
+                                    bit_of(FieldId::expect);
 
 // 1*DIGIT, and nothing else.
 std::optional<std::uint64_t> read_length(std::string_view text) {
@@ -84,6 +88,8 @@ Refusal read_expectation(const RequestView& request, Framing& framing) {
 
 Refusal frame_request(const RequestView& request, Framing& framing) {
   framing = {};
+  framing.keeps_alive = request.version == Version::http_1_1;
+  if (!request.fields.contains_any(kDecisive)) return {};
   if (const Refusal refusal =
           frame_body(request.fields, request.version, request.repeated, framing))
     return refusal;

@@ -11,11 +11,9 @@ namespace {
 
 constexpr std::size_t kMostDecimals = 20;
 
-// What most answers begin with; empty for the others.
+// What many answers begin with; empty for the others. 200 (OK) has one with more behind it.
 std::string_view prepared_line(Status status) {
   switch (status) {
-    case Status::ok:
-      return "HTTP/1.1 200 OK\r\n";
     case Status::no_content:
       return "HTTP/1.1 204 No Content\r\n";
     case Status::partial_content:

@@ -1,7 +1,5 @@
 #include "http/codec/host.h"
 
-#include <algorithm>
-
 #include "http/codec/uri_chars.h"
 
 namespace spate::http {
@@ -36,18 +34,11 @@ int count_groups(std::string_view half, AtEnd at_end) {
   return groups;
 }
 
-bool is_host_name(std::string_view text) {
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (!is_of(text[i], kUnreserved | kSubDelims) && text[i] != '%') return false;
-  }
-  return has_good_escapes(text);
-}
-
 // The size of the host at the front; npos if it is none.
 std::size_t size_of_host(std::string_view text) {
   if (!text.starts_with('[')) {
-    const std::size_t size = std::min(text.find(':'), text.size());
-    return is_host_name(text.substr(0, size)) ? size : std::string_view::npos;
+    const std::size_t size = escaped_span_of(text, kUnreserved | kSubDelims);
+    return size == text.size() || text[size] == ':' ? size : std::string_view::npos;
   }
   const std::size_t end = text.find(']');
   if (end == std::string_view::npos || !is_ipv6(text.substr(1, end - 1)))
@@ -87,8 +78,8 @@ std::optional<std::uint16_t> parse_port_number(std::string_view text) {
 
 std::optional<HostPort> parse_host(std::string_view text) {
   const std::size_t size = size_of_host(text);
-  if (size == std::string_view::npos || size > kMostHost) return {};
-  HostPort parsed{text.substr(0, size), {}};
+  if (size > kMostHost) return {};
+  HostPort parsed{{text.data(), size}, {}};
   text.remove_prefix(size);
   if (text.empty()) return parsed;
   if (size == 0 || text.front() != ':') return {};

@@ -12,18 +12,17 @@ using Form = RequestTarget::Form;
 
 // The path, the query and the end of the text.
 bool take_path_and_query(std::string_view text, RequestTarget& target) {
-  const std::size_t size = span_of(text, kPathByte);
-  target.path = text.substr(0, size);
-  if (!has_good_escapes(target.path)) return false;
+  const std::size_t size = escaped_span_of(text, kPathByte);
+  target.path = {text.data(), size};
   if (size == text.size()) return true;
   target.has_query = true;
-  target.query = text.substr(size + 1);
+  target.query = {text.data() + size + 1, text.size() - size - 1};
   return text[size] == '?' && is_all_of(target.query, kQueryByte);
 }
 
 std::optional<RequestTarget> parse_origin(std::string_view text) {
-  RequestTarget target;
-  if (!take_path_and_query(text, target)) return {};
+  std::optional<RequestTarget> target(std::in_place);
+  if (!take_path_and_query(text, *target)) target.reset();
   return target;
 }
 

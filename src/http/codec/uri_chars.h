@@ -14,8 +14,8 @@ enum UriClass : std::uint8_t {
   kUriHex = 4,        // 0-9 a-f A-F
   kUriDigit = 8,      // 0-9
   kUriAlpha = 16,     // a-z A-Z
-  kPathByte = 32,     // Of a path as it is sent: pchar, /, and what browsers leave as it is: []|^
-  kQueryByte = 64,    // Of a query as it is sent: the above, ?, and \ ` { }
+  kPathByte = 32,     // Of a path as it is sent: pchar but for escapes, /, and of browsers []|^
+  kQueryByte = 64,    // Of a query as it is sent: the above, ?, %, and \ ` { }
   kSchemeByte = 128,  // Letters, digits, + - .
 };
 
@@ -33,8 +33,8 @@ consteval std::array<std::uint8_t, 256> make_uri_classes() {
   add("-._~", kUnreserved | kSent);
   add("!$&'()*+,;=", kSubDelims | kSent);
   add("+-.", kSchemeByte);
-  add(":@/%[]|^", kSent);
-  add("?\\`{}", kQueryByte);
+  add(":@/[]|^", kSent);
+  add("?%\\`{}", kQueryByte);
   return classes;
 }
 inline constexpr std::array<std::uint8_t, 256> kUriClasses = make_uri_classes();
@@ -62,12 +62,15 @@ constexpr char escaped_byte(std::string_view text, std::size_t at) {
   return static_cast<char>(value_of_hex(text[at + 1]) << 4 | value_of_hex(text[at + 2]));
 }
 
-// Whether each % begins an escape.
-constexpr bool has_good_escapes(std::string_view text) {
-  for (std::size_t at = text.find('%'); at != std::string_view::npos; at = text.find('%', at + 3)) {
-    if (!is_escape(text, at)) return false;
+// How many bytes at the front are of the classes, which have no %, or in an escape.
+constexpr std::size_t escaped_span_of(std::string_view text, int classes) {
+  std::size_t at = 0;
+  for (; at < text.size(); ++at) {
+    if (is_of(text[at], classes)) continue;
+    if (text[at] != '%' || !is_escape(text, at)) break;
+    at += 2;
   }
-  return true;
+  return at;
 }
 
 }  // namespace spate::http

@@ -159,11 +159,14 @@ Result<Address> InspectorCore::listen(const Address& address) {
   return server_->listen(address, {.max_connections = kMostConnections});
 }
 
+// A page of a stranger's whose name leads here says that name. A program that says none is no
+// browser.
 bool InspectorCore::is_for_this_host(std::string_view host) const {
   const auto parts = parse_host(host);
   if (!parts) return false;
   const std::string_view name = parts->host;
-  return name.starts_with('[') || is_ipv4(name) || equal_ignoring_case(name, "localhost") ||
+  return name.empty() || name.starts_with('[') || is_ipv4(name) ||
+         equal_ignoring_case(name, "localhost") ||
          std::ranges::any_of(options_.hosts, [name](const std::string& known) {
            return equal_ignoring_case(name, known);
          });
@@ -223,8 +226,7 @@ void InspectorCore::open_events(Exchange exchange) {
   if (!stream.is_open()) return;
   viewers_.push_back(std::move(stream));
   viewers_.back().set_on_closed([this](std::error_code) { drop_closed_viewers(); });
-  if (!tick_.is_active()) tick_.start(options_.period, options_.period);
-  begin_round();
+  tick_.start(Nanos{0}, options_.period);  // When its head has been sent.
 }
 
 void InspectorCore::drop_closed_viewers() {

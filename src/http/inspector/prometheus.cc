@@ -1,6 +1,10 @@
 // The text format of Prometheus: for each metric a line of help, one of its type, and a line for
 // each set of labels; all lines of a metric together.
 #include <algorithm>
+#include <initializer_list>
+#include <map>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "http/inspector/number_text.h"
@@ -144,11 +148,11 @@ void write_statuses(Text& text, const std::vector<LoopState>& loops) {
 // ---- readings
 
 struct Sample {
-  std::string metric;
   std::string_view source;
   Readings::Kind kind;
   double value;
 };
+using Samples = std::vector<Sample>;
 
 bool is_in_names(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
@@ -162,33 +166,28 @@ std::string metric_name(const SourceState& source, const Readings::Reading& read
   return name;
 }
 
-// By metric, those of one in the order in which they came.
-std::vector<Sample> samples_of(const std::vector<SourceState>& sources) {
-  std::vector<Sample> samples;
+std::map<std::string, Samples> by_metric(const std::vector<SourceState>& sources) {
+  std::map<std::string, Samples> metrics;
   for (const SourceState& source : sources) {
     for (const Readings::Reading& reading : source.readings.all())
-      samples.push_back({metric_name(source, reading), source.source, reading.kind, reading.value});
+      metrics[metric_name(source, reading)].push_back({source.source, reading.kind, reading.value});
   }
-  std::ranges::stable_sort(samples, {}, &Sample::metric);
-  return samples;
+  return metrics;
 }
 
 // A metric has one type, and each set of labels once.
-bool is_said_before(const Sample* first, const Sample* sample) {
-  return sample->kind != first->kind || std::any_of(first, sample, [&](const Sample& before) {
-           return before.source == sample->source;
-         });
+bool is_fit(const Samples& samples, const Sample& sample) {
+  return sample.kind == samples.front().kind &&
+         &sample == &*std::ranges::find(samples, sample.source, &Sample::source);
 }
 
-void write_samples(Text& text, const std::vector<Sample>& samples) {
-  const Sample* first = nullptr;
-  for (const Sample& sample : samples) {
-    if (first == nullptr || first->metric != sample.metric) {
-      first = &sample;
-      text.metric(sample.metric, sample.kind == Readings::Kind::counter ? "counter" : "gauge",
-                  "Of the program.");
+void write_samples(Text& text, const std::map<std::string, Samples>& metrics) {
+  for (const auto& [name, samples] : metrics) {
+    const bool is_counter = samples.front().kind == Readings::Kind::counter;
+    text.metric(name, is_counter ? "counter" : "gauge", "Of the program.");
+    for (const Sample& sample : samples) {
+      if (is_fit(samples, sample)) text.sample({{"source", sample.source}}, sample.value);
     }
-    if (!is_said_before(first, &sample)) text.sample({{"source", sample.source}}, sample.value);
   }
 }
 
@@ -201,7 +200,7 @@ std::string prometheus_text_of(const State& state) {
   write_streams(text, state.loops);
   text.metric("spate_inspector_viewers", "gauge", "Who looks at /events.");
   text.sample({}, number(state.viewers));
-  write_samples(text, samples_of(state.sources));
+  write_samples(text, by_metric(state.sources));
   return text.take();
 }
 

@@ -5,18 +5,12 @@
 namespace spate::http {
 
 ExchangePool::~ExchangePool() {
-  while (ExchangeState* state = free_.pop()) delete state;
+  while (kept_ != 0) delete free_[--kept_];
 }
 
 ExchangeState* ExchangePool::take() {
-  ExchangeState* state = free_.pop();
-  if (state == nullptr) {
-    state = new (std::nothrow) ExchangeState(*this);
-    if (state == nullptr) return nullptr;
-  } else {
-    --kept_;
-  }
-  ++in_use_;
+  ExchangeState* state = kept_ != 0 ? free_[--kept_] : new (std::nothrow) ExchangeState(*this);
+  in_use_ += state != nullptr;
   return state;
 }
 
@@ -26,8 +20,7 @@ void ExchangePool::give_back(ExchangeState* state) {
     delete state;
   } else {
     state->reset();
-    free_.push(*state);
-    ++kept_;
+    free_[kept_++] = state;
   }
   if (is_abandoned_ && in_use_ == 0) delete this;
 }

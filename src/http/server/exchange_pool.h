@@ -28,7 +28,7 @@ class ExchangePool {
 
   Loop& loop_;
   Compressors compressors_;
-  ExchangeList free_;
+  ExchangeState* free_[kMostKept];
   std::size_t kept_ = 0;
   std::size_t in_use_ = 0;
   bool is_abandoned_ = false;

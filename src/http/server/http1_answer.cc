@@ -55,8 +55,7 @@ bool Http1Connection::send_head(ExchangeState& state, const AnswerHead& answer, 
   const bool is_beside = body.size() <= kMostBeside;
   Written head;
   const bool is_written = head.write([&](HeadWriter& writer) {
-    writer.status_line(answer.status);
-    writer.prepared(server_.prepared_lines());
+    server_.begin_head(writer, answer.status);
     writer.framing(state.outgoing);
     if (!answer.content_type.empty()) writer.field(FieldId::content_type, answer.content_type);
     if (answer.fields != nullptr) writer.fields(*answer.fields);

@@ -70,7 +70,7 @@ std::size_t Http1Connection::on_data(Bytes bytes) {
 
 std::size_t Http1Connection::take(Bytes bytes) {
   if (has(kInProxyHeader)) return take_proxy_header(bytes);
-  if (state_ == nullptr || has(kInHead)) return has(kClosing) ? bytes.size() : take_head(bytes);
+  if (state_ == nullptr || has(kInHead)) return has(kClosing) ? 0 : take_head(bytes);
   const bool is_wanted = state_->is_reading() && !is_at_end(*state_);
   if (is_wanted || state_->body == ExchangeState::Body::discarded) return take_body(*state_, bytes);
   return hold();
@@ -301,7 +301,8 @@ void Http1Connection::finish(ExchangeState& state, std::error_code error) {
   clear(kHeld);
   if (closes) {
     set(kClosing);
-    stream_.close();
+    const bool is_clients_wish = state.is_over() && !state.framing.keeps_alive && !error;
+    stream_.close(is_clients_wish ? Linger::no : Linger::yes);
   } else {
     update_reading();
   }

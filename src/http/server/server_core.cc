@@ -7,6 +7,7 @@
 #include <new>
 #include <utility>
 
+#include "http/codec/head_writer.h"
 #include "http/server/http1_connection.h"
 #include "spate/assert.h"
 #include "spate/error.h"
@@ -17,6 +18,7 @@ namespace spate::http {
 namespace {
 
 constexpr Nanos kSecond{1'000'000'000};
+constexpr std::string_view kStatusLine = "HTTP/1.1 200 OK\r\n";  // Of most answers.
 
 }  // namespace
 
@@ -214,16 +216,18 @@ void ServerCore::note_end(const ExchangeState& state, std::error_code error) {
                 .error = error});
 }
 
-std::string_view ServerCore::prepared_lines() {
+void ServerCore::begin_head(HeadWriter& writer, Status status) {
   const std::int64_t second = loop_.now() / kSecond;
   if (second != std::exchange(prepared_in_, second)) prepare_lines();
-  return prepared_lines_;
+  if (status == Status::ok) return writer.prepared(prepared_lines_);
+  writer.status_line(status);
+  writer.prepared(std::string_view(prepared_lines_).substr(kStatusLine.size()));
 }
 
 void ServerCore::prepare_lines() {
   char date[kDateSize];
   format_date(std::chrono::floor<std::chrono::seconds>(loop_.wall_now()), date);
-  prepared_lines_ = "Date: " + std::string(date, kDateSize) + "\r\n";
+  prepared_lines_ = std::string(kStatusLine) + "Date: " + std::string(date, kDateSize) + "\r\n";
   if (!options_.server_name.empty()) prepared_lines_ += "Server: " + options_.server_name + "\r\n";
 }
 

@@ -23,6 +23,7 @@
 
 namespace spate::http {
 
+class HeadWriter;
 class Http1Connection;
 
 class ServerCore {
@@ -58,8 +59,9 @@ class ServerCore {
   void serve(Exchange exchange);
   // Whether a connection begins with a header of the PROXY protocol.
   bool expects_proxy_header(const Stream& stream) const;
-  // The lines of every answer: Date, of this second or the one before, and Server.
-  std::string_view prepared_lines();
+  // What an answer begins with: the status line, Date, of this second or the one before, and
+  // Server.
+  void begin_head(HeadWriter& writer, Status status);
 
   // It goes on beyond the callback that it came in: it is looked at once a second. False if it is
   // listed already.
@@ -99,7 +101,7 @@ class ServerCore {
   ExchangeList in_progress_;
   ExchangeList unsettled_;
   ServerMetrics metrics_;
-  std::string prepared_lines_;
+  std::string prepared_lines_;     // That of 200 (OK), and what is behind that of any status.
   std::int64_t prepared_in_ = -1;  // The second.
 
   Timer tick_;

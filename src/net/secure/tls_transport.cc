@@ -155,7 +155,7 @@ Events TlsTransport::on_event(Connection& connection, Events events) {
 
 void TlsTransport::set_in_line(Connection& connection, bool on) {
   is_in_line_ = on;
-  ask_below(connection);
+  if (tls_hub_.is_alive()) ask_below(connection);
 }
 
 void TlsTransport::step(Connection& connection) {
@@ -242,9 +242,10 @@ long TlsTransport::read(Connection& connection, TlsWire& wire, TlsArea& area,
 // As much as becomes no more than there is room for, with what is inside of a record already.
 long TlsTransport::fetch(Connection& connection, TlsWire& wire, TlsArea& area, std::size_t room) {
   unfed_ = Unread();
-  const std::size_t limit = room >= 2 * kRecord ? room - kRecord : kRecord;
-  const long came =
-      below_.receive(connection, std::span(area.in).first(std::min(limit, sizeof(area.in))));
+  const std::size_t most = room >= 2 * kRecord ? room - kRecord : kRecord;
+  const std::span<std::byte> part = std::span(area.in).first(std::min(most, sizeof(area.in)));
+  const long came = below_.receive(connection, part);
+  was_full_ = below_.may_have_more(came, part.size());
   if (came > 0) wire.feed(Bytes(area.in, static_cast<std::size_t>(came)));
   if (came != 0 || connection.is_discarding()) return came;
   return result_of(Error::tls_truncated);

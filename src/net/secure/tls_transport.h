@@ -61,6 +61,7 @@ class TlsTransport final : public Transport, public Linked<TlsTransport> {
   // How often 64 KiB are encrypted for one call of the connection's.
   static constexpr int kBatches = 8;
 
+  bool has_more() const override { return was_full_; }
   long receive_own_way(Connection& connection, std::span<std::byte> room) override;
   long send_own_way(Connection& connection, std::span<const Bytes> pieces) override;
 
@@ -99,6 +100,7 @@ class TlsTransport final : public Transport, public Linked<TlsTransport> {
   Phase phase_ = Phase::handshake;
   bool is_over_ = false;
   bool is_in_line_ = false;
+  bool was_full_ = false;  // As much has been fetched as was asked for.
   bool has_said_goodbye_ = false;
   bool is_listed_ = false;  // Among those that have been busy.
   bool has_moved_ = false;

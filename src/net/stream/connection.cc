@@ -153,8 +153,10 @@ void Connection::end() {
   if (!has_queue() && !has(kInCallback)) end_our_side();
 }
 
-void Connection::close() {
+void Connection::close(Linger wish) {
   if (!is_open()) return;
+  const bool ends_here = state_ == State::open || state_ == State::ending;
+  if (wish == Linger::no && ends_here && transport_->is_socket() && !has_unread()) set(kPeerEnded);
   discard();
   linger();
   if (is_finished()) settle_later();
@@ -204,8 +206,17 @@ Result<int> Connection::release() {
 
 // ---- ending
 
+// It was said to send no more, and has.
+void Connection::listen_again() {
+  clear(kPeerEnded);
+  update_wish();
+}
+
+// To a peer that sends no more, closing says as much.
 void Connection::end_our_side() {
-  if (!transport_->shut_down(*this)) return;
+  const bool is_last = is_discarding() && has(kPeerEnded) && transport_->is_socket();
+  if (is_last && sys::has_input(fd())) listen_again();
+  if ((!is_last || !has(kPeerEnded)) && !transport_->shut_down(*this)) return;
   take(Turn::sent);
   if (has_ended()) settle_later();
 }

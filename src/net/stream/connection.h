@@ -74,7 +74,7 @@ class Connection {
   bool want(std::size_t size);
   Bytes unread() const { return has_unread() ? busy_->unread.bytes() : Bytes(); }
   void end();
-  void close();
+  void close(Linger wish = Linger::yes);
   void abort();
   void abandon();  // The Stream is being destroyed.
   void set_half_open(bool on) { set(kHalfOpen, on); }
@@ -312,6 +312,7 @@ class Connection {
   bool tell_end();
   void end_with_peer();
 
+  void listen_again();
   void end_our_side();
   bool has_ended() const;
   bool has_nothing_to_lose() const;

@@ -23,6 +23,7 @@ constexpr std::size_t kArrival = 16 * 1024;
 
 // A handler that stops because the queue is full continues when it has drained.
 bool Connection::keeps_what_is_left() {
+  if (is_discarding() && has(kPeerEnded)) listen_again();
   if (!is_heard()) return false;
   if (has(kFull)) set(kLeftWhileFull);
   return true;
@@ -66,7 +67,7 @@ bool Connection::receive() {
   if (count <= 0) return on_received_nothing(count);
   note_activity();
   const auto size = static_cast<std::size_t>(count);
-  is_full = size == room.size();
+  is_full = transport_->may_have_more(count, room.size());
   return hand_over(hub, room.first(size));
 }
 
@@ -96,7 +97,7 @@ bool Connection::receive_with_care(std::span<std::byte> arrivals, bool& is_full)
   ArrivedDescriptors arrived;
   const long count = has(kTakesDescriptors) ? transport_->receive_descriptors(*this, part, arrived)
                                             : transport_->receive(*this, part);
-  is_full = count == static_cast<long>(part.size());
+  is_full = transport_->may_have_more(count, part.size());
   if (count <= 0 || is_discarding()) return on_received_nothing(count);
   note_activity();
   const Bytes bytes = part.first(static_cast<std::size_t>(count));

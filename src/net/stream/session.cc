@@ -61,7 +61,7 @@ SessionNewcomer::SessionNewcomer(SessionList& list) : list_(list), next_(list.ne
   if (list.is_draining()) list.watch_strays();
 }
 
-SessionNewcomer::~SessionNewcomer() {
+void SessionNewcomer::leave() {
   if (next_ != nullptr) next_->previous_ = previous_;
   (previous_ == nullptr ? list_.newcomers_ : previous_->next_) = next_;
   if (list_.is_draining() && list_.newcomers_ == nullptr) list_.sweep_soon();

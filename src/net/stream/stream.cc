@@ -164,8 +164,8 @@ bool Stream::is_paused() const { return connection() != nullptr && connection()-
 void Stream::end() {
   if (connection() != nullptr) connection()->end();
 }
-void Stream::close() {
-  if (connection() != nullptr) connection()->close();
+void Stream::close(Linger linger) {
+  if (connection() != nullptr) connection()->close(linger);
 }
 void Stream::abort() {
   if (connection() != nullptr) connection()->abort();

@@ -64,6 +64,10 @@ class Transport {
       return sys::receive(connection.fd(), room.data(), room.size());
     return receive_own_way(connection, room);
   }
+  // Whether what receive() has returned for so much room is no sign that this was all.
+  bool may_have_more(long received, std::size_t room) const {
+    return static_cast<std::size_t>(received) == room || (way_ == Way::own && has_more());
+  }
   // At most kMaxPieces, in their order.
   long send(Connection& connection, std::span<const Bytes> pieces) {
     if (pieces.size() == 1) return send_one(connection, pieces.front());
@@ -98,6 +102,7 @@ class Transport {
   virtual void leave(Connection&) {}
 
  private:
+  virtual bool has_more() const { return false; }
   // Unless it is a socket. Here: nothing moves.
   virtual long receive_own_way(Connection& connection, std::span<std::byte> room);
   // The same, and several pieces of a socket's.

@@ -42,19 +42,22 @@ std::string alternative_names(const std::vector<std::string>& names) {
 }  // namespace
 
 struct Certificate::Parts {
+  explicit Parts(const CertificatePlan& plan)
+      : key(plan.rsa_bits == 0 ? EVP_EC_gen("P-256")
+                               : EVP_RSA_gen(static_cast<unsigned>(plan.rsa_bits))) {}
   ~Parts() {
     X509_free(certificate);
     EVP_PKEY_free(key);
   }
   X509* certificate = X509_new();
-  EVP_PKEY* key = EVP_EC_gen("P-256");
+  EVP_PKEY* key;
 };
 
 Certificate::Certificate(Certificate&& other) noexcept = default;
 Certificate::~Certificate() = default;
 
 Certificate::Certificate(const CertificatePlan& plan, const Certificate* issuer)
-    : parts_(std::make_unique<Parts>()) {
+    : parts_(std::make_unique<Parts>(plan)) {
   X509* certificate = parts_->certificate;
   X509* signer = issuer == nullptr ? certificate : issuer->parts_->certificate;
   std::uint64_t serial = 0;
@@ -70,14 +73,16 @@ Certificate::Certificate(const CertificatePlan& plan, const Certificate* issuer)
   X509_set_issuer_name(certificate, X509_get_subject_name(signer));
   add_extension(certificate, signer, NID_basic_constraints,
                 plan.is_ca ? "critical,CA:TRUE" : "CA:FALSE");
+  const std::string fitting = plan.is_ca ? "critical,keyCertSign,cRLSign" : "digitalSignature";
   add_extension(certificate, signer, NID_key_usage,
-                plan.is_ca ? "critical,keyCertSign,cRLSign" : "digitalSignature");
+                plan.key_usage.empty() ? fitting : plan.key_usage);
   add_extension(certificate, signer, NID_subject_key_identifier, "hash");
   if (issuer != nullptr)
     add_extension(certificate, signer, NID_authority_key_identifier, "keyid:always");
   if (!plan.is_ca) add_extension(certificate, signer, NID_ext_key_usage, plan.usage);
   add_extension(certificate, signer, NID_subject_alt_name, alternative_names(plan.names));
-  X509_sign(certificate, issuer == nullptr ? parts_->key : issuer->parts_->key, EVP_sha256());
+  X509_sign(certificate, issuer == nullptr ? parts_->key : issuer->parts_->key,
+            plan.has_weak_digest ? EVP_sha1() : EVP_sha256());
 
   BIO* text = BIO_new(BIO_s_mem());
   PEM_write_bio_X509(text, certificate);

@@ -18,9 +18,12 @@ struct CertificatePlan {
   long ends = 24 * 3600;
   bool is_ca = false;
   std::string usage = "serverAuth,clientAuth";  // Empty: not said.
+  std::string key_usage{};                      // Empty: what fits.
+  int rsa_bits = 0;                             // 0: a key on a curve.
+  bool has_weak_digest = false;                 // Signed by way of SHA-1.
 };
 
-// A certificate and its key (PEM). The key is on a curve, the same for all: to make one takes time.
+// A certificate and its key (PEM).
 class Certificate {
  public:
   // Signed by `issuer`, or by itself.

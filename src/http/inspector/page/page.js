@@ -18,8 +18,9 @@ const bytes = (n) => {
   for (; n >= 1024 && unit < units.length - 1; n /= 1024) ++unit;
   return (unit && n < 10 ? n.toFixed(1) : Math.round(n)) + ' ' + units[unit];
 };
-const span = (s) => s < 1e-3 ? Math.round(s * 1e6) + ' us' : s < 1 ? Math.round(s * 1e3) + ' ms' :
-    s < 120 ? s.toFixed(s < 10 ? 1 : 0) + ' s' : s < 7200 ? Math.round(s / 60) + ' min' :
+const span = (s) => s === 0 ? '0 s' : s < 1e-3 ? Math.round(s * 1e6) + ' us' :
+    s < 1 ? Math.round(s * 1e3) + ' ms' :
+    s < 120 ? s.toFixed(s < 10 && s % 1 ? 1 : 0) + ' s' : s < 7200 ? Math.round(s / 60) + ' min' :
     s < 172800 ? Math.round(s / 3600) + ' h' : Math.round(s / 86400) + ' d';
 const share = (n) => Math.round(n * 100) + ' %';
 const maybe = (show, n) => n === undefined ? '' : show(n);
@@ -33,7 +34,7 @@ function loopCard(name) {
   const top = make('div', 'top'), busy = make('div', 'busy');
   card.status = make('span', 'badge');
   top.append(make('h3', '', name), card.status);
-  card.share = make('b', '', '');
+  card.share = make('b', '', '\u2013');
   const chart = document.createElementNS('http://www.w3.org/2000/svg', 'svg');
   card.line = document.createElementNS('http://www.w3.org/2000/svg', 'polyline');
   chart.setAttribute('viewBox', `0 0 ${SAMPLES - 1} 100`);
@@ -49,7 +50,8 @@ function loopCard(name) {
 }
 
 function pairs(list, rows) {
-  list.replaceChildren(...rows.flatMap(([name, text]) => [make('dt', '', name), make('dd', '', text)]));
+  list.replaceChildren(...rows.flatMap(
+      ([name, text]) => [make('dt', '', name), make('dd', '', text)]));
 }
 
 function why(loop) {
@@ -77,7 +79,7 @@ function showLoop(card, loop, elapsed) {
   if (busy !== undefined) {
     card.past.push(busy);
     if (card.past.length > SAMPLES) card.past.shift();
-    card.share.textContent = share(busy);
+    card.share.textContent = share(busy) + ' busy';
     const first = SAMPLES - card.past.length;
     card.line.setAttribute('points', card.past.map(
         (value, i) => `${first + i},${(98 - 96 * value).toFixed(1)}`).join(' '));
@@ -125,7 +127,8 @@ const COLUMNS = [
   ['loop', 'minor', (s) => s.loop], ['state', '', (s) => s.state],
   ['peer', 'address', (s) => s.peer], ['local', 'address minor', (s) => s.local],
   ['queued', 'number', (s) => s.queued, bytes], ['unread', 'number minor', (s) => s.unread, bytes],
-  ['idle', 'number', (s) => s.idle, span], ['age', 'number minor', (s) => s.age, span],
+  ['idle', 'number', (s) => s.idle, span],
+  ['age', 'number minor', (s) => s.age, (age) => span(Math.round(age))],
   ['received', 'number minor', (s) => s.received, bytes],
   ['sent', 'number minor', (s) => s.sent, bytes],
   ['round trip', 'number minor', (s) => s.round_trip, span], ['TLS', 'minor', (s) => s.tls],
@@ -147,7 +150,7 @@ function makeHead() {
 }
 
 const notes = (s) => s.state + (s.full ? ', full' : '') + (s.paused ? ', paused' : '') +
-    (s.owned ? '' : ', left');
+    (!s.owned ? ', left' : s.started ? '' : ', not started');
 
 function compare(a, b) {
   const value = COLUMNS[order.column][2], x = value(a) ?? -1, y = value(b) ?? -1;
@@ -181,8 +184,9 @@ function showStreams(state) {
       column !== order.column ? 'none' : order.sign > 0 ? 'ascending' : 'descending'));
   at('streams').querySelector('tbody').replaceChildren(...kept.slice(0, ROWS).map(streamRow));
   const hidden = kept.length - Math.min(kept.length, ROWS);
-  at('left-out').textContent = [hidden && `${whole(hidden)} more match.`,
-    total > all.length && `${whole(total - all.length)} are only counted.`].filter(Boolean).join(' ');
+  const unlisted = total - all.length;
+  at('left-out').textContent = (hidden > 0 ? `${whole(hidden)} more match. ` : '') +
+      (unlisted > 0 ? `${whole(unlisted)} are only counted.` : '');
 }
 
 // ---- news

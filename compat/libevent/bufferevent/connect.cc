@@ -1,0 +1,112 @@
+// Connecting the socket of a bufferevent.
+//
+// Semantics: event2/bufferevent.h (bufferevent_socket_connect and what follows it); which failures
+// are returned, and which the event callback hears of: probes.
+#include <netdb.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <cstdio>
+
+#include "compat/libevent/bufferevent/socket.h"
+
+using namespace spate::libevent;
+
+namespace {
+
+constexpr int kPortMost = 65535;
+
+enum class Attempt { waits, is_connected, was_refused, failed };
+
+Attempt attempt(evutil_socket_t fd, const sockaddr* address, int size) {
+  if (connect(fd, address, static_cast<socklen_t>(size)) == 0) return Attempt::is_connected;
+  if (errno == EINPROGRESS || errno == EINTR) return Attempt::waits;
+  return errno == ECONNREFUSED ? Attempt::was_refused : Attempt::failed;
+}
+
+// From here on the loop tells how it ends. Of one that has succeeded at once, when it may write.
+int wait_for(SocketConnection& connection, Attempt attempt) {
+  if (attempt == Attempt::was_refused) {
+    bufferevent_disable(&connection, EV_READ | EV_WRITE);
+    errno = ECONNREFUSED;
+    connection.call_event(BEV_EVENT_ERROR, BEV_OPT_DEFER_CALLBACKS);
+    return 0;
+  }
+  connection.is_connecting = true;
+  if (attempt == Attempt::is_connected) {
+    connection.trigger(EV_WRITE, BEV_OPT_DEFER_CALLBACKS);
+    return 0;
+  }
+  if (add_event(connection.ev_write, connection.timeout_write) == 0) return 0;
+  connection.is_connecting = false;
+  return -1;
+}
+
+int connect_own(SocketConnection& connection, const sockaddr* address, int size) {
+  const int fd = socket(address->sa_family, SOCK_STREAM | SOCK_NONBLOCK, 0);
+  if (fd < 0) return -1;
+  const Attempt result = attempt(fd, address, size);
+  if (result == Attempt::failed) {
+    const int error = errno;
+    evutil_closesocket(fd);
+    errno = error;
+    return -1;
+  }
+  bufferevent_setfd(&connection, fd);
+  return wait_for(connection, result);
+}
+
+// The first address of a name; the error of getaddrinfo().
+int look_up(const char* name, int family, int port, evutil_addrinfo*& found) {
+  char service[8];
+  std::snprintf(service, sizeof service, "%d", port);
+  evutil_addrinfo hints{};
+  hints.ai_family = family;
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_protocol = IPPROTO_TCP;
+  return evutil_getaddrinfo(name, service, &hints, &found);
+}
+
+bool is_known(int family) { return family == AF_INET || family == AF_INET6 || family == AF_UNSPEC; }
+
+}  // namespace
+
+int bufferevent_socket_connect(bufferevent* bev, const sockaddr* address, int size) {
+  const Keep keep(bev);
+  SocketConnection* connection = socket_of(bev);
+  if (connection == nullptr) return -1;
+  const evutil_socket_t fd = bufferevent_getfd(bev);
+  if (fd < 0) return address != nullptr ? connect_own(*connection, address, size) : -1;
+  if (address == nullptr) return wait_for(*connection, Attempt::waits);
+  const Attempt result = attempt(fd, address, size);
+  if (result == Attempt::failed) return -1;
+  bufferevent_setfd(bev, fd);
+  return wait_for(*connection, result);
+}
+
+// Without an evdns_base, and there is none yet, the lookup blocks. What is enabled begins after it.
+int bufferevent_socket_connect_hostname(bufferevent* bev, evdns_base*, int family, const char* name,
+                                        int port) {
+  const Keep keep(bev);
+  SocketConnection* connection = socket_of(bev);
+  if (connection == nullptr || !is_known(family) || port < 1 || port > kPortMost) return -1;
+  evutil_addrinfo* found = nullptr;
+  connection->rest_writing(kRestLookup);
+  connection->rest_reading(kRestLookup);
+  connection->lookup_error = look_up(name, family, port, found);
+  connection->resume_writing(kRestLookup);
+  connection->resume_reading(kRestLookup);
+  const bool is_trying =
+      connection->lookup_error == 0 &&
+      bufferevent_socket_connect(bev, found->ai_addr, static_cast<int>(found->ai_addrlen)) == 0;
+  if (found != nullptr) evutil_freeaddrinfo(found);
+  if (!is_trying) connection->call_event(BEV_EVENT_ERROR, 0);
+  return 0;
+}
+
+int bufferevent_socket_get_dns_error(bufferevent* bev) {
+  const Keep keep(bev);
+  const SocketConnection* connection = socket_of(bev);
+  return connection != nullptr ? connection->lookup_error : 0;
+}

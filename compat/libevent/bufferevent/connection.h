@@ -1,0 +1,154 @@
+// Connection: what all bufferevents have beyond the public struct, and what their kinds differ in.
+//
+// Semantics: event2/bufferevent.h; order, return values and what is pending when: probes.
+//
+// spate::Stream is not used below: programs read the public struct, its two events and its two
+// evbuffers directly, and may exchange the descriptor, the base and the priority at any time.
+//
+// Threads: whoever calls a function below holds the lock, if there is one; the two evbuffers have
+// the same. The program's callbacks are called with it held, but for BEV_OPT_UNLOCK_CALLBACKS.
+//
+// Lifetime: the program has one reference, and whoever calls callbacks or waits to call some has
+// another. With the last one it is finalized: it goes at a time when no callback of its events
+// runs.
+#pragma once
+
+#include <cstdint>
+
+#include "compat/libevent/buffer/evbuffer.h"
+#include "compat/libevent/bufferevent_api.h"
+
+namespace spate::libevent {
+
+struct Connection;
+struct RateLimit;
+
+// Why reading or writing rests although it is enabled; several may at once.
+enum Rest : std::uint8_t {
+  kRestWatermark = 1,
+  kRestBandwidth = 2,
+  kRestGroup = 4,
+  kRestLookup = 8,
+  kRestFilter = 16,
+};
+
+}  // namespace spate::libevent
+
+// What one kind of bufferevent does. Each function may be null, but for the first four.
+struct bufferevent_ops {
+  using Connection = spate::libevent::Connection;
+
+  // What is enabled and does not rest begins, or ends. -1 on failure.
+  int (*start)(Connection& connection, short what);
+  int (*stop)(Connection& connection, short what);
+  int (*timeouts_changed)(Connection& connection);
+  // Something was added to the output.
+  void (*output_added)(Connection& connection);
+  // The input fell below its high watermark.
+  void (*input_has_room)(Connection& connection);
+  int (*flush)(Connection& connection, short what, bufferevent_flush_mode mode);
+  int (*set_fd)(Connection& connection, evutil_socket_t fd);
+  evutil_socket_t (*fd)(const Connection& connection);
+  bufferevent* (*underlying)(const Connection& connection);
+  // Nobody uses it any more; then, from the loop, that it goes.
+  void (*unlink)(Connection& connection);
+  void (*destroy)(Connection& connection);
+};
+
+namespace spate::libevent {
+
+struct Connection : bufferevent {
+  // Of zeroed memory. False if the options do not go together, or memory runs out; then destroy().
+  bool open(event_base* base, const bufferevent_ops& ops, int connection_options);
+  // Instead of a lock of its own.
+  void share_lock(void* other);
+  void destroy();
+
+  bool is_deferred(int extra) const { return ((options | extra) & BEV_OPT_DEFER_CALLBACKS) != 0; }
+  std::size_t input_size() const { return input->size(); }
+  std::size_t output_size() const { return output->size(); }
+
+  // ---- calling the program, if it has such a callback
+
+  void trigger(short what, int extra_options);
+  void call_read(int extra_options);
+  void call_write(int extra_options);
+  void call_event(short what, int extra_options);
+
+  // ---- resting
+
+  void rest_reading(Rest why);
+  void resume_reading(Rest why);
+  void rest_writing(Rest why);
+  void resume_writing(Rest why);
+  // By the high watermark.
+  void check_input();
+
+  // ---- lifetime
+
+  void take() { ++references; }
+  // True if it was the last.
+  bool give_up();
+
+  void* lock;
+  event* deferred;  // Calls what is due from the loop; null until it was needed.
+  RateLimit* rate_limit;
+  std::size_t max_single_read;  // 0 is the default.
+  std::size_t max_single_write;
+  int references;
+  int options;
+  int error_due;     // errno for the event callback that is due.
+  short events_due;  // BEV_EVENT_*
+  bool owns_lock;
+  bool read_is_due;
+  bool write_is_due;
+  bool is_finalized;
+  std::uint8_t reading_rests;
+  std::uint8_t writing_rests;
+
+ private:
+  bool make_deferred();
+  void schedule();
+  void run_due();
+  template <class Call>
+  void call(const Call& callback);
+  void check_retrigger();
+  void finalize();
+};
+
+inline Connection& connection_of(bufferevent* bev) { return *static_cast<Connection*>(bev); }
+inline const Connection& connection_of(const bufferevent* bev) {
+  return *static_cast<const Connection*>(bev);
+}
+
+// Holds the lock, and a reference.
+class Keep {
+ public:
+  explicit Keep(bufferevent* bev) : connection_(connection_of(bev)), lock_(connection_.lock) {
+    acquire(lock_);
+    connection_.take();
+  }
+  Keep(const Keep&) = delete;
+  Keep& operator=(const Keep&) = delete;
+  ~Keep() {
+    connection_.give_up();
+    give_back(lock_);  // Which stays until the finalizer has run, in the loop.
+  }
+
+ private:
+  Connection& connection_;
+  void* lock_;
+};
+
+inline bool is_set(const timeval& time) { return time.tv_sec != 0 || time.tv_usec != 0; }
+// With its timeout, if that is set.
+int add_event(event& ev, const timeval& timeout);
+
+// For kinds that watch no descriptor: the two events are timeouts.
+void assign_timeouts(Connection& connection);
+// Begins them anew, if they are set; adjust_timeouts() looks itself which ones are to run.
+int restart_timeouts(Connection& connection, short what);
+int adjust_timeouts(Connection& connection);
+int stop_timeouts(Connection& connection, short what);
+
+}  // namespace spate::libevent

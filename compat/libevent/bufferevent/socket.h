@@ -1,0 +1,16 @@
+// Bufferevents of a socket.
+#pragma once
+
+#include "compat/libevent/bufferevent/connection.h"
+
+namespace spate::libevent {
+
+struct SocketConnection : Connection {
+  int lookup_error;  // Of getaddrinfo().
+  bool is_connecting;
+};
+
+// Null if it is of another kind.
+SocketConnection* socket_of(bufferevent* bev);
+
+}  // namespace spate::libevent

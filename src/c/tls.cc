@@ -1,0 +1,43 @@
+// Handshakes of a spate_stream.
+#include "c/tls.h"
+
+#include <cerrno>
+
+#include "c/stream.h"
+#include "spate_net.h"
+
+using namespace spate;
+
+namespace {
+
+// Told from the loop; the stream has not gone, as that would have cancelled.
+OnSecured tell(spate_stream* stream, spate_secured_fn* callback) {
+  return [stream, callback](TlsResult<Stream> result) {
+    if (!result)
+      return callback(stream, c::to_code(result.error().code), result.error().text.c_str());
+    stream->stream = std::move(*result);
+    callback(stream, 0, "");
+  };
+}
+
+int begin(spate_stream* stream, Connecting securing) {
+  if (!securing.is_pending()) return -ENOMEM;
+  stream->securing = std::move(securing);
+  return 0;
+}
+
+}  // namespace
+
+int spate_stream_accept_tls(spate_stream* stream, const spate_tls_context* context,
+                            spate_secured_fn* callback) {
+  if (!stream->stream.is_open()) return -EBADF;
+  return begin(stream,
+               accept_tls(std::move(stream->stream), context->context, tell(stream, callback)));
+}
+
+int spate_stream_start_tls(spate_stream* stream, const spate_tls_context* context, const char* host,
+                           spate_secured_fn* callback) {
+  if (!stream->stream.is_open()) return -EBADF;
+  return begin(
+      stream, start_tls(std::move(stream->stream), context->context, host, tell(stream, callback)));
+}

@@ -1,0 +1,424 @@
+// spate_net.h: streams, listeners, datagrams and names, as C has them.
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <functional>
+#include <string>
+
+#include "base/fault.h"
+#include "spate_net.h"
+#include "tests/c/c_loop.h"
+
+namespace spate::testing {
+namespace {
+
+using namespace std::literals;
+
+// What came of a stream. Its table's functions find it as the stream's data.
+struct Heard {
+  std::string bytes;
+  std::string log;
+  int error = 1;
+  std::function<std::size_t(spate_stream*, std::size_t)> on_data;
+
+  static Heard& of(const spate_stream* stream) {
+    return *static_cast<Heard*>(spate_stream_data(stream));
+  }
+};
+
+const spate_stream_callbacks kNotes = {
+    sizeof(spate_stream_callbacks),
+    [](spate_stream* stream, const void* bytes, std::size_t size) {
+      Heard& heard = Heard::of(stream);
+      heard.bytes.append(static_cast<const char*>(bytes), size);
+      const auto then = heard.on_data;
+      return then ? then(stream, size) : size;
+    },
+    [](spate_stream* stream) { Heard::of(stream).log += "end "; },
+    [](spate_stream* stream) { Heard::of(stream).log += "connected "; },
+    [](spate_stream* stream) { Heard::of(stream).log += "drained "; },
+    [](spate_stream* stream, int error) {
+      Heard::of(stream).log += "closed ";
+      Heard::of(stream).error = error;
+    }};
+
+class CNetTest : public ::testing::Test {
+ protected:
+  ~CNetTest() override {
+    spate_stream_destroy(near_);
+    spate_stream_destroy(far_);
+  }
+  void pair() {
+    ASSERT_EQ(spate_stream_pair(&near_, &far_, loop_.get()), 0);
+    EXPECT_EQ(spate_stream_start(near_, &kNotes, &near_heard_), 0);
+    EXPECT_EQ(spate_stream_start(far_, &kNotes, &far_heard_), 0);
+  }
+  int write(spate_stream* stream, std::string_view text) {
+    return spate_stream_write(stream, text.data(), text.size());
+  }
+  void run() { EXPECT_EQ(spate_loop_run(loop_.get(), SPATE_RUN_UNTIL_DONE), 0); }
+  static spate_address address(const char* text) {
+    spate_address parsed;
+    EXPECT_EQ(spate_address_parse(&parsed, text), 0);
+    return parsed;
+  }
+
+  CLoop loop_;
+  spate_stream* near_ = nullptr;
+  spate_stream* far_ = nullptr;
+  Heard near_heard_;
+  Heard far_heard_;
+};
+
+// ---- addresses
+
+TEST_F(CNetTest, AnAddressIsReadWrittenAndConverted) {
+  const spate_address parsed = address("[2001:db8::1]:80");
+  char text[128];
+  EXPECT_STREQ(spate_address_text(&parsed, text, sizeof(text)), "[2001:db8::1]:80");
+  EXPECT_EQ(spate_address_port(&parsed), 80);
+  std::size_t size = 0;
+  const void* const system = spate_address_system(&parsed, &size);
+  EXPECT_EQ(size, sizeof(sockaddr_in6));
+  spate_address back;
+  EXPECT_EQ(spate_address_from_system(&back, system, size), 0);
+  EXPECT_STREQ(spate_address_text(&back, text, sizeof(text)), "[2001:db8::1]:80");
+  EXPECT_EQ(spate_address_parse_listen(&back, "7000"), 0);
+  EXPECT_STREQ(spate_address_text(&back, text, 5), "[::]");
+}
+
+TEST_F(CNetTest, AnAddressThatMakesNoSenseIsAnError) {
+  spate_address parsed;
+  EXPECT_EQ(spate_address_parse(&parsed, "nowhere"), -EINVAL);
+  EXPECT_EQ(spate_address_parse(&parsed, "1.2.3.4:70000"), -ERANGE);
+  EXPECT_EQ(spate_address_from_system(&parsed, "", 1), -EINVAL);
+}
+
+// ---- streams
+
+TEST_F(CNetTest, BytesArriveAndTheEndDoes) {
+  pair();
+  EXPECT_EQ(write(near_, "hello"), 0);
+  spate_stream_end(near_);
+  run();
+  EXPECT_EQ(far_heard_.bytes, "hello");
+  EXPECT_EQ(far_heard_.log, "end closed ");
+  EXPECT_EQ(far_heard_.error, 0);
+  EXPECT_EQ(write(near_, "more"), -EPIPE);
+  EXPECT_EQ(spate_stream_is_open(far_), 0);
+}
+
+TEST_F(CNetTest, WhatIsNotUsedComesAgain) {
+  pair();
+  far_heard_.on_data = [&](spate_stream*, std::size_t size) { return size < 10 ? 0 : size; };
+  EXPECT_EQ(write(near_, "hello"), 0);
+  EXPECT_EQ(spate_loop_run(loop_.get(), SPATE_RUN_ONCE), 0);
+  EXPECT_EQ(spate_stream_want(far_, 10), 0);
+  EXPECT_EQ(write(near_, "world"), 0);
+  spate_stream_end(near_);
+  run();
+  EXPECT_EQ(far_heard_.bytes, "hellohelloworld");
+}
+
+TEST_F(CNetTest, WithoutCallbacksInputIsDiscarded) {
+  const spate_stream_callbacks none = {sizeof(none), nullptr, nullptr, nullptr, nullptr, nullptr};
+  ASSERT_EQ(spate_stream_pair(&near_, &far_, loop_.get()), 0);
+  EXPECT_EQ(spate_stream_start(near_, &none, nullptr), 0);
+  EXPECT_EQ(spate_stream_start(far_, &none, nullptr), 0);
+  EXPECT_EQ(write(near_, "hello"), 0);
+  spate_stream_end(near_);
+  run();
+}
+
+TEST_F(CNetTest, DestroyingAStreamInItsCallbackIsTheLastOfIt) {
+  pair();
+  far_heard_.on_data = [&](spate_stream* stream, std::size_t size) {
+    spate_stream_destroy(stream);
+    far_ = nullptr;
+    return size;
+  };
+  EXPECT_EQ(write(near_, "hello"), 0);
+  run();
+  EXPECT_EQ(far_heard_.log, "");
+  EXPECT_EQ(near_heard_.log, "end closed ");
+}
+
+TEST_F(CNetTest, AFullQueueIsSaid) {
+  pair();
+  spate_queue_limits limits = {4096, 8192, 16'384, 1000};
+  EXPECT_EQ(spate_stream_set_limits(near_, &limits), 0);
+  limits.high = 1;
+  EXPECT_EQ(spate_stream_set_limits(near_, &limits), -EINVAL);
+  spate_stream_pause(far_);
+  int error = 0;
+  while (error == 0) error = write(near_, std::string(4096, 'x'));
+  EXPECT_EQ(error, SPATE_E_QUEUE_FULL);
+}
+
+TEST_F(CNetTest, ADrainedQueueIsSaid) {
+  pair();
+  spate_stream_pause(far_);
+  while (spate_stream_is_full(near_) == 0) ASSERT_EQ(write(near_, std::string(65'536, 'x')), 0);
+  EXPECT_GT(spate_stream_queued(near_), 0u);
+  spate_stream_resume(far_);
+  spate_stream_end(near_);
+  run();
+  EXPECT_EQ(near_heard_.log, "drained end closed ");
+}
+
+TEST_F(CNetTest, DeadlinesEndIt) {
+  pair();
+  EXPECT_EQ(spate_stream_set_deadline(near_, kMillisecond), 0);
+  EXPECT_EQ(spate_stream_set_idle_timeout(far_, 0), 0);
+  EXPECT_EQ(spate_stream_set_read_timeout(far_, 0), 0);
+  EXPECT_EQ(spate_stream_set_write_timeout(far_, 0), 0);
+  run();
+  EXPECT_EQ(near_heard_.error, SPATE_E_DEADLINE);
+  EXPECT_EQ(spate_stream_set_deadline(near_, 1), 0);
+}
+
+TEST_F(CNetTest, ADescriptorIsAdoptedAndReleased) {
+  int ends[2];
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+  ASSERT_EQ(spate_stream_adopt(&near_, loop_.get(), ends[0]), 0);
+  EXPECT_EQ(spate_stream_fd(near_), ends[0]);
+  EXPECT_EQ(spate_stream_loop(near_), loop_.get());
+  EXPECT_EQ(spate_stream_release(near_), ends[0]);
+  EXPECT_EQ(spate_stream_release(near_), -EBADF);
+  ::close(ends[0]);
+  ::close(ends[1]);
+  EXPECT_EQ(spate_stream_adopt(&far_, loop_.get(), -1), -EBADF);
+  EXPECT_EQ(far_, nullptr);
+}
+
+TEST_F(CNetTest, TablesOfAnotherVersionAreRefused) {
+  ASSERT_EQ(spate_stream_pair(&near_, &far_, loop_.get()), 0);
+  spate_stream_callbacks older = kNotes;
+  older.size = sizeof(older) - 1;
+  EXPECT_EQ(spate_stream_start(near_, &older, nullptr), -EINVAL);
+  EXPECT_EQ(spate_stream_start(near_, nullptr, nullptr), -EINVAL);
+  struct {
+    spate_stream_callbacks known;
+    void (*unknown)();
+  } newer = {kNotes, [] {}};
+  newer.known.size = sizeof(newer);
+  EXPECT_EQ(spate_stream_start(near_, &newer.known, nullptr), -EINVAL);
+  newer.unknown = nullptr;
+  EXPECT_EQ(spate_stream_start(near_, &newer.known, &near_heard_), 0);
+}
+
+TEST_F(CNetTest, MayOutliveTheirLoop) {
+  spate_loop* loop = nullptr;
+  ASSERT_EQ(spate_loop_create(&loop, nullptr), 0);
+  ASSERT_EQ(spate_stream_pair(&near_, &far_, loop), 0);
+  EXPECT_EQ(spate_stream_start(near_, &kNotes, &near_heard_), 0);
+  spate_loop_destroy(loop);
+  EXPECT_EQ(spate_stream_is_open(near_), 0);
+  EXPECT_EQ(write(near_, "x"), -EPIPE);
+  EXPECT_EQ(spate_stream_start(far_, &kNotes, &far_heard_), 0);
+}
+
+TEST_F(CNetTest, StreamsAreCalledInsideAPoll) {
+  pair();
+  EXPECT_EQ(write(near_, "hello"), 0);
+  spate_stream_end(near_);
+  Batch batch{loop_};
+  while (spate_loop_has_work(loop_.get()) != 0) EXPECT_EQ(batch.poll(-1), 0);
+  EXPECT_EQ(far_heard_.bytes, "hello");
+}
+
+// ---- listeners and connecting
+
+struct Accepted {
+  spate_stream** stream;
+  Heard* heard;
+};
+
+void accept_one(spate_listener* listener, spate_stream* stream, const spate_address* peer) {
+  const auto& accepted = *static_cast<Accepted*>(spate_listener_data(listener));
+  *accepted.stream = stream;
+  EXPECT_EQ(spate_stream_start(stream, &kNotes, accepted.heard), 0);
+  spate_address same;
+  spate_stream_peer_address(stream, &same);
+  EXPECT_EQ(spate_address_port(peer), spate_address_port(&same));
+  spate_listener_close(listener);
+}
+
+TEST_F(CNetTest, AListenerAcceptsWhatConnects) {
+  const spate_address any = address("127.0.0.1:0");
+  Accepted accepted{&far_, &far_heard_};
+  spate_listener* listener = nullptr;
+  ASSERT_EQ(spate_listen(&listener, loop_.get(), &any, accept_one, &accepted, nullptr), 0);
+  spate_address bound;
+  spate_listener_address(listener, &bound);
+  spate_connect_options options = {sizeof(options), 5'000 * kMillisecond, &any, 0};
+  ASSERT_EQ(spate_stream_connect(&near_, loop_.get(), "127.0.0.1", spate_address_port(&bound),
+                                 &kNotes, &near_heard_, &options),
+            0);
+  EXPECT_EQ(write(near_, "hello"), 0);
+  spate_stream_end(near_);
+  run();
+  EXPECT_EQ(far_heard_.bytes, "hello");
+  EXPECT_EQ(near_heard_.log, "connected end closed ");
+  spate_address local;
+  spate_stream_local_address(near_, &local);
+  EXPECT_EQ(spate_listener_connections(listener), 0u);
+  spate_listener_destroy(listener);
+}
+
+TEST_F(CNetTest, ADestroyedListenerAcceptsNoMore) {
+  const spate_address any = address("127.0.0.1:0");
+  spate_listen_options options = {sizeof(options), 16, 1, 5, 1, 1};
+  spate_listener* listener = nullptr;
+  ASSERT_EQ(spate_listen(&listener, loop_.get(), &any, accept_one, nullptr, &options), 0);
+  spate_address bound;
+  spate_listener_address(listener, &bound);
+  spate_listener_pause(listener);
+  spate_listener_resume(listener);
+  spate_listener_destroy(listener);
+  ASSERT_EQ(spate_stream_connect_to(&near_, loop_.get(), &bound, &kNotes, &near_heard_, nullptr),
+            0);
+  run();
+  EXPECT_EQ(near_heard_.log, "closed ");
+  EXPECT_EQ(near_heard_.error, -ECONNREFUSED);
+}
+
+TEST_F(CNetTest, WhatCannotBeListenedOnIsAnError) {
+  spate_listener* listener = nullptr;
+  const spate_address nowhere = address("unix:/nonexistent/directory/socket");
+  EXPECT_EQ(spate_listen(&listener, loop_.get(), &nowhere, accept_one, nullptr, nullptr), -ENOENT);
+  EXPECT_EQ(spate_listen(&listener, loop_.get(), &nowhere, nullptr, nullptr, nullptr), -EINVAL);
+  EXPECT_EQ(listener, nullptr);
+  spate_connect_options wrong = {1, 0, nullptr, 0};
+  EXPECT_EQ(spate_stream_connect_to(&near_, loop_.get(), &nowhere, &kNotes, nullptr, &wrong),
+            -EINVAL);
+  EXPECT_EQ(spate_stream_connect_to(&near_, loop_.get(), &nowhere, nullptr, nullptr, nullptr),
+            -EINVAL);
+}
+
+// ---- datagrams
+
+struct Packets {
+  std::string log;
+  bool destroys = false;
+
+  static Packets& of(const spate_datagram* datagram) {
+    return *static_cast<Packets*>(spate_datagram_data(datagram));
+  }
+};
+
+const spate_datagram_callbacks kPackets = {
+    sizeof(spate_datagram_callbacks),
+    [](spate_datagram* datagram, const spate_packet* packet) {
+      Packets& packets = Packets::of(datagram);
+      packets.log.append(static_cast<const char*>(packet->bytes), packet->size);
+      packets.log += packet->truncated != 0 ? "! " : " ";
+      EXPECT_NE(spate_address_port(packet->peer), 0);
+      if (packets.destroys) spate_datagram_destroy(datagram);
+    },
+    [](spate_datagram* datagram, int error) { Packets::of(datagram).log += std::to_string(error); },
+    nullptr};
+
+class CDatagramTest : public CNetTest {
+ protected:
+  CDatagramTest() {
+    const spate_address any = address("127.0.0.1:0");
+    EXPECT_EQ(spate_datagram_create(&socket_, loop_.get(), &any, 8), 0);
+    EXPECT_EQ(spate_datagram_create(&sender_, loop_.get(), &any, 0), 0);
+    EXPECT_EQ(spate_datagram_start(socket_, &kPackets, &packets_), 0);
+    spate_datagram_local_address(socket_, &address_);
+  }
+  ~CDatagramTest() override { spate_datagram_destroy(sender_); }
+  void send(std::string_view text) {
+    EXPECT_EQ(spate_datagram_send(sender_, text.data(), text.size(), &address_), 0);
+  }
+
+  spate_datagram* socket_ = nullptr;
+  spate_datagram* sender_ = nullptr;
+  spate_address address_;
+  Packets packets_;
+};
+
+TEST_F(CDatagramTest, PacketsArrive) {
+  send("one");
+  send("twotwotwotwo");
+  spate_datagram_pause(socket_);
+  spate_datagram_resume(socket_);
+  EXPECT_EQ(spate_loop_run(loop_.get(), SPATE_RUN_ONCE), 0);
+  EXPECT_EQ(packets_.log, "one twotwotw! ");
+  EXPECT_GE(spate_datagram_fd(socket_), 0);
+  spate_datagram_destroy(socket_);
+}
+
+TEST_F(CDatagramTest, ADestroyedOneIsNotCalledForTheRestOfItsPackets) {
+  send("one");
+  send("two");
+  packets_.destroys = true;
+  run();
+  EXPECT_EQ(packets_.log, "one ");
+}
+
+TEST_F(CDatagramTest, ErrorsAreSaid) {
+  EXPECT_EQ(spate_datagram_send(sender_, "x", 1, nullptr), -EDESTADDRREQ);
+  EXPECT_EQ(spate_datagram_start(sender_, nullptr, nullptr), -EINVAL);
+  EXPECT_EQ(spate_datagram_connect(sender_, &address_), 0);
+  EXPECT_EQ(spate_datagram_start(sender_, &kPackets, &packets_), 0);
+  spate_datagram_destroy(socket_);
+  EXPECT_EQ(spate_datagram_send(sender_, "x", 1, nullptr), 0);
+  EXPECT_EQ(spate_loop_run(loop_.get(), SPATE_RUN_ONCE), 0);
+  EXPECT_EQ(packets_.log, std::to_string(-ECONNREFUSED));
+  spate_datagram* none = nullptr;
+  EXPECT_EQ(spate_datagram_create(&none, loop_.get(), &address_, 100'000), -EINVAL);
+}
+
+// ---- names
+
+void note_resolved(spate_resolving* resolving, int error, const spate_address* addresses,
+                   std::size_t count) {
+  auto& log = *static_cast<std::string*>(spate_resolving_data(resolving));
+  char text[128];
+  log += std::to_string(error) + " ";
+  for (std::size_t i = 0; i < count; ++i)
+    log += spate_address_text(&addresses[i], text, sizeof(text));
+  spate_resolving_destroy(resolving);
+}
+
+TEST_F(CNetTest, ANameIsResolved) {
+  std::string log;
+  spate_resolving* resolving = nullptr;
+  ASSERT_EQ(spate_resolve(&resolving, loop_.get(), "192.0.2.1", 80, 0, note_resolved, &log), 0);
+  run();
+  EXPECT_EQ(log, "0 192.0.2.1:80");
+  ASSERT_EQ(spate_resolve(&resolving, loop_.get(), "a b", 80, 0, note_resolved, &log), 0);
+  run();
+  EXPECT_EQ(log, "0 192.0.2.1:80" + std::to_string(SPATE_E_BAD_NAME) + " ");
+}
+
+TEST_F(CNetTest, ACancelledQuestionIsNotAnswered) {
+  std::string log;
+  spate_resolving* resolving = nullptr;
+  ASSERT_EQ(spate_resolve(&resolving, loop_.get(), "192.0.2.1", 80, 0, note_resolved, &log), 0);
+  spate_resolving_destroy(resolving);
+  run();
+  EXPECT_EQ(log, "");
+}
+
+// ---- memory
+
+TEST_F(CNetTest, WithoutMemoryTheyAreNotMade) {
+  FaultPlan plan;
+  plan.fail_share(SystemCall::allocate, 1, ENOMEM, 1);
+  const FaultScope scope{plan};
+  EXPECT_EQ(spate_stream_pair(&near_, &far_, loop_.get()), -ENOMEM);
+  EXPECT_EQ(near_, nullptr);
+  const spate_address any = address("127.0.0.1:0");
+  EXPECT_EQ(spate_stream_connect_to(&near_, loop_.get(), &any, &kNotes, &near_heard_, nullptr),
+            -ENOMEM);
+  EXPECT_EQ(near_, nullptr);
+}
+
+}  // namespace
+}  // namespace spate::testing

@@ -1,0 +1,298 @@
+// HTTP, and one thing after another that the system refuses: the first call of a kind fails, or the
+// second, the third ... until a scenario gets by without a failure. Each ends, well or with an
+// error, and nothing hangs or leaks; the server serves the next request.
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <functional>
+#include <memory>
+#include <new>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/fault.h"
+#include "spate/http/client.h"
+#include "spate/http/events.h"
+#include "spate/http/files.h"
+#include "spate/http/gateway.h"
+#include "spate/http/router.h"
+#include "tests/support/own_tree.h"
+#include "tests/support/scripted.h"
+
+// Objects, too, that nothing but `new` asks for, run out with the plan's memory.
+namespace {
+bool is_new_injected = false;
+}
+void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
+  if (is_new_injected && spate::injected(spate::SystemCall::allocate) != 0) return nullptr;
+  return ::operator new(size);
+}
+
+namespace spate::testing {
+namespace {
+
+using http::Exchange;
+using http::Status;
+
+const std::string kLong(300'000, 'x');
+
+// Keeps a stream, says what it is told, and ends with it.
+class Echo final : public StreamHandler {
+ public:
+  void take(Stream stream) {
+    stream_ = std::move(stream);
+    stream_.start(*this);
+  }
+  Stream& stream() { return stream_; }
+  std::size_t on_data(Bytes bytes) override {
+    heard += text_of(bytes);
+    if (answers) stream_.write(bytes);
+    if (on_heard) on_heard();
+    return bytes.size();
+  }
+  void on_closed(std::error_code) override {
+    if (on_over) on_over();
+  }
+
+  bool answers = false;
+  std::string heard;
+  std::function<void()> on_heard;
+  std::function<void()> on_over;
+
+ private:
+  Stream stream_;
+};
+
+// A server with something of everything, a gateway to it, and a client of both.
+class Scene final : public http::CallHandler {
+ public:
+  explicit Scene(const OwnTree& tree) : files_(must(http::Files::open(tree.root()))) {
+    router_.get("/hello", [](Exchange exchange) { exchange.respond("hello"); });
+    router_.get("/elsewhere", [](Exchange exchange) {
+      http::Fields fields;
+      fields.add(http::FieldId::location, "/hello");
+      exchange.respond(Status::found, fields);
+    });
+    router_.post("/length", [](Exchange exchange) {
+      read_body(std::move(exchange), 1'000'000,
+                [](Exchange whole, Bytes body) { whole.respond(std::to_string(body.size())); });
+    });
+    router_.get("/files/*path", [this](Exchange exchange) {
+      const std::string path = exchange.request().param("path");
+      files_.serve(std::move(exchange), path);
+    });
+    router_.get("/events", [this](Exchange exchange) {
+      events_ = http::EventStream::open(std::move(exchange));
+      events_.send("one");
+    });
+    router_.get("/echo", [this](Exchange exchange) {
+      if (auto stream = exchange.upgrade("echo")) echo_.take(std::move(*stream));
+    });
+    echo_.answers = true;
+    server_ = must(http::Server::create(loop, router_));
+    port_ = must(server_.listen(Address::loopback_ipv4(0))).port();
+    outer_ = must(http::Server::create(loop, [this](Exchange exchange) {
+      gateway_.forward(std::move(exchange), url(port_, ""));
+    }));
+    outer_port_ = must(outer_.listen(Address::loopback_ipv4(0))).port();
+    http::GatewayOptions options;
+    options.upgrades = {"echo"};
+    gateway_ = must(http::Gateway::create(loop, std::move(options)));
+    client_ = must(http::Client::create(loop));
+  }
+
+  void ask(const std::string& path, http::CallOptions options = {}) {
+    send(port_, path, std::move(options));
+  }
+  void ask_gateway(const std::string& path, http::CallOptions options = {}) {
+    send(outer_port_, path, std::move(options));
+  }
+  // Whether it has come to an end, by its deadline at the latest.
+  bool has_ended() {
+    for (int i = 0; i < 40 && !is_over_; ++i) {
+      for (int turn = 0; turn < 60 && !is_over_; ++turn) loop.run(Run::no_wait);
+      if (!is_over_) clock.advance(Nanos{5'000'000'000});
+    }
+    return is_over_;
+  }
+  // Whether a request, and one through the gateway, is served as ever.
+  bool serves() {
+    client_ = must(http::Client::create(loop));
+    for (const std::uint16_t port : {port_, outer_port_}) {
+      is_over_ = false;
+      body_.clear();
+      send(port, "/hello", {});
+      if (!has_ended() || error_ || body_ != "hello") return false;
+    }
+    return true;
+  }
+  // Nothing is left behind when everybody has gone.
+  bool is_tidy() {
+    call_ = {};
+    client_ = {};
+    talk_ = {};
+    events_ = {};
+    for (int i = 0; i < 40; ++i) {
+      for (int turn = 0; turn < 20; ++turn) loop.run(Run::no_wait);
+      clock.advance(Nanos{5'000'000'000});
+    }
+    return server_.metrics().exchanges == 0 && outer_.metrics().exchanges == 0 &&
+           gateway_.metrics().forwarding == 0;
+  }
+
+  const std::string& body() const { return body_; }
+  std::error_code error() const { return error_; }
+
+ private:
+  void on_upload() override {
+    for (int i = 0; i < 3; ++i) call_.write(std::string_view(kLong));
+    call_.end();
+  }
+  void on_body(Bytes bytes) override {
+    body_ += text_of(bytes);
+    if (body_.contains("data: one")) events_.end();
+  }
+  void on_upgraded(const http::Response&, Stream stream) override {
+    talk_.on_heard = [this] {
+      if (talk_.heard == "ping") end_talk();
+    };
+    talk_.on_over = [this] { end({}); };
+    stream.set_deadline(Nanos{20'000'000'000});
+    stream.write("ping");
+    talk_.take(std::move(stream));
+  }
+  void on_closed(std::error_code error) override { end(error); }
+
+  void end_talk() {
+    body_ = talk_.heard;
+    talk_.stream().abort();
+    end({});
+  }
+  void end(std::error_code error) {
+    EXPECT_FALSE(is_over_) << "told twice";
+    is_over_ = true;
+    error_ = error;
+  }
+  void send(std::uint16_t port, const std::string& path, http::CallOptions options) {
+    call_ = client_.send(url(port, path), *this, std::move(options));
+    if (!call_.is_open()) end({ENOMEM, std::system_category()});
+  }
+  static std::string url(std::uint16_t port, const std::string& path) {
+    return "http://127.0.0.1:" + std::to_string(port) + path;
+  }
+
+  ScriptedClock clock;
+  std::unique_ptr<Loop> owned_ = must(Loop::create({.clock = &clock}));
+  Loop& loop = *owned_;
+  http::Files files_;
+  http::Router router_;
+  http::EventStream events_;
+  Echo echo_;
+  Echo talk_;
+  http::Server server_;
+  http::Gateway gateway_;
+  http::Server outer_;
+  http::Client client_;
+  http::Call call_;
+  std::uint16_t port_ = 0;
+  std::uint16_t outer_port_ = 0;
+  std::string body_;
+  std::error_code error_;
+  bool is_over_ = false;
+};
+
+struct Fault {
+  const char* name;
+  SystemCall call;
+  int error;
+};
+constexpr Fault kFaults[] = {
+    {"Allocate", SystemCall::allocate, ENOMEM},
+    {"Receive", SystemCall::receive, ECONNRESET},
+    {"Send", SystemCall::send, EPIPE},
+    {"SendFile", SystemCall::send_file, EIO},
+    {"Accept", SystemCall::accept, EMFILE},
+    {"Connect", SystemCall::connect, EADDRNOTAVAIL},
+    {"Socket", SystemCall::socket, ENFILE},
+    {"Option", SystemCall::socket_option, ENOBUFS},
+    {"Shutdown", SystemCall::shutdown, ENOTCONN},
+    {"Open", SystemCall::open, EMFILE},
+    {"Watch", SystemCall::epoll_ctl, ENOSPC},
+    {"Read", SystemCall::read, EIO},
+    {"Wait", SystemCall::epoll_wait, EINTR},
+};
+
+struct Scenario {
+  const char* name;
+  std::function<void(Scene&)> begin;
+  std::string body;  // If it ends well.
+};
+const std::vector<Scenario>& scenarios() {
+  static const std::vector<Scenario> all{
+      {"get", [](Scene& scene) { scene.ask("/hello"); }, "hello"},
+      {"redirect", [](Scene& scene) { scene.ask("/elsewhere", {.max_redirects = 1}); }, "hello"},
+      {"upload",
+       [](Scene& scene) {
+         scene.ask("/length", {.method = http::Method::post, .upload = http::kUnknownSize});
+       },
+       "900000"},
+      {"file", [](Scene& scene) { scene.ask("/files/long"); }, kLong},
+      {"events", [](Scene& scene) { scene.ask("/events"); }, "data: one\n\n"},
+      {"upgrade", [](Scene& scene) { scene.ask("/echo", {.upgrade = "echo"}); }, "ping"},
+      {"gateway", [](Scene& scene) { scene.ask_gateway("/files/long"); }, kLong},
+      {"gateway_upload",
+       [](Scene& scene) {
+         scene.ask_gateway("/length", {.method = http::Method::post,
+                                       .upload = http::kUnknownSize,
+                                       .expect_continue = Nanos{1'000'000'000}});
+       },
+       "900000"},
+      {"tunnel", [](Scene& scene) { scene.ask_gateway("/echo", {.upgrade = "echo"}); }, "ping"},
+  };
+  return all;
+}
+
+class HttpFaults : public ::testing::TestWithParam<Fault> {
+ protected:
+  // False when the plan had nothing to do any more.
+  bool survives(const Scenario& scenario, std::uint64_t nth, std::uint64_t times) {
+    Scene scene(tree_);
+    FaultPlan plan;
+    plan.fail_nth(GetParam().call, nth, GetParam().error, times);
+    {
+      const FaultScope scope(plan);
+      is_new_injected = true;
+      scenario.begin(scene);
+      EXPECT_TRUE(scene.has_ended());
+      is_new_injected = false;
+    }
+    const bool has_failed = plan.failures(GetParam().call) > 0;
+    if (!has_failed) EXPECT_EQ(scene.body(), scenario.body) << scene.error().message();
+    EXPECT_TRUE(scene.serves());
+    EXPECT_TRUE(scene.is_tidy());
+    return has_failed && !HasFailure();
+  }
+
+  OwnTree tree_;
+};
+
+TEST_P(HttpFaults, EndEveryScenarioAndNothingElse) {
+  tree_.write("long", kLong);
+  for (const Scenario& scenario : scenarios()) {
+    for (const std::uint64_t times : {1u, 4u}) {
+      for (std::uint64_t nth = 1; nth < 400; ++nth) {
+        SCOPED_TRACE(::testing::Message()
+                     << scenario.name << ": call " << nth << ", " << times << " times");
+        if (!survives(scenario, nth, times)) break;
+      }
+      if (HasFailure()) return;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Each, HttpFaults, ::testing::ValuesIn(kFaults),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+}  // namespace
+}  // namespace spate::testing

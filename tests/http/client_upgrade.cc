@@ -1,0 +1,149 @@
+// A client whose server goes on with another protocol.
+#include <string>
+
+#include "http/client_harness.h"
+
+namespace spate::testing {
+namespace {
+
+using http::CallOptions;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr std::string_view kSwitching =
+    "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: Echo\r\n\r\n";
+
+// Keeps what comes on a connection that has been handed over.
+class Talk final : public StreamHandler {
+ public:
+  std::size_t on_data(Bytes bytes) override {
+    received.append(text_of(bytes));
+    return bytes.size();
+  }
+  void on_closed(std::error_code) override {}
+  std::string received;
+};
+
+class ClientUpgrade : public HttpClientTest {
+ protected:
+  http::Call ask() { return client_.send(kUrl, hearer_, {.upgrade = "echo"}); }
+  std::error_code refused(CallOptions options) {
+    const http::Call call = client_.send(kUrl, hearer_, std::move(options));
+    turns();
+    return hearer_.error;
+  }
+  Hearer hearer_;
+};
+
+TEST_F(ClientUpgrade, is_asked_for) {
+  const http::Call call = ask();
+  turns();
+  EXPECT_THAT(peer().heard(), HasSubstr("\r\nConnection: upgrade\r\nUpgrade: echo\r\n"));
+}
+
+TEST_F(ClientUpgrade, hands_the_connection_over_with_what_has_come) {
+  const http::Call call = ask();
+  turns();
+  peer().heard();
+  peer().answer(std::string(kSwitching) + "hello");
+  turns();
+  EXPECT_THAT(hearer_.told, ElementsAre("upgraded Echo"));
+  EXPECT_FALSE(call.is_open());
+  EXPECT_EQ(client_.metrics().connections, 0u);
+  EXPECT_EQ(client_.metrics().calls, 0u);
+  Talk talk;
+  hearer_.stream.start(talk);
+  turns();
+  EXPECT_EQ(talk.received, "hello");
+  hearer_.stream.write("you");
+  turns();
+  EXPECT_EQ(peer().heard(), "you");
+}
+
+TEST_F(ClientUpgrade, lets_the_connection_be_started_at_once) {
+  Talk talk;
+  hearer_.on_told = [&](const std::string&) { hearer_.stream.start(talk); };
+  const http::Call call = ask();
+  turns();
+  peer().answer(std::string(kSwitching) + "hello");
+  turns();
+  peer().answer(", you");
+  turns();
+  EXPECT_EQ(talk.received, "hello, you");
+}
+
+TEST_F(ClientUpgrade, closes_a_connection_that_nobody_takes) {
+  hearer_.on_told = [&](const std::string&) { hearer_.stream = {}; };
+  const http::Call call = ask();
+  turns();
+  peer().answer(kSwitching);
+  turns();
+  EXPECT_TRUE(peer().is_ended || peer().is_closed);
+}
+
+TEST_F(ClientUpgrade, lets_everything_be_destroyed_when_it_is_told) {
+  http::Call call = ask();
+  hearer_.on_told = [&](const std::string&) {
+    call = {};
+    client_ = {};
+  };
+  turns();
+  peer().answer(std::string(kSwitching) + "hello");
+  turns();
+  EXPECT_TRUE(hearer_.stream.is_open());
+}
+
+TEST_F(ClientUpgrade, of_a_paused_call_hands_over_a_connection_that_reads) {
+  http::Call call = ask();
+  call.pause();
+  turns();
+  peer().answer(kSwitching);
+  turns();
+  EXPECT_THAT(hearer_.told, ::testing::IsEmpty());
+  call.resume();
+  turns();
+  ASSERT_THAT(hearer_.told, ElementsAre("upgraded Echo"));
+  EXPECT_FALSE(hearer_.stream.is_paused());
+}
+
+TEST_F(ClientUpgrade, may_be_refused) {
+  const http::Call call = ask();
+  turns();
+  peer().answer(kOk);
+  turns();
+  EXPECT_THAT(hearer_.told, ElementsAre("200", "body", "end", "closed"));
+  EXPECT_EQ(client_.metrics().idle, 1u);
+}
+
+TEST_F(ClientUpgrade, to_something_else_is_malformed) {
+  for (const std::string fields : {"", "Connection: upgrade\r\n", "Upgrade: echo\r\n",
+                                   "Connection: upgrade\r\nUpgrade: other\r\n",
+                                   "Connection: upgrade\r\nUpgrade: echo, other\r\n"}) {
+    Hearer hearer;
+    const http::Call call = client_.send(kUrl, hearer, {.upgrade = "echo"});
+    turns();
+    peers.back()->answer("HTTP/1.1 101 Switching Protocols\r\n" + fields + "\r\n");
+    turns();
+    EXPECT_EQ(hearer.error, http::HttpError::malformed_response) << fields;
+  }
+}
+
+TEST_F(ClientUpgrade, that_nobody_has_asked_for_is_malformed) {
+  Outcome outcome;
+  ask_and_answer(outcome, kSwitching);
+  EXPECT_EQ(outcome.error(), http::HttpError::malformed_response);
+}
+
+TEST_F(ClientUpgrade, is_for_a_protocol_without_a_body_and_with_a_handler) {
+  for (const char* wrong : {"two words", "a,b", "a/", "/b", "a/b/c", "a\r\nb"})
+    EXPECT_EQ(refused({.upgrade = wrong}), std::errc::invalid_argument) << wrong;
+  EXPECT_EQ(refused({.body = bytes_of("x"), .upgrade = "a"}), std::errc::invalid_argument);
+  EXPECT_EQ(refused({.upload = 1, .upgrade = "a"}), std::errc::invalid_argument);
+  Outcome outcome;
+  const http::Call call = fetch(outcome, {.upgrade = "a"});
+  turns();
+  EXPECT_EQ(outcome.error(), std::errc::invalid_argument);
+}
+
+}  // namespace
+}  // namespace spate::testing

@@ -1,0 +1,262 @@
+// The Inspector and loops on other threads: those that block, those that end, and all at random.
+#include "spate/http/inspector.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <latch>
+#include <list>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "spate/http/server.h"
+#include "spate/timer.h"
+#include "support/json.h"
+#include "support/random.h"
+#include "threads/workers_harness.h"
+
+namespace spate::testing {
+namespace {
+
+using http::Exchange;
+using http::Inspector;
+
+// Asks for one thing, and keeps what it is told.
+class Onlooker final : public StreamHandler {
+ public:
+  Onlooker(http::Server& server, Loop& loop, std::string_view path) {
+    auto [mine, theirs] = must(Stream::memory_pair(loop));
+    stream_ = std::move(mine);
+    stream_.start(*this);
+    server.add(std::move(theirs));
+    stream_.write("GET " + std::string(path) + " HTTP/1.0\r\n\r\n");
+  }
+  std::size_t on_data(Bytes bytes) override {
+    if (is_watching_only) received.clear();
+    received += text_of(bytes);
+    return bytes.size();
+  }
+  void on_closed(std::error_code) override { is_closed = true; }
+  Stream& stream() { return stream_; }
+
+  std::string received;
+  bool is_closed = false;
+  bool is_watching_only = false;
+
+ private:
+  Stream stream_;
+};
+
+class InspectorThreads : public ::testing::Test {
+ protected:
+  void inspect(Nanos patience) {
+    inspector_.emplace(must(Inspector::create(*loop_, {.period = 5ms, .patience = patience})));
+  }
+  Json state() {
+    Onlooker onlooker(server_, *loop_, "/state.json");
+    run_until([&] { return onlooker.is_closed; });
+    const std::size_t body = onlooker.received.find("\r\n\r\n");
+    return JsonReader(std::string_view(onlooker.received).substr(body + 4)).read().value_or(Json());
+  }
+  std::string status_of(std::size_t loop) { return state()["loops"][loop]["status"].text; }
+  void run_until(const std::function<bool()>& done) {
+    bool late = false;
+    Timer limit(*loop_, [&late] { late = true; });
+    limit.start(30s);
+    while (!done() && !late) loop_->run(Run::once);
+    EXPECT_TRUE(done());
+  }
+
+  std::unique_ptr<Loop> loop_ = must(Loop::create());
+  std::optional<Inspector> inspector_;
+  http::Server server_ = must(http::Server::create(
+      *loop_, [this](Exchange exchange) { inspector_->serve(std::move(exchange)); }));
+};
+
+TEST_F(InspectorThreads, AWorkerThatBlocksIsShownWithItsCallback) {
+  inspect(20ms);
+  const auto workers = must(Workers::create({.threads = 2}));
+  inspector_->add("workers", *workers);
+  run_until([&] { return status_of(0) == "answers" && status_of(1) == "answers"; });
+  Onlooker viewer(server_, *loop_, "/events");
+  std::atomic<bool> is_measured{false};
+  run_until([&] {
+    workers->post(1, [&] { is_measured = workers->loop(1).is_measuring_callbacks(); });
+    state();
+    return is_measured.load();
+  });
+  std::latch end(1);
+  workers->post(1, [&] { workers->loop(1).after(0ns, [&] { end.wait(); }); });
+  Json blocked;
+  run_until([&] {
+    blocked = state()["loops"][1];
+    return blocked["status"].text == "blocked" && blocked.has("running");
+  });
+  EXPECT_EQ(blocked["running"]["kind"].text, "Timer");
+  EXPECT_GE(blocked["silent"].number, 0.02);
+  EXPECT_EQ(status_of(0), "answers");
+  end.count_down();
+  run_until([&] { return status_of(1) == "answers"; });
+  inspector_.reset();  // Before what it shows.
+}
+
+TEST_F(InspectorThreads, WorkersThatHaveEndedAreShownAsEnded) {
+  inspect(10s);
+  const auto workers = must(Workers::create({.threads = 2}));
+  inspector_->add("workers", *workers);
+  EXPECT_EQ(status_of(1), "answers");
+  EXPECT_TRUE(workers->stop(0s));
+  const Json loop = state()["loops"][1];
+  EXPECT_EQ(loop["status"].text, "ended");
+  EXPECT_TRUE(loop.has("turns")) << "what it told last";
+  inspector_.reset();
+}
+
+TEST_F(InspectorThreads, ItMayBeOnAWorkersLoop) {
+  const auto workers = must(Workers::create({.threads = 2}));
+  std::atomic<int> answering{0};
+  std::latch done(1);
+  workers->post(0, [&] {
+    struct Inside {
+      explicit Inside(Loop& loop) : inspector(must(Inspector::create(loop))) {}
+      Inspector inspector;
+      http::Server server;
+      std::optional<Onlooker> onlooker;
+      std::optional<Timer> look;
+    };
+    auto* inside = new Inside(workers->loop(0));
+    inside->inspector.add("workers", *workers);
+    inside->server = must(http::Server::create(workers->loop(0), [inside](Exchange exchange) {
+      inside->inspector.serve(std::move(exchange));
+    }));
+    inside->onlooker.emplace(inside->server, workers->loop(0), "/state.json");
+    struct Wait {
+      Inside* inside;
+      std::atomic<int>& answering;
+      std::latch& done;
+    };
+    auto* wait = new Wait{inside, answering, done};
+    inside->look.emplace(workers->loop(0), [wait] {
+      Inside& seen = *wait->inside;
+      if (!seen.onlooker->is_closed) return;
+      const std::string& text = seen.onlooker->received;
+      for (std::size_t at = 0; (at = text.find("\"answers\"", at)) != std::string::npos; ++at)
+        ++wait->answering;
+      std::latch& end = wait->done;
+      delete wait->inside;
+      delete wait;
+      end.count_down();
+    });
+    inside->look->start(0ns, 1ms);
+  });
+  done.wait();
+  EXPECT_EQ(answering, 2);
+}
+
+// Loops and onlookers come and go, block, and end, while they are asked.
+TEST_F(InspectorThreads, AllAtRandom) {
+  Random random(7);
+  struct Team {
+    std::string name;
+    std::unique_ptr<Workers> workers;
+    bool has_stopped = false;
+  };
+  std::list<Team> teams;
+  std::list<Onlooker> onlookers;
+  std::atomic<int> blocked{0};
+  int last = 0;
+  inspect(1ms);
+  for (int step = 0; step < 600; ++step) {
+    const std::size_t pick = teams.empty() ? 0 : random.below(teams.size());
+    const auto team = std::next(teams.begin(), static_cast<std::ptrdiff_t>(pick));
+    switch (random.below(12)) {
+      case 0:
+        if (teams.size() >= 3) break;
+        teams.push_back({std::to_string(++last), must(Workers::create({.threads = 2})), false});
+        inspector_->add(teams.back().name, *teams.back().workers);
+        break;
+      case 1:
+        if (teams.empty()) break;
+        team->workers->stop(random.below(2) * 1ms);
+        team->has_stopped = true;
+        break;
+      case 2:
+        if (teams.empty()) break;
+        inspector_->remove(team->name);
+        teams.erase(team);
+        break;
+      case 3:
+        if (teams.empty() || team->has_stopped) break;
+        team->workers->post(static_cast<unsigned>(random.below(2)), [&blocked] {
+          ++blocked;
+          std::this_thread::sleep_for(3ms);
+          --blocked;
+        });
+        break;
+      case 4:
+      case 5:
+        onlookers.emplace_back(server_, *loop_, "/events").is_watching_only = true;
+        break;
+      case 6:
+        onlookers.emplace_back(server_, *loop_, random.below(2) == 0 ? "/metrics" : "/state.json");
+        break;
+      case 7:
+        if (!onlookers.empty()) onlookers.pop_front();
+        break;
+      case 8:
+        if (!onlookers.empty()) onlookers.back().stream().pause();
+        break;
+      case 9:
+        if (random.below(10) != 0) break;
+        inspect(random.below(3) * 1ms);
+        for (Team& each : teams) inspector_->add(each.name, *each.workers);
+        break;
+      default:
+        loop_->run_for(random.below(3) * 1ms);
+    }
+    if (onlookers.size() > 20) onlookers.clear();
+  }
+  onlookers.clear();
+  while (!teams.empty()) {
+    inspector_->remove(teams.front().name);
+    teams.pop_front();
+  }
+  EXPECT_EQ(blocked, 0);
+  loop_->run_for(1ms);
+  EXPECT_EQ(inspector_->viewers(), 0u);
+}
+
+TEST(RunningCallbackThreads, IsReadWholeByAnother) {
+  const auto loop = must(Loop::create());
+  loop->measure_callbacks(true);
+  std::atomic<bool> is_over{false};
+  Timer timer(*loop, [] {});
+  Timer other(*loop, [] {});
+  std::atomic<const void*> ends[2] = {};
+  std::thread reader([&] {
+    while (!is_over) {
+      const auto running = loop->running_callback();
+      if (!running) continue;
+      EXPECT_TRUE(running->kind == "Timer" || running->kind == "feed()") << running->kind;
+      const int which = running->kind == "Timer" ? 0 : 1;
+      const void* known = nullptr;
+      if (!ends[which].compare_exchange_strong(known, running->watcher)) {
+        EXPECT_EQ(known, running->watcher) << "one half of each";
+      }
+    }
+  });
+  for (int i = 0; i < 20'000; ++i) {
+    EXPECT_TRUE(timer.feed(Events::timer));
+    EXPECT_TRUE(other.feed());
+    loop->run(Run::no_wait);
+  }
+  is_over = true;
+  reader.join();
+  EXPECT_FALSE(loop->running_callback());
+}
+
+}  // namespace
+}  // namespace spate::testing

@@ -1,0 +1,71 @@
+#!/usr/bin/env python3
+"""Tests of tools/amalgamate.py, on a small tree."""
+
+import os
+import sys
+import tempfile
+import unittest
+
+import amalgamate
+
+TREE = {
+    "include/spate.h": "#pragma once\nint spate_one(void);\n",
+    "include/spate/export.h": "#define SPATE_EXPORT visible\n",
+    "src/base/a.h": "#pragma once\n#include <vector>\n#include \"spate/export.h\"\nint a();\n",
+    "src/base/a.cc": "#include \"base/a.h\"\nint a() { return 1; }\n",
+    "src/base/a_test.cc": "int tested;\n",
+    "src/sys/b.cc": "#include \"base/a.h\"\n#include \"c.h\"\nint b() { return a(); }\n",
+    "src/sys/c.h": "int c;\n",
+    "src/backend/d.cc": "int d;\n",
+    "src/core/e.cc": "int e;\n",
+    "src/net/names/name_error.cc": "int names;\n",
+    "src/c/net.cc": "#include \"spate_net.h\"\nint network;\n",
+    "src/c/one.cc": "#include \"spate.h\"\nint spate_one() { return 1; }\n",
+}
+
+
+class Amalgamate(unittest.TestCase):
+    def setUp(self):
+        self.directory = tempfile.TemporaryDirectory()
+        self.addCleanup(self.directory.cleanup)
+        for name, text in TREE.items():
+            self.write(name, text)
+
+    def path(self, name):
+        return os.path.join(self.directory.name, name)
+
+    def write(self, name, text):
+        os.makedirs(os.path.dirname(self.path(name)), exist_ok=True)
+        with open(self.path(name), "w", encoding="utf-8") as file:
+            file.write(text)
+
+    def made(self):
+        amalgamate.main([self.path("out"), "--root", self.directory.name])
+        return amalgamate.read(self.path("out"), "spate.cc")
+
+    def test_has_each_header_once_and_each_source(self):
+        made = self.made()
+        self.assertEqual(made.count("int a();"), 1)
+        for name in ("int a() {", "int b() {", "int c;", "int d;", "int e;", "int names;",
+                     "int spate_one() {", "#include <vector>"):
+            self.assertIn(name, made)
+
+    def test_leaves_out_tests_and_the_network(self):
+        made = self.made()
+        self.assertNotIn("tested", made)
+        self.assertNotIn("network", made)
+        self.assertNotIn("#pragma once", made)
+
+    def test_exports_nothing(self):
+        self.assertIn("#define SPATE_EXPORT\n", self.made())
+        self.assertNotIn("visible", self.made())
+        self.assertIn("#define SPATE_API\n", amalgamate.read(self.path("out"), "spate.h"))
+
+    def test_does_not_leave_out_what_it_cannot_find(self):
+        self.write("src/core/e.cc", "#include \"nowhere.h\"\n")
+        with self.assertRaises(SystemExit):
+            self.made()
+
+
+if __name__ == "__main__":
+    sys.exit(unittest.main())
