@@ -9,7 +9,7 @@ namespace spate {
 std::error_code LoopCore::collect(Nanos longest) {
   if (!pending_.give_back()) return sys::error_code(-ENOMEM);
   const Inside inside{*this};
-  if (depth_ == 1) is_timed_ = false;
+  if (depth_ == 1) may_be_timed_ = is_timed_ = false;
   if (longest <= Nanos{0} || longest >= kForever) return to_error(collect_turn(longest > Nanos{0}));
   TimerNode end{};
   end.head.priority = kDirect;
