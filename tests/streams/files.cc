@@ -127,8 +127,12 @@ TEST_P(Files, ThatAreLargeLeaveWithoutBeingReadWhereTheKernelCanSendThem) {
   FaultPlan plan;
   FaultScope scope(plan);
   const std::string content = noise(40'000);
-  EXPECT_TRUE(left_.write("before "));
-  EXPECT_FALSE(left_.send_file(file_with(content), 0, content.size()));
+  left_log_.use = [&](Bytes bytes) {
+    EXPECT_TRUE(left_.write("before "));  // Waits for the end of the callback, as the file does.
+    EXPECT_FALSE(left_.send_file(file_with(content), 0, content.size()));
+    return bytes.size();
+  };
+  EXPECT_TRUE(right_.write("?"));
   run_until(loop_, [&] { return right_log_.received.size() == content.size() + 7; });
   EXPECT_TRUE(right_log_.received == "before " + content);
   EXPECT_EQ(plan.calls(SystemCall::read) == 0, has_bare_socket());
