@@ -176,6 +176,18 @@ class SPATE_EXPORT SessionList {
   Timer strays_;  // To the end of the grace: newcomers, and those whose Stream was moved away.
 };
 
+inline SessionNewcomer::SessionNewcomer(SessionList& list) : list_(list), next_(list.newcomers_) {
+  if (next_ != nullptr) next_->previous_ = this;
+  list.newcomers_ = this;
+  if (list.is_draining()) list.watch_strays();
+}
+
+inline SessionNewcomer::~SessionNewcomer() {
+  if (next_ != nullptr) next_->previous_ = previous_;
+  (previous_ == nullptr ? list_.newcomers_ : previous_->next_) = next_;
+  if (list_.is_draining() && list_.newcomers_ == nullptr) list_.sweep_soon();
+}
+
 inline Session::~Session() {
   if (list_ != nullptr) list_->unlink(*this);
 }
