@@ -19,8 +19,9 @@
 namespace spate::chaos {
 namespace {
 
-constexpr std::uint64_t kPrograms = 850;  // A part.
+constexpr std::uint64_t kPrograms = 700;  // A part.
 constexpr int kParts = 4;
+constexpr std::uint64_t kCovering = 4500;  // To reach everything.
 
 std::uint64_t environment_number(const char* text, std::uint64_t otherwise) {
   return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
@@ -88,7 +89,7 @@ TEST(ChaosCoverage, ReachesEveryCallbackWithEveryOperation) {
   constexpr std::uint64_t kFewest = 3;  // Of everything that is to come about.
   if (std::getenv("SPATE_SEED") != nullptr || std::getenv("SPATE_CHAOS_SEEDS") != nullptr) return;
   auto coverage = std::make_unique<Coverage>();
-  ASSERT_TRUE(run_batch({Loop::backends().front(), 1'000'000, 5 * kPrograms}, coverage.get()));
+  ASSERT_TRUE(run_batch({Loop::backends().front(), 1'000'000, kCovering}, coverage.get()));
   int gaps[kWheres] = {};
   for_each_gap(*coverage, [&](Op op, Where where) {
     ++gaps[static_cast<int>(where)];

@@ -89,19 +89,17 @@ class Session : public StreamHandler {
 
 // For serve(). What may become a session, as its connection is still shaking hands: destroyed by
 // itself before that, or by the SessionList.
-class SPATE_EXPORT SessionNewcomer {
+class SessionNewcomer {
  public:
   SessionNewcomer(const SessionNewcomer&) = delete;
   SessionNewcomer& operator=(const SessionNewcomer&) = delete;
 
  protected:
   explicit SessionNewcomer(SessionList& list);
-  virtual ~SessionNewcomer() { leave(); }  // Here: a program with RTTI needs its type.
+  virtual ~SessionNewcomer();
 
  private:
   friend class SessionList;
-
-  void leave();
 
   SessionList& list_;
   SessionNewcomer* next_;
@@ -177,6 +175,18 @@ class SPATE_EXPORT SessionList {
   Timer sweep_;
   Timer strays_;  // To the end of the grace: newcomers, and those whose Stream was moved away.
 };
+
+inline SessionNewcomer::SessionNewcomer(SessionList& list) : list_(list), next_(list.newcomers_) {
+  if (next_ != nullptr) next_->previous_ = this;
+  list.newcomers_ = this;
+  if (list.is_draining()) list.watch_strays();
+}
+
+inline SessionNewcomer::~SessionNewcomer() {
+  if (next_ != nullptr) next_->previous_ = previous_;
+  (previous_ == nullptr ? list_.newcomers_ : previous_->next_) = next_;
+  if (list_.is_draining() && list_.newcomers_ == nullptr) list_.sweep_soon();
+}
 
 inline Session::~Session() {
   if (list_ != nullptr) list_->unlink(*this);

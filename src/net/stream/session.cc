@@ -55,18 +55,6 @@ void SessionList::destroy_all(Session*& first) {
 
 // ---- how a session comes and goes
 
-SessionNewcomer::SessionNewcomer(SessionList& list) : list_(list), next_(list.newcomers_) {
-  if (next_ != nullptr) next_->previous_ = this;
-  list.newcomers_ = this;
-  if (list.is_draining()) list.watch_strays();
-}
-
-void SessionNewcomer::leave() {
-  if (next_ != nullptr) next_->previous_ = previous_;
-  (previous_ == nullptr ? list_.newcomers_ : previous_->next_) = next_;
-  if (list_.is_draining() && list_.newcomers_ == nullptr) list_.sweep_soon();
-}
-
 void SessionList::drop_newcomers() {
   while (SessionNewcomer* newcomer = newcomers_) delete newcomer;
 }
