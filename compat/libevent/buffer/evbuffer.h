@@ -32,6 +32,7 @@ struct DeferredCall {
   event ev;
   std::size_t added;  // That they are to be told of.
   std::size_t deleted;
+  bool is_scheduled;
 };
 
 // Where a reader is.
