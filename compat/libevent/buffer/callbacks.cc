@@ -45,12 +45,14 @@ void evbuffer::tell() {
 void evbuffer::schedule(const evbuffer_cb_info& change) {
   deferred_->added += change.n_added;
   deferred_->deleted += change.n_deleted;
-  if (is_active(deferred_->ev)) return;
+  if (deferred_->is_scheduled) return;
+  deferred_->is_scheduled = true;
   take();
   activate_deferred(deferred_->ev);
 }
 
 void evbuffer::call_deferred() {
+  deferred_->is_scheduled = false;
   const std::size_t added = std::exchange(deferred_->added, 0);
   const std::size_t deleted = std::exchange(deferred_->deleted, 0);
   call_callbacks({size_ + deleted - added, added, deleted});
@@ -123,7 +125,7 @@ bool evbuffer::defer(event_base* base) {
     deferred_ = static_cast<DeferredCall*>(allocate_zeroed(sizeof(DeferredCall)));
     if (deferred_ == nullptr) return false;
   }
-  if (is_active(deferred_->ev)) return true;
+  if (deferred_->is_scheduled) return true;
   return event_assign(&deferred_->ev, base, -1, 0, call_from_loop, this) == 0;
 }
 

@@ -32,6 +32,7 @@ struct DeferredCall {
   event ev;
   std::size_t added;  // That they are to be told of.
   std::size_t deleted;
+  bool is_scheduled;
 };
 
 // Where a reader is.
@@ -61,6 +62,9 @@ struct evbuffer {
   void freeze(bool at_front, bool on) { (at_front ? front_is_frozen_ : back_is_frozen_) = on; }
   bool drains_to_fd() const { return drains_to_fd_; }
   void set_drains_to_fd(bool on) { drains_to_fd_ = on; }
+  // What the last evbuffer_read() has brought.
+  bool is_sent_much() const { return is_sent_much_; }
+  void set_sent_much(bool much) { is_sent_much_ = much; }
 
   // ---- at the back (append.cc); false when memory runs out, and nothing has changed then
 
@@ -153,6 +157,7 @@ struct evbuffer {
   bool front_is_frozen_ = false;
   bool back_is_frozen_ = false;
   bool drains_to_fd_ = false;
+  bool is_sent_much_ = false;
   bool may_have_unmapped_ = false;
   bool has_ended_callbacks_ = false;
 };

@@ -18,6 +18,7 @@ namespace {
 
 constexpr int kExtentsMost = 128;
 constexpr std::size_t kReadMost = 16 * 1024;
+constexpr ssize_t kMuch = 4096;
 
 ssize_t send_file(const Piece& piece, int fd, std::size_t most) {
   const auto& part = static_cast<const FilePiece&>(piece);
@@ -37,9 +38,19 @@ ssize_t send_pieces(const Piece* piece, int fd, std::size_t most) {
   return count == 0 ? -1 : writev(fd, extents, count);
 }
 
+// Into a piece of its own, for who is sent so much that copying it would cost more than memory that
+// stays empty.
+ssize_t read_much(evbuffer& buffer, int fd, std::size_t most) {
+  const iovec room = buffer.contiguous_room(most);
+  if (room.iov_base == nullptr) return -1;
+  const ssize_t got = read(fd, room.iov_base, most);
+  if (got > 0) buffer.commit_in(room, static_cast<std::size_t>(got));
+  return got;
+}
+
 // Into what the last piece has left, and behind that into memory of the stack: how much there is to
 // read is known only afterwards, and what is kept is to be no larger.
-ssize_t read_some(evbuffer& buffer, int fd, std::size_t most) {
+ssize_t read_little(evbuffer& buffer, int fd, std::size_t most) {
   unsigned char overflow[kReadMost];
   iovec extents[2];
   int count = buffer.room_in_last() != 0 ? buffer.extents(extents, 1) : 0;
@@ -85,8 +96,10 @@ int evbuffer_read(evbuffer* buffer, evutil_socket_t fd, int most) {
   const Use use(buffer);
   if (buffer->is_back_frozen()) return -1;
   const bool is_limited = most >= 0 && static_cast<std::size_t>(most) < kReadMost;
-  const ssize_t got =
-      read_some(*buffer, fd, is_limited ? static_cast<std::size_t>(most) : kReadMost);
+  const std::size_t size = is_limited ? static_cast<std::size_t>(most) : kReadMost;
+  const ssize_t got = buffer->is_sent_much() && size >= kMuch ? read_much(*buffer, fd, size)
+                                                              : read_little(*buffer, fd, size);
+  if (got > 0) buffer->set_sent_much(got >= kMuch);
   if (got > 0) buffer->changed();
   return static_cast<int>(got);
 }

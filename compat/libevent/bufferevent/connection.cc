@@ -167,6 +167,7 @@ bool Connection::make_deferred() {
   const event_callback_fn run = [](evutil_socket_t, short, void* argument) {
     auto* connection = static_cast<Connection*>(argument);
     const Keep keep(connection);
+    connection->is_scheduled = false;
     connection->run_due();
     connection->give_up();  // schedule() took it.
   };
@@ -177,7 +178,8 @@ bool Connection::make_deferred() {
 
 void Connection::schedule() {
   if (is_finalized || !make_deferred()) return;
-  if (is_active(*deferred)) return;
+  if (is_scheduled) return;
+  is_scheduled = true;
   take();
   activate_deferred(*deferred);
 }

@@ -100,6 +100,7 @@ struct Connection : bufferevent {
   int error_due;     // errno for the event callback that is due.
   short events_due;  // BEV_EVENT_*
   bool owns_lock;
+  bool is_scheduled;
   bool read_is_due;
   bool write_is_due;
   bool is_finalized;

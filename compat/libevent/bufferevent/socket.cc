@@ -72,8 +72,8 @@ void on_readable(evutil_socket_t, short what, void* argument) {
 int write_from(Connection& connection, std::size_t most) {
   evbuffer* output = connection.output;
   output->freeze(true, false);
-  const int written = evbuffer_write_atmost(output, connection.ev_write.ev_fd,
-                                            static_cast<ev_ssize_t>(most));
+  const int written =
+      evbuffer_write_atmost(output, connection.ev_write.ev_fd, static_cast<ev_ssize_t>(most));
   output->freeze(true, true);
   return written;
 }

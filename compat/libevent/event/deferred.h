@@ -5,10 +5,6 @@
 
 namespace spate::libevent {
 
-inline bool is_active(const event& ev) {
-  return (ev.ev_evcallback.evcb_flags & EVLIST_ACTIVE) != 0;
-}
-
 // Activates the event, which must not be active. If that happens often in one turn, as each may
 // cause the next, the loop is to look for others before it calls more.
 void activate_deferred(event& ev);

@@ -9,7 +9,7 @@
 // While it moves a part of a buffer it calls callbacks that find the source half changed, so these
 // do nothing then.
 //
-// differential: --seeds 1:1500
+// differential: --seeds 1:800
 #include <event2/buffer.h>
 #include <event2/buffer_compat.h>
 #include <fcntl.h>

@@ -8,7 +8,7 @@
 // the maximum behind. No two timeouts are equal. There are few callbacks in a turn, as the original
 // looks for events after so many that are put off.
 //
-// differential: --seeds 1:2000
+// differential: --seeds 1:1000
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
 #include <event2/bufferevent_struct.h>

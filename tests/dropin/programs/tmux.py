@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""tmux: windows, their terminals and its own clients, all on bufferevents; poll, as it forbids epoll
-itself."""
+"""tmux: windows, their terminals and its own clients, all on bufferevents; on poll, as tmux forbids
+epoll itself."""
 
 import random
 import string
