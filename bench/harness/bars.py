@@ -263,6 +263,27 @@ def programs_bars(results):
                 yield at_least(f"requests per second: {twin} / {original}", 1 / cost, 1)
 
 
+def anyevent_bars(results):
+    (key,) = results.cases("anyevent")
+    yield at_most("anyevent, bytes a watcher",
+                  results.median("anyevent", key, "bytes", "spate"), 190)
+    for metric, ours, theirs, limit in (
+            ("create_us", "spate", "ev", 0.85), ("invoke_us", "spate_ae", "ev_ae", 0.65),
+            ("destroy_us", "spate", "ev", 0.85), ("bytes", "spate_any", "ev_any", 1),
+            ("create_us", "spate_any", "ev_any", 1), ("invoke_us", "spate_any", "ev_any", 1),
+            ("destroy_us", "spate_any", "ev_any", 1)):
+        yield at_most(f"anyevent {metric.partition('_')[0]}: {ours} / {theirs}",
+                      results.cost_ratio("anyevent", key, metric, ours, theirs), limit)
+
+
+def anyevent_server_bars(results):
+    for key in results.cases("anyevent_server"):
+        servers = dict(key)["servers"]
+        yield at_most(f"anyevent, a request of {servers:,} servers: spate_ae / ev_ae",
+                      results.cost_ratio("anyevent_server", key, "request_us", "spate_ae", "ev_ae"),
+                      0.9 if servers > 1000 else 1)
+
+
 def all_bars(results):
     bars = {"fd": fd_bars, "watchers": watchers_bars, "timers": timers_bars, "post": post_bars,
             "pingpong": pingpong_bars, "header_body": header_body_bars,
@@ -271,7 +292,8 @@ def all_bars(results):
             "latency": latency_bars, "udp": rate_bars("udp", "packets_per_s"),
             "fanout": fanout_bars, "parser": parser_bars, "http": http_bars,
             "tls": tls_bars,
-            "idle_http": idle_http_bars, "idle_tls": idle_tls_bars, "programs": programs_bars}
+            "idle_http": idle_http_bars, "idle_tls": idle_tls_bars, "programs": programs_bars,
+            "anyevent": anyevent_bars, "anyevent_server": anyevent_server_bars}
     assert bars.keys() == workloads.ALL.keys()
     return [bar for name, function in bars.items() if name in results.workloads()
             for bar in function(results)]

@@ -6,6 +6,7 @@ from harness import build, workloads
 FACTORS = {"floor": 0.9, "spate": 1.0, "libev": 1.15, "libuv": 1.1, "asio": 1.3, "libevent": 2.5}
 LOADED = {"pingpong": "echo", "threads": "echo", "churn": "echo", "idle": "echo", "latency": "echo",
           "idle_http": "http", "idle_tls": "tls"}
+PERL_SYSTEMS = ("spate", "spate_any", "spate_ae", "ev", "ev_any", "ev_ae", "perl", "glib")
 CONTESTANTS = (".c", ".cc", ".py", ".go", ".js")
 MACHINE = {"processor": "Example 9000 at 3.0 GHz", "cores": "2", "kernel": "6.18",
            "compiler": "c++ 12", "packages": "none", "commit": "0123456789ab",
@@ -14,6 +15,9 @@ MACHINE = {"processor": "Example 9000 at 3.0 GHz", "cores": "2", "kernel": "6.18
 
 def contestants(workload):
     """All that have a file, with their variants and twins."""
+    if workload in ("anyevent", "anyevent_server"):
+        yield from PERL_SYSTEMS
+        return
     directory = build.ROOT / "bench" / "workloads" / LOADED.get(workload, workload)
     for path in sorted(directory.iterdir()):
         if path.stem in ("load", "ready_made") or path.suffix not in CONTESTANTS:

@@ -59,6 +59,14 @@ SUBJECTS = (
             "https://metacpan.org/pod/AnyEvent#BENCHMARKS",
             "The time to make, call and destroy one watcher among a hundred thousand; less is "
             "better."),
+    Subject("anyevent", "A watcher's life, in Perl", "AnyEvent's first table",
+            "https://metacpan.org/pod/AnyEvent#BENCHMARKS",
+            "The memory of a watcher, and the time to make, call and destroy it, by Perl's event "
+            "loops, directly and through AnyEvent; less is better."),
+    Subject("anyevent_server", "Requests, in Perl", "AnyEvent's second and third table",
+            "https://metacpan.org/pod/AnyEvent#BENCHMARKS",
+            "Bytes go from server to server, each of which postpones a timeout; less time for a "
+            "request is better.", ("servers",)),
     Subject("timers", "A million timers", "libuv's million_timers",
             "https://github.com/libuv/libuv/blob/v1.x/test/benchmark-million-timers.c",
             "Timers are started, put off, stopped and started again at random, and expire; the "

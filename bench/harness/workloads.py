@@ -74,6 +74,8 @@ METRICS = {
     "tls": ("processor_us",),
     "parser": ("head_ns",),
     "programs": ("requests_per_s",),
+    "anyevent": ("bytes", "create_us", "invoke_us", "destroy_us"),
+    "anyevent_server": ("request_us",),
 }
 
 TWIN = "_on_spate"
@@ -478,8 +480,38 @@ def programs(quick):
     return Workload("programs", cases, check, counts, pinned=False)  # the server alone is
 
 
+# Systems that take far longer than the others for as many watchers.
+SLOW_IN_PERL = ("event", "event_any", "glib", "io_async")
+SLOWEST_IN_PERL = ("poe_event", "poe_select", "tk")
+
+
+def anyevent(quick):
+    fewer = {name: {"watchers": 4000 if quick else 16000} for name in SLOW_IN_PERL}
+    least = {name: {"watchers": 2000} for name in SLOWEST_IN_PERL}
+    cases = [Case({"watchers": 100000}, runs=3, overrides={**fewer, **least})]
+    check = [Case({"watchers": 200, "verify": 1})]
+    counts = [Count("watcher", "watcher", {"watchers": 1000}, {"watchers": 3000},
+                    without=(*SLOW_IN_PERL, *SLOWEST_IN_PERL))]
+    return Workload("anyevent", cases, check, counts)
+
+
+def anyevent_server(quick):
+    out = {name: None for name in (*SLOW_IN_PERL, *SLOWEST_IN_PERL)}
+    few = {name: {"requests": 2000} for name in SLOWEST_IN_PERL}
+    requests = 20000 if quick else 100000
+    cases = [Case({"servers": 9900, "active": 100, "requests": requests}, overrides=out,
+                  hidden=("requests",)),
+             Case({"servers": 8, "active": 3, "requests": requests}, overrides=few,
+                  hidden=("requests",))]
+    check = [Case({"servers": 20, "active": 3, "requests": 200})]
+    counts = [Count("request", "request", {"servers": 100, "requests": 200},
+                    {"servers": 100, "requests": 1200}, kinds=("syscalls",),
+                    without=SLOWEST_IN_PERL)]
+    return Workload("anyevent_server", cases, check, counts)
+
+
 ALL = {"fd": fd, "watchers": watchers, "timers": timers, "post": post, "pingpong": pingpong,
        "header_body": header_body, "threads": threads, "churn": churn, "idle": idle,
        "latency": latency, "udp": udp, "fanout": fanout, "parser": parser, "http": http, "tls": tls,
        "idle_http": idle_behind("idle_http", 5000), "idle_tls": idle_behind("idle_tls", 1000),
-       "programs": programs}
+       "programs": programs, "anyevent": anyevent, "anyevent_server": anyevent_server}
