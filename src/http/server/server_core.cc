@@ -17,6 +17,8 @@ namespace spate::http {
 namespace {
 
 constexpr Nanos kSecond{1'000'000'000};
+// ListenOptions::max_unsent: enough for the time it takes to be told of room, and to write.
+constexpr int kMostUnsent = 128 * 1024;
 
 }  // namespace
 
@@ -75,10 +77,16 @@ void ServerCore::close_all() {
   }
 }
 
+ListenOptions ServerCore::bounded(ListenOptions options) {
+  if (options.max_unsent == 0) options.max_unsent = kMostUnsent;
+  return options;
+}
+
 Result<Address> ServerCore::listen(const Address& address, const ListenOptions& options) {
   Result<Listener> listener = Listener::create(
       loop_, address,
-      [this](Stream stream, const Address& peer) { accept(std::move(stream), peer); }, options);
+      [this](Stream stream, const Address& peer) { accept(std::move(stream), peer); },
+      bounded(options));
   if (!listener) return std::unexpected(listener.error());
   listeners_.push_back(std::move(*listener));
   return listeners_.back().address();
