@@ -263,7 +263,10 @@ class RandomServer {
     const bool is_first = known.requests++ == 0;
     if (!peer.stream().is_writable()) return;
     const std::uint64_t chance = random_.below(10);
-    if (!is_first && chance == 0) return peer.stream().abort();
+    if (!is_first && chance == 0) {
+      peer.is_closed = true;  // Nobody is told of an abort.
+      return peer.stream().abort();
+    }
     if (!is_first && chance == 1) return peer.stream().close();
     ++done[request.substr(0, request.find(" HTTP"))];
     peer.answer(chance == 2 ? "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"

@@ -1,6 +1,8 @@
 // Listener and connect(): how connections come about.
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -42,6 +44,18 @@ TEST_F(Listening, GivesNewcomersOfAnAdoptedSocketNoDelay) {
   Connecting connecting = connect(loop_, listener->address(), keep());
   run_until(loop_, [&] { return accepted_.size() == 1; });
   EXPECT_TRUE(sys::has_no_delay(accepted_.front().stream.fd()));
+}
+
+// What the kernel takes for a peer that does not read: the peer's room, and so much more.
+TEST_F(Listening, BoundsWhatTheKernelTakesOfNewcomers) {
+  Listener listener = listen({.max_unsent = 50'000});
+  Connecting connecting = connect(loop_, listener.address(), keep());
+  run_until(loop_, [&] { return accepted_.size() == 1; });
+  int unsent = 0;
+  socklen_t size = sizeof(unsent);
+  const int fd = accepted_.front().stream.fd();
+  ASSERT_EQ(::getsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent, &size), 0);
+  EXPECT_EQ(unsent, 50'000);
 }
 
 TEST_F(Listening, ConnectsAStreamToAStream) {

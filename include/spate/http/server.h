@@ -132,7 +132,8 @@ class SPATE_EXPORT Server {
   [[nodiscard("destroying the Server closes its connections")]]
   static Result<Server> create(Loop& loop, OnRequest on_request, ServerOptions options = {});
 
-  // May be called several times. Errors: those of Listener::create().
+  // May be called several times. Of ListenOptions, `max_unsent` is 128 KiB unless it says
+  // otherwise. Errors: those of Listener::create().
   Result<Address> listen(const Address& address, const ListenOptions& options = {});
   // That of the first listen(), with the kernel's choice for port 0; without a family before.
   Address address() const;

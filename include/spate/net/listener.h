@@ -37,8 +37,11 @@ struct ListenOptions {
   bool reuse_port = false;                 // SO_REUSEPORT: share the port with others that set it.
   bool v6_only = false;                    // An IPv6 socket accepts no IPv4.
   bool no_delay = true;                    // TCP: for every accepted Stream.
-  Nanos defer_accept{0};     // TCP_DEFER_ACCEPT: wait for the first bytes. Whole seconds.
-  int fast_open = 0;         // TCP_FASTOPEN: the length of its queue.
+  Nanos defer_accept{0};  // TCP_DEFER_ACCEPT: wait for the first bytes. Whole seconds.
+  int fast_open = 0;      // TCP_FASTOPEN: the length of its queue.
+  // TCP_NOTSENT_LOWAT: bytes that the kernel takes of a connection beyond what it can send, for a
+  // peer that does not read; 0: as many as its buffer has room for, megabytes at the end.
+  int max_unsent = 0;
   bool replace_path = true;  // Unix: replace a socket file that no process listens on.
 };
 

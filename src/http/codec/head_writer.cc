@@ -80,12 +80,6 @@ void HeadWriter::fields(const Fields& fields) {
   put(fields.lines());
 }
 
-void HeadWriter::forwarded(FieldsView fields) {
-  for (const Field field : fields)
-    if (field.id == FieldId::other || (bit_of(field.id) & kFramingFields) == 0)
-      put_line(field.name, field.value);
-}
-
 void HeadWriter::put_line(std::string_view name, std::string_view value) {
   put(name);
   put(": ");

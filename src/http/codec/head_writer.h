@@ -42,8 +42,6 @@ class HeadWriter {
   void field(FieldName name, std::string_view value);
   // Those of a program: refused if one of kFramingFields is among them.
   void fields(const Fields& fields);
-  // What a parser has read: without kFramingFields, which are of the connection it came from.
-  void forwarded(FieldsView fields);
   void end() { put("\r\n"); }
 
   // Nothing was refused, and all of it has found room.

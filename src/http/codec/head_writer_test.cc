@@ -89,7 +89,6 @@ TEST(HeadWriter, RefusesFramingFieldsOfAProgram) {
     Fields fields;
     ASSERT_TRUE(fields.add("A", "b") && fields.add(name, "5"));
     EXPECT_EQ(written([&](HeadWriter& writer) { writer.fields(fields); }), "") << name;
-    EXPECT_EQ(written([&](HeadWriter& writer) { writer.forwarded(fields); }), "A: b\r\n") << name;
   }
 }
 

@@ -19,6 +19,8 @@ namespace {
 
 constexpr Nanos kSecond{1'000'000'000};
 constexpr std::string_view kStatusLine = "HTTP/1.1 200 OK\r\n";  // Of most answers.
+// ListenOptions::max_unsent: enough for the time it takes to be told of room, and to write.
+constexpr int kMostUnsent = 128 * 1024;
 
 }  // namespace
 
@@ -77,10 +79,16 @@ void ServerCore::close_all() {
   }
 }
 
+ListenOptions ServerCore::bounded(ListenOptions options) {
+  if (options.max_unsent == 0) options.max_unsent = kMostUnsent;
+  return options;
+}
+
 Result<Address> ServerCore::listen(const Address& address, const ListenOptions& options) {
   Result<Listener> listener = Listener::create(
       loop_, address,
-      [this](Stream stream, const Address& peer) { accept(std::move(stream), peer); }, options);
+      [this](Stream stream, const Address& peer) { accept(std::move(stream), peer); },
+      bounded(options));
   if (!listener) return std::unexpected(listener.error());
   listeners_.push_back(std::move(*listener));
   return listeners_.back().address();

@@ -37,6 +37,10 @@ class ServerCore {
   ServerCore& operator=(const ServerCore&) = delete;
   ~ServerCore();
 
+  // Connections are a server's to bound, if the user has not: many that do not read would else use
+  // up the kernel's memory for all.
+  static ListenOptions bounded(ListenOptions options);
+
   // ---- what Server's functions of the same name do
 
   Result<Address> listen(const Address& address, const ListenOptions& options);

@@ -48,7 +48,7 @@ Result<Address> serve(Workers& workers, const Address& address, MakeService make
                         Workers::MakeService([make = std::move(make), options](Loop& loop) {
                           return make_server(loop, make, options);
                         }),
-                        how.balance, how.listen);
+                        how.balance, ServerCore::bounded(how.listen));
 }
 
 }  // namespace spate::http

@@ -37,6 +37,8 @@ void tune(int fd, const ListenOptions& options) {
   if (options.no_delay) sys::set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
   if (seconds > 0) sys::set_option(fd, IPPROTO_TCP, TCP_DEFER_ACCEPT, seconds);
   if (options.fast_open > 0) sys::set_option(fd, IPPROTO_TCP, TCP_FASTOPEN, options.fast_open);
+  if (options.max_unsent > 0)
+    sys::set_option(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, options.max_unsent);
 }
 
 // A socket file remains when its process ends. If connect() is refused, no process listens on it (a
