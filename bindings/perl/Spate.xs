@@ -535,6 +535,7 @@ set(SV* self, SV* signal)
   PREINIT:
     Slot* slot;
   CODE:
+    enter_loop(aTHX);
     slot = slot_of_kind(aTHX_ self, KIND_SIGNAL);
     check(aTHX_ spate_signal_set(&slot->signal, signum_of(aTHX_ signal)));
 
@@ -549,6 +550,7 @@ MODULE = Spate  PACKAGE = Spate::Child
 void
 set(SV* self, int pid, int trace = 0)
   CODE:
+    enter_loop(aTHX);
     check(aTHX_ spate_child_set(&slot_of_kind(aTHX_ self, KIND_CHILD)->child, pid, trace != 0));
 
 int
@@ -571,6 +573,7 @@ MODULE = Spate  PACKAGE = Spate::Stat
 void
 set(SV* self, SV* path, SV* interval)
   CODE:
+    enter_loop(aTHX);
     set_stat(aTHX_ slot_of_kind(aTHX_ self, KIND_STAT), path, interval);
 
 SV*

@@ -260,9 +260,10 @@ enum { STATUS_FIELDS = 13 };
 // In the order of Perl's stat(); the last two, of blocks, are not known.
 static void put_status(pTHX_ SV** at, const spate_file_status* status) {
   const NV numbers[STATUS_FIELDS - 2] = {
-      status->device,         status->inode,          status->mode,          status->links,
-      status->uid,            status->gid,            status->special_device, status->size,
-      status->accessed / 1e9, status->modified / 1e9, status->changed / 1e9};
+      status->device,         status->inode,        status->mode,
+      status->links,          status->uid,          status->gid,
+      status->special_device, status->size,         status->accessed / 1e9,
+      status->modified / 1e9, status->changed / 1e9};
   int i;
   for (i = 0; i < STATUS_FIELDS - 2; ++i) at[i] = sv_2mortal(newSVnv(numbers[i]));
   at[STATUS_FIELDS - 2] = at[STATUS_FIELDS - 1] = &PL_sv_undef;

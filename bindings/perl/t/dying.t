@@ -113,8 +113,10 @@ subtest 'break leaves one run, or all' => sub {
     my $nest;
     $nest = sub {
         my ($levels, $how) = @_;
-        my $timer = Spate::timer 0, 0, $levels > 1 ? sub { $nest->($levels - 1, $how) } : sub { Spate::break $how };
-        my $stay = Spate::timer 0.05, 0, sub { push @left, 'stayed' };
+        my $stay = Spate::timer 1000, 0, sub { push @left, 'stayed'; Spate::break };
+        my $timer = Spate::timer 0, 0, $levels == 1
+            ? sub { Spate::break $how }
+            : sub { $nest->($levels - 1, $how); $stay->feed_event };
         Spate::run;
         push @left, $levels;
     };

@@ -46,6 +46,16 @@ syswrite $writer, 'x';
 Spate::run Spate::RUN_ONCE until $calls{io} && $calls{timer};
 is $calls{fork}, 0, 'the parent goes on, and has noticed nothing';
 
+is in_child {
+    my $calls = 0;
+    $signal->set('USR2');
+    my $tick = Spate::timer 5, 0, sub { die };
+    $signal->cb(sub { ++$calls });
+    kill USR2 => $$;
+    Spate::run Spate::RUN_ONCE until $calls;
+    return $calls;
+}, 1, 'a watcher may be set anew before anything else';
+
 my ($inner, $outer);
 my $forks = Spate::timer 0, 0, sub {
     $inner = in_child {

@@ -9,10 +9,11 @@ eval { require POE::Kernel; 1 } or plan skip_all => 'POE is not installed';
 my $program = <<'CODE';
 use POE::Kernel {loop => 'Spate'}; use POE; pipe my $r, my $w;
 POE::Session->create(inline_states => {
-    _start => sub { $_[KERNEL]->select_read($r, 'readable'); $_[KERNEL]->delay(tick => 0.01); $_[KERNEL]->sig(USR1 => 'signal') },
+    _start => sub { $_[KERNEL]->select_read($r, 'readable'); $_[KERNEL]->delay(tick => 0.01); $_[KERNEL]->delay(late => 60);
+        $_[KERNEL]->sig(USR1 => 'signal') },
     tick => sub { print "tick\n"; syswrite $w, 'x' },
     readable => sub { sysread $r, my $byte, 1; print "read $byte\n"; $_[KERNEL]->select_read($r); kill USR1 => $$ },
-    signal => sub { print "signal\n"; $_[KERNEL]->sig('USR1'); $_[KERNEL]->sig_handled },
+    signal => sub { print "signal\n"; $_[KERNEL]->sig('USR1'); $_[KERNEL]->delay('late'); $_[KERNEL]->sig_handled },
 });
 POE::Kernel->run; print "end\n";
 CODE
