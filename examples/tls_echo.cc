@@ -7,6 +7,7 @@
 #include <iostream>
 
 #include "spate/net/server.h"
+#include "spate/net/tls.h"
 
 using namespace std::chrono_literals;
 
