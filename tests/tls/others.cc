@@ -215,9 +215,10 @@ TEST_P(TlsOpenSsl, ChangesItsKeysOrIsRefusedNewOnes) {
     return;
   }
   for (const char* words : {"K\n", "one\n", "k\n", "two\n", "K\n", "three\n"}) {
+    said_.received.clear();
     say(words);
     const bool is_command = words[1] == '\n';
-    ASSERT_TRUE(wait_for(is_command ? "KEYUPDATE" : std::string("\n") + words));
+    ASSERT_TRUE(wait_for(is_command ? "KEYUPDATE" : words));
   }
   say("Q\n");
   EXPECT_EQ(wait_for_exit(), 0);
