@@ -123,11 +123,13 @@ function(spate_configure target)
     target_compile_options(${target} PRIVATE
       -fno-semantic-interposition -fno-devirtualize-speculatively)
   endif()
-  # A user's sanitizer looks for the type of the categories, which std::error_code calls from his
-  # own code.
-  set_source_files_properties(
-    ${PROJECT_SOURCE_DIR}/src/core/error.cc ${PROJECT_SOURCE_DIR}/src/net/names/name_error.cc
-    ${PROJECT_SOURCE_DIR}/src/http/codec/http_error.cc
+  # A user's sanitizer looks for the type of what he calls and has virtual functions: here of the
+  # categories, which std::error_code calls from his own code, and of the services of HTTP.
+  set(sources src/core/error src/net/names/name_error src/http/codec/http_error
+      src/http/server/files src/http/server/hosts src/http/server/router)
+  list(TRANSFORM sources PREPEND ${PROJECT_SOURCE_DIR}/)
+  list(TRANSFORM sources APPEND .cc)
+  set_source_files_properties(${sources}
     TARGET_DIRECTORY ${target} PROPERTIES COMPILE_OPTIONS -frtti)
 endfunction()
 
