@@ -19,7 +19,9 @@ enum { BREAK_CANCEL, BREAK_ONE, BREAK_ALL };
 
 static Run* innermost;
 static int leave_from = INT_MAX;  // Runs of this depth or deeper are to return.
+static Run* calling;              // Whose batch call_due() is to call.
 static CV* call_due_code;         // call_due(), which an eval needs as code.
+static CV* reschedule_code;       // Spate::_call_rescheduled.
 static volatile int forked;
 
 // ---- the process and its threads
@@ -28,12 +30,17 @@ static void* owner;
 
 static void note_fork(void) { forked = 1; }
 
+// Returns a negative code, or not.
+static int notice_fork(void) {
+  const int code = forked ? spate_loop_after_fork(loop) : 0;
+  if (code >= 0) forked = 0;
+  return code;
+}
+
 // Before anything that enters the kernel.
 static void enter_loop(pTHX) {
   if (PERL_GET_THX != owner) croak("Spate: only the thread that has loaded it may use it");
-  if (!forked) return;
-  check(aTHX_ spate_loop_after_fork(loop));
-  forked = 0;
+  check(aTHX_ notice_fork());
 }
 
 // ---- the handlers of %SIG
@@ -123,10 +130,16 @@ static void end_call(pTHX_ Run* run) {
   }
 }
 
+static bool is_rescheduled(const Slot* slot, uint32_t events) {
+  return (events & SPATE_PERIODIC) != 0 && slot->head.data != NULL &&
+         kind_of_object((SV*)slot->head.data) == KIND_PERIODIC && slot->next != NULL;
+}
+
 static void call_watcher(pTHX_ Run* run, Slot* slot, uint32_t events) {
   dSP;
   if (slot->code == NULL) return;
-  run->code = SvREFCNT_inc_simple_NN(slot->code);
+  run->code = is_rescheduled(slot, events) ? (SV*)reschedule_code : slot->code;
+  SvREFCNT_inc_simple_void_NN(run->code);
   PUSHMARK(SP);
   if (slot->head.data != NULL) {
     EXTEND(SP, 2);
@@ -140,12 +153,14 @@ static void call_watcher(pTHX_ Run* run, Slot* slot, uint32_t events) {
 
 static void call_due(pTHX_ CV* code) {
   dXSARGS;
-  Run* const run = innermost;
+  Run* const run = calling;
   PERL_UNUSED_VAR(code);
   PERL_UNUSED_VAR(items);
   while (run->next < run->count) {
     spate_event* const event = &run->due[run->next++];
-    spate_watcher* const watcher = spate_event_claim(loop, event);
+    spate_watcher* watcher;
+    (void)notice_fork();  // Children that have ended are not this process's. The next turn reports errors.
+    watcher = spate_event_claim(loop, event);
     if (watcher != NULL) call_watcher(aTHX_ run, slot_of_watcher(watcher), event->events);
   }
   XSRETURN_EMPTY;
@@ -158,13 +173,22 @@ static void report_death(pTHX) {
   call_sv(get_sv("Spate::DIED", GV_ADD), G_VOID | G_DISCARD | G_EVAL | G_KEEPERR);
 }
 
+// The destructors of what it held may do something to $@.
+static void end_dead_call(pTHX_ Run* run) {
+  ENTER;
+  save_scalar(PL_errgv);
+  end_call(aTHX_ run);
+  LEAVE;
+}
+
 static void call_batch(pTHX_ Run* run) {
   while (run->next < run->count) {
     dSP;
     PUSHMARK(SP);
+    calling = run;
     call_sv((SV*)call_due_code, G_VOID | G_DISCARD | G_EVAL);
-    if (!SvTRUE(ERRSV)) continue;
-    end_call(aTHX_ run);
+    if (run->code == NULL) continue;
+    end_dead_call(aTHX_ run);
     report_death(aTHX);
   }
 }
@@ -197,10 +221,17 @@ static void turn(pTHX_ Run* run, int64_t timeout) {
   } while (!is_leaving(run) && (turns == 0 || (turns == 1 && run->count == BATCH)));
 }
 
+// With coroutines, it need not be the innermost.
+static void unlink_run(Run* run) {
+  Run** at = &innermost;
+  while (*at != run) at = &(*at)->outer;
+  *at = run->outer;
+}
+
 // By a return, or because something outside of the evals has died.
 static void leave_run(pTHX_ void* data) {
   Run* const run = (Run*)data;
-  innermost = run->outer;
+  unlink_run(run);
   if (leave_from == run->depth) leave_from = INT_MAX;
   spate_loop_give_back(loop);
   end_call(aTHX_ run);

@@ -140,6 +140,9 @@ subtest 'what is reported may die, too' => sub {
     is $died[0], 2;
     $timers[0]->invoke;
     is $died[0], 3;
+    local $Spate::DIED = sub { push @died, $@ };
+    $timers[0]->invoke;
+    is $died[1], "x\n", 'also of a callback that is invoked';
 };
 
 subtest 'arguments may be kept and changed' => sub {
