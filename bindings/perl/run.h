@@ -112,12 +112,9 @@ static SV* events_argument(pTHX_ Run* run, uint32_t events) {
   return run->events = newSVuv(events);
 }
 
-// Lets go of what the callback needed while it ran; the watcher may go with it.
-static void end_call(pTHX_ Run* run) {
-  SV* const code = run->code;
+// Lets go of the watcher, which may go with it.
+static void release_self(pTHX_ Run* run) {
   SV* const self = run->self;
-  run->code = NULL;
-  SvREFCNT_dec(code);
   if (self == NULL || !SvROK(self)) return;
   if (SvREFCNT(self) == 1 && !SvWEAKREF(self)) {
     SV* const object = SvRV(self);
@@ -128,6 +125,15 @@ static void end_call(pTHX_ Run* run) {
     run->self = NULL;
     SvREFCNT_dec(self);
   }
+}
+
+// The code comes last: its destructors may run the loop, where a watcher that was forgotten is not
+// called.
+static void end_call(pTHX_ Run* run) {
+  SV* const code = run->code;
+  release_self(aTHX_ run);
+  run->code = NULL;
+  SvREFCNT_dec(code);
 }
 
 static bool is_rescheduled(const Slot* slot, uint32_t events) {
@@ -159,7 +165,7 @@ static void call_due(pTHX_ CV* code) {
   while (run->next < run->count) {
     spate_event* const event = &run->due[run->next++];
     spate_watcher* watcher;
-    (void)notice_fork();  // Children that have ended are not this process's. The next turn reports errors.
+    (void)notice_fork();  // What is due may be of the parent's child. Errors: the next turn.
     watcher = spate_event_claim(loop, event);
     if (watcher != NULL) call_watcher(aTHX_ run, slot_of_watcher(watcher), event->events);
   }
@@ -210,15 +216,16 @@ static bool take_batch(pTHX_ Run* run, int64_t timeout) {
   return are_hooks;
 }
 
-// One turn, and what was left of the last one.
+// One turn, and what was left of the last one. A break before the wait only takes the wait away:
+// the next run would go on there.
 static void turn(pTHX_ Run* run, int64_t timeout) {
   const uint64_t before = spate_loop_iteration(loop);
   uint64_t turns;
   do {
     enter_loop(aTHX);
-    if (!take_batch(aTHX_ run, timeout)) timeout = 0;
+    if (!take_batch(aTHX_ run, timeout) || is_leaving(run)) timeout = 0;
     turns = spate_loop_iteration(loop) - before;
-  } while (!is_leaving(run) && (turns == 0 || (turns == 1 && run->count == BATCH)));
+  } while (turns == 0 || (turns == 1 && run->count == BATCH && !is_leaving(run)));
 }
 
 // With coroutines, it need not be the innermost.

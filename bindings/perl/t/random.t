@@ -309,6 +309,7 @@ sub some_operations {
 # Nothing more is done: what was started or fed comes.
 sub finish {
     $calm = 1;
+    $budget = 0;
     Spate::resume;
     Spate::break Spate::BREAK_CANCEL;
     my @due = grep { $_->{w} && ($_->{fed} || $_->{kind} =~ /^(check|prepare)$/ && $_->{started}) } @known;
@@ -319,8 +320,6 @@ sub finish {
     my $waits = sub { grep({ !$_->{calls} && !$_->{forgotten} } @due) || grep { !$_ } values %once };
     Spate::run Spate::RUN_ONCE while $waits->() && Time::HiRes::time() < $until;
     wrong 'some were due, and not called' if $waits->();
-    wrong "$thrown were thrown, $died reported" if $thrown != $died;
-    $budget = 0;
     forget($known[-1]) while @known;
     release();
 }
@@ -336,6 +335,7 @@ sub run_program {
         run_loop();
     }
     finish();
+    wrong "$thrown were thrown, $died reported" if $thrown != $died;
     wrong 'left are ', Spate::active_count if Spate::active_count;
     wrong 'pending are ', Spate::pending_count if Spate::pending_count;
     1 while waitpid(-1, POSIX::WNOHANG()) > 0;    # Of child watchers that were stopped.
