@@ -86,7 +86,7 @@ sub follow {
     my ($known) = @_;
     my $w = $known->{w} or return;
     if ($known->{kind} =~ /^(timer|periodic|child)$/) {
-        $known->{started} &&= $w->is_active || ($w->is_pending && !$known->{fed});
+        $known->{started} &&= $w->is_active || $w->is_pending;
     } elsif (!!$w->is_active != !!$known->{started}) {
         wrong "$known->{name}: active is ", $w->is_active;
     }
