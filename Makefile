@@ -9,6 +9,7 @@ help:
 	@echo 'make check   what has changed, built, and the quick tests: for the edit loop'
 	@echo 'make bench   install what is missing, build, run the benchmarks quickly (ARGS=...)'
 	@echo 'make amalgamation  the loop and its C interface as one source: build/amalgamation'
+	@echo 'make perl-package  the module for Perl, as .deb and .tar.gz: build/perl-package'
 	@echo 'make tidy    check style and layers'
 	@echo 'make clean   remove build/'
 
@@ -41,6 +42,9 @@ bench:
 amalgamation:
 	tools/amalgamate.py build/amalgamation
 
+perl-package:
+	tools/perl_package.py build/perl-package
+
 tidy:
 	tools/tidy.py
 	tools/check_layers.py
@@ -48,4 +52,4 @@ tidy:
 clean:
 	rm -rf build
 
-.PHONY: help setup test check bench amalgamation tidy clean
+.PHONY: help setup test check bench amalgamation perl-package tidy clean

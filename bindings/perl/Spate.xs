@@ -42,10 +42,12 @@ static SV* data_of(pTHX_ SV* object) {
 }
 
 static void set_data(pTHX_ SV* object, SV* data) {
-  SV* const copy = newSVsv(data);
-  sv_unmagicext(object, PERL_MAGIC_ext, &data_magic);
-  sv_magicext(object, copy, PERL_MAGIC_ext, &data_magic, NULL, 0);
-  SvREFCNT_dec_NN(copy);
+  MAGIC* const magic = mg_findext(object, PERL_MAGIC_ext, &data_magic);
+  if (magic == NULL) {
+    sv_magicext(object, data, PERL_MAGIC_ext, &data_magic, NULL, 0);
+  } else {
+    hold(aTHX_ & magic->mg_obj, data);
+  }
 }
 
 typedef struct Constant {
@@ -78,15 +80,22 @@ static const Constant kConstants[] = {
     {"BREAK_ALL", BREAK_ALL},
 };
 
+// Without a name at first: a sub that is made as CHECK is taken for a block of that kind.
+static void new_constant(pTHX_ const Constant* constant) {
+  CV* const code = newCONSTSUB(NULL, NULL, newSVuv(constant->value));
+  GV* const glob = gv_fetchpv(Perl_form(aTHX_ "Spate::%s", constant->name), GV_ADD, SVt_PVCV);
+  sv_setsv_mg((SV*)glob, sv_2mortal(newRV_noinc((SV*)code)));
+}
+
 static void boot(pTHX) {
-  HV* const stash = gv_stashpv("Spate", GV_ADD);
   size_t i;
   if (loop != NULL) croak("Spate: another thread has loaded it, and it works in one only");
   for (i = 0; i < CLASSES; ++i) stashes[i] = gv_stashpv(kClasses[i], GV_ADD);
   for (i = 0; i < sizeof(kConstants) / sizeof(kConstants[0]); ++i) {
-    newCONSTSUB(stash, kConstants[i].name, newSVuv(kConstants[i].value));
+    new_constant(aTHX_ & kConstants[i]);
   }
   call_due_code = newXS("Spate::_call_due", call_due, __FILE__);
+  reschedule_code = get_cv("Spate::_call_rescheduled", GV_ADD);
   check(aTHX_ spate_loop_create(&loop, NULL));
   owner = PERL_GET_THX;
   pthread_atfork(NULL, NULL, note_fork);
@@ -198,12 +207,14 @@ io(SV* handle, U32 events, SV* cb)
     _ae_io = WITHOUT_ARGUMENTS
   PREINIT:
     Slot* slot;
+    int fd;
   CODE:
     enter_loop(aTHX);
+    if (ix == WITHOUT_ARGUMENTS) events = events ? SPATE_WRITE : SPATE_READ;
+    fd = fd_of(aTHX_ handle, events);
     slot = new_watcher(aTHX_ KIND_IO, 0, code_of(aTHX_ cb), &RETVAL);
     spate_io_init(&slot->io, loop, NULL, argument(RETVAL, ix));
-    if (ix == WITHOUT_ARGUMENTS) events = events ? SPATE_WRITE : SPATE_READ;
-    set_io(aTHX_ slot, handle, events);
+    set_io(aTHX_ slot, handle, fd, events);
     start_if(aTHX_ slot, ix);
     SvREFCNT_inc_simple_void_NN(RETVAL);
   OUTPUT: RETVAL
@@ -229,10 +240,7 @@ timer(SV* after, SV* repeat, SV* cb)
   OUTPUT: RETVAL
 
 SV*
-_periodic(SV* at, SV* interval, SV* cb)
-  PROTOTYPE: $$$
-  ALIAS:
-    _periodic_ns = NOT_STARTED
+_periodic_ns(SV* at, SV* interval, SV* next, SV* cb)
   PREINIT:
     Slot* slot;
     int64_t offset, every;
@@ -241,9 +249,9 @@ _periodic(SV* at, SV* interval, SV* cb)
     offset = nanos_of(aTHX_ at);
     every = nanos_of(aTHX_ interval);
     slot = new_watcher(aTHX_ KIND_PERIODIC, 0, code_of(aTHX_ cb), &RETVAL);
-    spate_periodic_init(&slot->periodic, loop, NULL, argument(RETVAL, ix));
+    spate_periodic_init(&slot->periodic, loop, NULL, argument(RETVAL, NOT_STARTED));
     check(aTHX_ spate_periodic_set(&slot->periodic, offset, every, NULL));
-    start_if(aTHX_ slot, ix);
+    if (SvTRUE(next)) slot->next = SvREFCNT_inc_simple_NN(code_of(aTHX_ next));
     SvREFCNT_inc_simple_void_NN(RETVAL);
   OUTPUT: RETVAL
 
@@ -289,12 +297,16 @@ stat(SV* path, SV* interval, SV* cb)
     stat_ns = NOT_STARTED
   PREINIT:
     Slot* slot;
+    SV* copy;
+    int64_t every;
   CODE:
     enter_loop(aTHX);
+    copy = sv_mortalcopy(path);
+    every = nanos_of(aTHX_ interval);
     slot = new_watcher(aTHX_ KIND_STAT, 0, code_of(aTHX_ cb), &RETVAL);
     spate_stat_init(&slot->stat, loop, NULL, argument(RETVAL, ix));
     spate_stat_set_follow_links(&slot->stat, 1);
-    set_stat(aTHX_ slot, path, interval);
+    set_stat(aTHX_ slot, copy, every);
     start_if(aTHX_ slot, ix);
     SvREFCNT_inc_simple_void_NN(RETVAL);
   OUTPUT: RETVAL
@@ -402,44 +414,48 @@ SV*
 cb(SV* self, SV* cb = NULL)
   PREINIT:
     Slot* slot;
+    SV* code;
   CODE:
+    code = cb != NULL ? code_of(aTHX_ cb) : NULL;
     slot = slot_of(aTHX_ self);
     RETVAL = newRV_inc(slot->code);
-    if (cb != NULL) {
-      SV* const before = slot->code;
-      sv_2mortal(RETVAL);
-      slot->code = SvREFCNT_inc_simple_NN(code_of(aTHX_ cb));
-      SvREFCNT_inc_simple_void_NN(RETVAL);
-      SvREFCNT_dec_NN(before);
-    }
+    if (code != NULL) hold(aTHX_ & slot->code, code);
   OUTPUT: RETVAL
 
 SV*
 data(SV* self, SV* data = NULL)
+  PREINIT:
+    SV* copy;
   CODE:
+    copy = data != NULL ? sv_mortalcopy(data) : NULL;
     slot_of(aTHX_ self);
     RETVAL = newSVsv(data_of(aTHX_ SvRV(self)));
-    if (data != NULL) set_data(aTHX_ SvRV(self), data);
+    if (copy != NULL) set_data(aTHX_ SvRV(self), copy);
   OUTPUT: RETVAL
 
 int
 priority(SV* self, SV* priority = NULL)
   PREINIT:
     Slot* slot;
+    IV level;
   CODE:
+    level = priority != NULL ? SvIV(priority) : 0;
     slot = slot_of(aTHX_ self);
     RETVAL = spate_priority(&slot->head);
-    if (priority != NULL) check(aTHX_ spate_set_priority(&slot->head, (int)SvIV(priority)));
+    level = level < -2 ? -2 : (level > 2 ? 2 : level);
+    if (priority != NULL) check(aTHX_ spate_set_priority(&slot->head, (int)level));
   OUTPUT: RETVAL
 
 int
 keepalive(SV* self, SV* keepalive = NULL)
   PREINIT:
     Slot* slot;
+    bool keeps;
   CODE:
+    keeps = keepalive != NULL && SvTRUE(keepalive);
     slot = slot_of(aTHX_ self);
     RETVAL = spate_keepalive(&slot->head);
-    if (keepalive != NULL) spate_set_keepalive(&slot->head, SvTRUE(keepalive));
+    if (keepalive != NULL) spate_set_keepalive(&slot->head, keeps);
   OUTPUT: RETVAL
 
  # ---- and what each has for itself
@@ -448,19 +464,26 @@ MODULE = Spate  PACKAGE = Spate::IO
 
 void
 set(SV* self, SV* handle, U32 events)
+  PREINIT:
+    int fd;
   CODE:
-    set_io(aTHX_ slot_of_kind(aTHX_ self, KIND_IO), handle, events);
+    fd = fd_of(aTHX_ handle, events);
+    set_io(aTHX_ slot_of_kind(aTHX_ self, KIND_IO), handle, fd, events);
 
 SV*
 fh(SV* self, SV* handle = NULL)
   PREINIT:
     Slot* slot;
+    uint32_t events;
+    int fd;
   CODE:
+    events = spate_io_events(&slot_of_kind(aTHX_ self, KIND_IO)->io);
+    fd = handle != NULL ? fd_of(aTHX_ handle, events) : -1;
     slot = slot_of_kind(aTHX_ self, KIND_IO);
     RETVAL = slot->glob ? newRV_inc(slot->glob) : newSViv(spate_io_fd(&slot->io));
     if (handle != NULL) {
       sv_2mortal(RETVAL);
-      set_io(aTHX_ slot, handle, spate_io_events(&slot->io));
+      set_io(aTHX_ slot, handle, fd, events);
       SvREFCNT_inc_simple_void_NN(RETVAL);
     }
   OUTPUT: RETVAL
@@ -469,10 +492,12 @@ U32
 events(SV* self, SV* events = NULL)
   PREINIT:
     Slot* slot;
+    UV wanted;
   CODE:
+    wanted = events != NULL ? SvUV(events) : 0;
     slot = slot_of_kind(aTHX_ self, KIND_IO);
     RETVAL = spate_io_events(&slot->io);
-    if (events != NULL) check(aTHX_ spate_io_modify(&slot->io, (uint32_t)SvUV(events)));
+    if (events != NULL) check(aTHX_ spate_io_modify(&slot->io, (uint32_t)wanted));
   OUTPUT: RETVAL
 
 MODULE = Spate  PACKAGE = Spate::Timer
@@ -483,18 +508,20 @@ set(SV* self, SV* after, SV* repeat = &PL_sv_undef)
     Slot* slot;
     int64_t first, next;
   CODE:
-    slot = slot_of_kind(aTHX_ self, KIND_TIMER);
     first = nanos_of(aTHX_ after);
     next = SvOK(repeat) ? nanos_of(aTHX_ repeat) : 0;
+    slot = slot_of_kind(aTHX_ self, KIND_TIMER);
     check(aTHX_ spate_timer_set(&slot->timer, first, next));
 
 void
 again(SV* self, SV* repeat = NULL)
   PREINIT:
     Slot* slot;
+    int64_t every;
   CODE:
+    every = repeat != NULL ? nanos_of(aTHX_ repeat) : 0;
     slot = slot_of_kind(aTHX_ self, KIND_TIMER);
-    if (repeat != NULL) spate_timer_set_repeat(&slot->timer, nanos_of(aTHX_ repeat));
+    if (repeat != NULL) spate_timer_set_repeat(&slot->timer, every);
     check(aTHX_ spate_timer_again(&slot->timer));
 
 NV
@@ -517,10 +544,16 @@ set(SV* self, SV* at, SV* interval = &PL_sv_undef)
     Slot* slot;
     int64_t offset, every;
   CODE:
-    slot = slot_of_kind(aTHX_ self, KIND_PERIODIC);
     offset = nanos_of(aTHX_ at);
     every = SvOK(interval) ? nanos_of(aTHX_ interval) : 0;
+    slot = slot_of_kind(aTHX_ self, KIND_PERIODIC);
     check(aTHX_ spate_periodic_set(&slot->periodic, offset, every, NULL));
+
+SV*
+_next(SV* self)
+  CODE:
+    RETVAL = newRV_inc(slot_of_kind(aTHX_ self, KIND_PERIODIC)->next);
+  OUTPUT: RETVAL
 
 NV
 at(SV* self)
@@ -534,10 +567,12 @@ void
 set(SV* self, SV* signal)
   PREINIT:
     Slot* slot;
+    int signum;
   CODE:
     enter_loop(aTHX);
+    signum = signum_of(aTHX_ signal);
     slot = slot_of_kind(aTHX_ self, KIND_SIGNAL);
-    check(aTHX_ spate_signal_set(&slot->signal, signum_of(aTHX_ signal)));
+    check(aTHX_ spate_signal_set(&slot->signal, signum));
 
 int
 signal(SV* self)
@@ -572,9 +607,14 @@ MODULE = Spate  PACKAGE = Spate::Stat
 
 void
 set(SV* self, SV* path, SV* interval)
+  PREINIT:
+    SV* copy;
+    int64_t every;
   CODE:
     enter_loop(aTHX);
-    set_stat(aTHX_ slot_of_kind(aTHX_ self, KIND_STAT), path, interval);
+    copy = sv_mortalcopy(path);
+    every = nanos_of(aTHX_ interval);
+    set_stat(aTHX_ slot_of_kind(aTHX_ self, KIND_STAT), copy, every);
 
 SV*
 path(SV* self)

@@ -19,7 +19,9 @@ enum { BREAK_CANCEL, BREAK_ONE, BREAK_ALL };
 
 static Run* innermost;
 static int leave_from = INT_MAX;  // Runs of this depth or deeper are to return.
+static Run* calling;              // Whose batch call_due() is to call.
 static CV* call_due_code;         // call_due(), which an eval needs as code.
+static CV* reschedule_code;       // Spate::_call_rescheduled.
 static volatile int forked;
 
 // ---- the process and its threads
@@ -28,12 +30,17 @@ static void* owner;
 
 static void note_fork(void) { forked = 1; }
 
+// Returns a negative code, or not.
+static int notice_fork(void) {
+  const int code = forked ? spate_loop_after_fork(loop) : 0;
+  if (code >= 0) forked = 0;
+  return code;
+}
+
 // Before anything that enters the kernel.
 static void enter_loop(pTHX) {
   if (PERL_GET_THX != owner) croak("Spate: only the thread that has loaded it may use it");
-  if (!forked) return;
-  check(aTHX_ spate_loop_after_fork(loop));
-  forked = 0;
+  check(aTHX_ notice_fork());
 }
 
 // ---- the handlers of %SIG
@@ -105,12 +112,9 @@ static SV* events_argument(pTHX_ Run* run, uint32_t events) {
   return run->events = newSVuv(events);
 }
 
-// Lets go of what the callback needed while it ran; the watcher may go with it.
-static void end_call(pTHX_ Run* run) {
-  SV* const code = run->code;
+// Lets go of the watcher, which may go with it.
+static void release_self(pTHX_ Run* run) {
   SV* const self = run->self;
-  run->code = NULL;
-  SvREFCNT_dec(code);
   if (self == NULL || !SvROK(self)) return;
   if (SvREFCNT(self) == 1 && !SvWEAKREF(self)) {
     SV* const object = SvRV(self);
@@ -123,10 +127,25 @@ static void end_call(pTHX_ Run* run) {
   }
 }
 
+// The code comes last: its destructors may run the loop, where a watcher that was forgotten is not
+// called.
+static void end_call(pTHX_ Run* run) {
+  SV* const code = run->code;
+  release_self(aTHX_ run);
+  run->code = NULL;
+  SvREFCNT_dec(code);
+}
+
+static bool is_rescheduled(const Slot* slot, uint32_t events) {
+  return (events & SPATE_PERIODIC) != 0 && slot->head.data != NULL &&
+         kind_of_object((SV*)slot->head.data) == KIND_PERIODIC && slot->next != NULL;
+}
+
 static void call_watcher(pTHX_ Run* run, Slot* slot, uint32_t events) {
   dSP;
   if (slot->code == NULL) return;
-  run->code = SvREFCNT_inc_simple_NN(slot->code);
+  run->code = is_rescheduled(slot, events) ? (SV*)reschedule_code : slot->code;
+  SvREFCNT_inc_simple_void_NN(run->code);
   PUSHMARK(SP);
   if (slot->head.data != NULL) {
     EXTEND(SP, 2);
@@ -140,12 +159,14 @@ static void call_watcher(pTHX_ Run* run, Slot* slot, uint32_t events) {
 
 static void call_due(pTHX_ CV* code) {
   dXSARGS;
-  Run* const run = innermost;
+  Run* const run = calling;
   PERL_UNUSED_VAR(code);
   PERL_UNUSED_VAR(items);
   while (run->next < run->count) {
     spate_event* const event = &run->due[run->next++];
-    spate_watcher* const watcher = spate_event_claim(loop, event);
+    spate_watcher* watcher;
+    (void)notice_fork();  // What is due may be of the parent's child. Errors: the next turn.
+    watcher = spate_event_claim(loop, event);
     if (watcher != NULL) call_watcher(aTHX_ run, slot_of_watcher(watcher), event->events);
   }
   XSRETURN_EMPTY;
@@ -158,13 +179,22 @@ static void report_death(pTHX) {
   call_sv(get_sv("Spate::DIED", GV_ADD), G_VOID | G_DISCARD | G_EVAL | G_KEEPERR);
 }
 
+// The destructors of what it held may do something to $@.
+static void end_dead_call(pTHX_ Run* run) {
+  ENTER;
+  save_scalar(PL_errgv);
+  end_call(aTHX_ run);
+  LEAVE;
+}
+
 static void call_batch(pTHX_ Run* run) {
   while (run->next < run->count) {
     dSP;
     PUSHMARK(SP);
+    calling = run;
     call_sv((SV*)call_due_code, G_VOID | G_DISCARD | G_EVAL);
-    if (!SvTRUE(ERRSV)) continue;
-    end_call(aTHX_ run);
+    if (run->code == NULL) continue;
+    end_dead_call(aTHX_ run);
     report_death(aTHX);
   }
 }
@@ -186,21 +216,29 @@ static bool take_batch(pTHX_ Run* run, int64_t timeout) {
   return are_hooks;
 }
 
-// One turn, and what was left of the last one.
+// One turn, and what was left of the last one. A break before the wait only takes the wait away:
+// the next run would go on there.
 static void turn(pTHX_ Run* run, int64_t timeout) {
   const uint64_t before = spate_loop_iteration(loop);
   uint64_t turns;
   do {
     enter_loop(aTHX);
-    if (!take_batch(aTHX_ run, timeout)) timeout = 0;
+    if (!take_batch(aTHX_ run, timeout) || is_leaving(run)) timeout = 0;
     turns = spate_loop_iteration(loop) - before;
-  } while (!is_leaving(run) && (turns == 0 || (turns == 1 && run->count == BATCH)));
+  } while (turns == 0 || (turns == 1 && run->count == BATCH && !is_leaving(run)));
+}
+
+// With coroutines, it need not be the innermost.
+static void unlink_run(Run* run) {
+  Run** at = &innermost;
+  while (*at != run) at = &(*at)->outer;
+  *at = run->outer;
 }
 
 // By a return, or because something outside of the evals has died.
 static void leave_run(pTHX_ void* data) {
   Run* const run = (Run*)data;
-  innermost = run->outer;
+  unlink_run(run);
   if (leave_from == run->depth) leave_from = INT_MAX;
   spate_loop_give_back(loop);
   end_call(aTHX_ run);

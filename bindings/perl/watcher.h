@@ -33,8 +33,11 @@ typedef struct Slot {
     spate_signal signal;
     spate_async async;
     spate_hook hook;
-    spate_periodic periodic;
     spate_child child;
+    struct {
+      spate_periodic periodic;
+      SV* next;  // Code that says when.
+    };
     struct {
       spate_io io;
       SV* glob;
@@ -117,6 +120,7 @@ static Slot* slot_of_watcher(spate_watcher* watcher) {
 // What must not go before the watcher; NULL: there is no such thing.
 static SV** held_by(Kind kind, Slot* slot) {
   if (kind == KIND_IO) return &slot->glob;
+  if (kind == KIND_PERIODIC) return &slot->next;
   return kind == KIND_STAT ? &slot->path : NULL;
 }
 
@@ -207,7 +211,7 @@ static SV* behind_handle(SV* handle) { return SvROK(handle) ? SvRV(handle) : han
 
 static bool is_handle(SV* behind) { return isGV_with_GP(behind) || SvTYPE(behind) == SVt_PVIO; }
 
-static int fd_of(pTHX_ SV* handle, uint32_t events) {
+static int descriptor_of(pTHX_ SV* handle, uint32_t events) {
   SV* behind;
   SvGETMAGIC(handle);
   behind = behind_handle(handle);
@@ -218,6 +222,12 @@ static int fd_of(pTHX_ SV* handle, uint32_t events) {
   }
   if (SvROK(handle)) croak("Spate: neither a file handle nor a descriptor");
   return SvOK(handle) && looks_like_number(handle) ? (int)SvIV(handle) : -1;
+}
+
+static int fd_of(pTHX_ SV* handle, uint32_t events) {
+  const int fd = descriptor_of(aTHX_ handle, events);
+  if (fd < 0) croak("Spate: this file handle is not open, or has no descriptor");
+  return fd;
 }
 
 static int signum_of(pTHX_ SV* signal) {
@@ -239,18 +249,18 @@ static void hold(pTHX_ SV** held, SV* what) {
   SvREFCNT_dec(before);
 }
 
-static void set_io(pTHX_ Slot* slot, SV* handle, uint32_t events) {
-  const int fd = fd_of(aTHX_ handle, events);
+// `fd`: of that handle. It is asked for before the slot is, as a handle may be tied, and forget the
+// watcher; so may each argument of a method.
+static void set_io(pTHX_ Slot* slot, SV* handle, int fd, uint32_t events) {
   SV* const behind = behind_handle(handle);
-  if (fd < 0) croak("Spate: this file handle is not open, or has no descriptor");
   check(aTHX_ spate_io_set(&slot->io, fd, events));
   hold(aTHX_ & slot->glob, is_handle(behind) ? behind : NULL);
 }
 
-static void set_stat(pTHX_ Slot* slot, SV* path, SV* interval) {
-  SV* const copy = sv_2mortal(newSVsv(path));
-  check(aTHX_ spate_stat_set(&slot->stat, SvPVbyte_nolen(copy), nanos_of(aTHX_ interval)));
-  hold(aTHX_ & slot->path, copy);
+// `path`: a copy.
+static void set_stat(pTHX_ Slot* slot, SV* path, int64_t interval) {
+  check(aTHX_ spate_stat_set(&slot->stat, SvPVbyte_nolen(path), interval));
+  hold(aTHX_ & slot->path, path);
 }
 
 static bool exists_by(const spate_file_status* status) { return status->links != 0; }

@@ -19,18 +19,18 @@ for my $kind (qw(IO Timer Periodic Signal Child Stat Idle Prepare Check Fork Asy
     @{"Spate::${kind}::ISA"} = 'Spate::Watcher';
 }
 
-# One that reschedules is set to each of its times, which its function is asked for.
 sub periodic_ns($$$$) {
-    my ($at, $interval, $next, $cb) = @_;
-    return _periodic_ns($at, $interval, $cb) unless $next;
-    my $watcher = _periodic_ns(0, 0, sub {
-        my ($self) = @_;
-        $self->set($next->($self, now()));
-        $self->start;
-        $cb->(@_);
-    });
-    $watcher->set($next->($watcher, now()));
+    my (undef, undef, $next) = @_;
+    my $watcher = &_periodic_ns;
+    $watcher->set($next->($watcher, now())) if $next;
     return $watcher;
+}
+
+# In place of the callback of a watcher that has such a function, when its time has come.
+sub _call_rescheduled {
+    $_[0]->set($_[0]->_next->($_[0], now()));
+    $_[0]->start;
+    goto &{$_[0]->cb};
 }
 
 sub periodic($$$$) {
@@ -43,8 +43,7 @@ sub once($$$$) {
     my ($fh, $events, $timeout, $cb) = @_;
     my ($io, $timer);
     my $done = sub {
-        undef $io;
-        undef $timer;
+        undef $_ for $io, $timer, $_[0];    # The argument holds it, and the callback may run the loop.
         $cb->($_[1]);
     };
     $io = io($fh, $events, $done) if defined $fh;
@@ -68,7 +67,9 @@ sub CLONE_SKIP { 1 }
 sub invoke {
     my ($self, $events) = @_;
     local $@;
-    eval { $self->cb->($self, $events // 0); 1 } or eval { $Spate::DIED->() };
+    return if eval { $self->cb->($self, $events // 0); 1 };
+    my $error = $@;
+    eval { $@ = $error; $Spate::DIED->() };
     return;
 }
 
@@ -193,7 +194,8 @@ starts it to expire after C<$repeat> (and stops one that does not repeat), C<rem
 =item Spate::periodic $at, $interval, $reschedule, $cb
 
 The wall clock shows a time: C<$at> once, or with an interval whenever the time less C<$at> is a
-multiple of it, or when C<< $reschedule->($watcher, $now) >> says, if that is not 0. Methods: C<set($at [, $interval])>,
+multiple of it, or when C<< $reschedule->($watcher, $now) >> says, if that is not 0; it is asked before each call of
+C<$cb>, and leaves the watcher itself alone. Methods: C<set($at [, $interval])>,
 C<at>.
 
 =item Spate::signal $signal, $cb
@@ -248,7 +250,7 @@ What is called; anything that you want to find there. Return what was there befo
 
 =item keepalive([$new])
 
-Whether C<run> goes on while it is active: initially 1.
+Whether C<run> goes on while it is active: initially 1. Those of forks never keep it going.
 
 =back
 

@@ -2,6 +2,7 @@
 use strict;
 use warnings;
 use Test::More;
+use POSIX ();
 use Spate;
 
 my @died;
@@ -17,7 +18,7 @@ my %make = (
     signal => sub { my $w = Spate::signal 'USR2', $_[0]; kill USR2 => $$; $w },
     child => sub {
         my $pid = fork // die;
-        if ($pid == 0) { require POSIX; POSIX::_exit(0) }
+        POSIX::_exit(0) if $pid == 0;
         Spate::child $pid, 0, $_[0];
     },
     stat => sub { my $w = Spate::stat '/', 0, $_[0]; $w->feed_event(Spate::STAT); $w },
@@ -64,6 +65,27 @@ for my $kind (sort keys %make) {
         Spate::run Spate::RUN_ONCE until $inner;
         is $depth, 2;
         is Spate::depth, 0;
+    };
+    subtest "$kind: its callback forks, and the child goes on, and dies" => sub {
+        @died = ();
+        my ($watcher, $pid, $calls);
+        $watcher = $make{$kind}->(sub {
+            ++$calls;
+            return undef $watcher if $calls > 1;
+            return if $pid = fork // die;
+            undef $watcher;
+            die "in the child\n";
+        });
+        Spate::run Spate::RUN_ONCE until $calls;
+        if (!$pid) {
+            my $turns = 0;
+            my $more = Spate::timer 0, 0.001, sub { ++$turns };
+            Spate::run Spate::RUN_ONCE until $turns == 2;
+            POSIX::_exit(!(@died == 1 && $died[0] eq "in the child\n" && $calls == 1));
+        }
+        undef $watcher;
+        waitpid $pid, 0;
+        is $?, 0;
     };
 }
 
@@ -132,6 +154,14 @@ subtest 'break leaves one run, or all' => sub {
     is $calls, 1, 'outside it does nothing';
 };
 
+subtest 'a break before the wait ends the turn, and the next one is whole' => sub {
+    my $calls = 0;
+    my $prepare = Spate::prepare sub { ++$calls; Spate::break };
+    my $timer = Spate::timer 60, 0, sub { fail 'it waits' };
+    Spate::run for 1 .. 3;
+    is $calls, 3;
+};
+
 subtest 'what is reported may die, too' => sub {
     local $Spate::DIED = sub { ++$died[0]; die "again\n" };
     @died = (0);
@@ -140,6 +170,49 @@ subtest 'what is reported may die, too' => sub {
     is $died[0], 2;
     $timers[0]->invoke;
     is $died[0], 3;
+    local $Spate::DIED = sub { push @died, $@ };
+    $timers[0]->invoke;
+    is $died[1], "x\n", 'also of a callback that is invoked';
+};
+
+subtest 'an argument that forgets the watcher while it is looked at does no harm' => sub {
+    package Forgetful { use overload '0+' => sub { $_[0]->(); 1 }, '""' => sub { $_[0]->(); 1 }, bool => sub { $_[0]->(); 1 } }
+    pipe my $reader, my $writer;
+    my $w;
+    my $forgets = bless sub { undef $w }, 'Forgetful';
+    my $periodic = sub { Spate::periodic_ns 0, 1, 0, sub { } };
+    my $signal = sub { Spate::signal_ns 'USR1', sub { } };
+    my $refused = 0;
+    for my $case (
+        [$make{timer}, sub { $w->set($forgets, 1) }], [$make{timer}, sub { $w->again($forgets) }],
+        [$periodic, sub { $w->set($forgets) }], [$make{io}, sub { $w->events($forgets) }],
+        [$make{io}, sub { $w->set($writer, $forgets) }], [$make{stat}, sub { $w->set('/', $forgets) }],
+        [$signal, sub { $w->set($forgets) }], [$make{idle}, sub { $w->priority($forgets) }],
+        [$make{idle}, sub { $w->keepalive($forgets) }], [$make{check}, sub { $w->feed_event($forgets) }],
+    ) {
+        my ($make, $use) = @$case;
+        $w = $make->(sub { });
+        ++$refused unless eval { $use->(); 1 };
+    }
+    is $refused, 10;
+};
+
+subtest 'what a destructor does while a callback dies leaves the error alone' => sub {
+    package Evals { sub DESTROY { eval { 1 } } }
+    @died = ();
+    my ($w, $evals) = (undef, bless [], 'Evals');
+    $w = Spate::timer 0, 0, sub { my $held = \$evals; undef $w; die "x\n" };
+    undef $evals;
+    Spate::run;
+    is_deeply \@died, ["x\n"];
+};
+
+subtest 'an error that is false is one' => sub {
+    package False { use overload bool => sub { 0 }, '""' => sub { '' }, fallback => 1 }
+    @died = ();
+    my $timer = Spate::timer 0, 0, sub { die bless [], 'False' };
+    Spate::run;
+    is ref $died[0], 'False';
 };
 
 subtest 'arguments may be kept and changed' => sub {

@@ -134,6 +134,25 @@ subtest 'a periodic comes at its time, at multiples, or when a function says' =>
     ok $says->is_active;
 };
 
+subtest 'one that is told its times can be stopped, fed, invoked, and get another callback' => sub {
+    my @seen;
+    my $says = Spate::periodic 0, 0, sub { $_[1] + 0.001 }, sub { push @seen, 1 };
+    my $cb = $says->cb(sub { push @seen, 2; Spate::break });
+    Spate::run;
+    Spate::run;
+    is_deeply \@seen, [2, 2];
+    $says->stop;
+    $cb->();
+    $says->feed_event;
+    Spate::run Spate::RUN_NOWAIT;
+    $says->invoke;
+    is_deeply \@seen, [2, 2, 1, 2, 2];
+    ok !$says->is_active, 'which does not start it';
+    my $forgotten = Spate::periodic 0, 0, sub { $_[1] + 0.001 }, sub { };
+    undef $forgotten;
+    is Spate::active_count, 0;
+};
+
 subtest 'signals are given by name or number, and shared' => sub {
     my @seen;
     my $one = Spate::signal USR1 => sub { push @seen, 'one' };
@@ -204,6 +223,20 @@ subtest 'once calls once, with what has happened' => sub {
     Spate::run;
     my %seen = @seen;
     is_deeply \%seen, {io => Spate::WRITE, timer => Spate::TIMER, none => Spate::TIMER};
+};
+
+subtest 'once calls once, though its callback runs the loop' => sub {
+    pipe my $reader, my $writer;
+    my $calls = 0;
+    Spate::once $writer, Spate::WRITE, 100, sub { ++$calls; Spate::run Spate::RUN_NOWAIT for 1 .. 2 };
+    Spate::run;
+    is $calls, 1;
+};
+
+subtest 'the constants are there' => sub {
+    my @names = qw(READ WRITE TIMER PERIODIC SIGNAL CHILD STAT IDLE PREPARE CHECK FORK ASYNC CUSTOM ERROR);
+    my %values = map { (Spate->can($_) // die $_)->() => 1 } @names;
+    is keys %values, @names;
 };
 
 subtest 'events are fed, seen and dropped' => sub {
