@@ -62,8 +62,7 @@ def build(options, work):
     os.mkdir(os.path.join(work, "Canary"))
     with open(os.path.join(work, "Canary", "Stability.pm"), "w", encoding="utf-8") as file:
         file.write(CANARY)
-    environment = dict(os.environ, PERL_MM_USE_DEFAULT="1", PERL5LIB=work,
-                       EV_EXTRA_DEFS="-DEV_NO_ATFORK")
+    environment = dict(os.environ, PERL_MM_USE_DEFAULT="1", PERL5LIB=work)
     call(["perl", "Makefile.PL", "LDFROM=$(OBJECT) spate_ev.o",
           "OPTIMIZE=-O1 -Werror=implicit-function-declaration", "INC=-Ilibev -I.",
           f"LD={options.compiler}"], work, env=environment)
