@@ -8,7 +8,7 @@
 namespace spate {
 
 // From `context`, which lies on what EV_COMMON begins with, to `callback`.
+static_assert(offsetof(ev_watcher, cb) >= 24, "EV_COMMON is empty");
 inline constexpr std::size_t kNodeRoom = offsetof(ev_watcher, cb) - 24;
-static_assert(offsetof(ev_watcher, cb) >= 24, "EV_COMMON is smaller than a pointer");
 
 }  // namespace spate

@@ -2,10 +2,10 @@
    in place of ev.h, by C and by C++, after the program's own EV_COMMON.
 
    It includes the ev.h of libev 4.33, which the program has or its system. Of the settings of
-   ev(3), "PREPROCESSOR SYMBOLS/MACROS", EV_COMMON may be another, with room for a pointer at least;
-   all others have to be as they are. spate_ev.cc has to be compiled with an EV_COMMON of the same
-   layout, as both use the same structs. Watchers are as large as libev's, but for an EV_COMMON that
-   begins with an int: then they are 8 bytes larger. */
+   ev(3), "PREPROCESSOR SYMBOLS/MACROS", EV_COMMON may be another, but not empty; all others have to
+   be as they are. spate_ev.cc has to be compiled with an EV_COMMON of the same layout, as both use
+   the same structs. Watchers are as large as libev's, but for an EV_COMMON that begins with an int:
+   then they are 8 bytes larger. */
 #ifndef SPATE_EV_H
 #define SPATE_EV_H
 
