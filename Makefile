@@ -8,7 +8,7 @@ help:
 	@echo 'make test    install what is missing, build, run all tests (PRESET=asan, tsan ...; ARGS=...)'
 	@echo 'make check   what has changed, built, and the quick tests: for the edit loop'
 	@echo 'make bench   install what is missing, build, run the benchmarks quickly (ARGS=...)'
-	@echo 'make amalgamation  the loop and its C interface as one source: build/amalgamation'
+	@echo 'make amalgamation  the loop as one source, below C or libev: build/amalgamation'
 	@echo 'make perl-package  the module for Perl, as .deb and .tar.gz: build/perl-package'
 	@echo 'make tidy    check style and layers'
 	@echo 'make clean   remove build/'
@@ -41,6 +41,7 @@ bench:
 
 amalgamation:
 	tools/amalgamate.py build/amalgamation
+	tools/amalgamate.py --libev build/amalgamation/libev
 
 perl-package:
 	tools/perl_package.py build/perl-package

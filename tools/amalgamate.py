@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""Writes the loop and its C interface as one source.   tools/amalgamate.py DIRECTORY [--root ROOT]
+"""Writes the loop as one source.   tools/amalgamate.py DIRECTORY [--libev] [--root ROOT]
 
-For extensions that have to carry their own copy: DIRECTORY gets spate.cc and spate.h, which need
-nothing but a compiler (g++ -std=c++23 -c spate.cc). What is in it: the loop and all watchers; not
-the network, which needs c-ares. Nothing is exported when it is compiled with -fvisibility=hidden.
+For extensions that have to carry their own copy: DIRECTORY gets spate.cc and spate.h, the loop with
+its C interface, which need nothing but a compiler (g++ -std=c++23 -c spate.cc). What is in it: the
+loop and all watchers; not the network, which needs c-ares. With --libev it gets spate_ev.cc and
+spate_ev.h, the drop-in libev for programs that have libev compiled in: docs/drop-in.md. Nothing is
+exported when they are compiled with -fvisibility=hidden.
 """
 
 import argparse
@@ -14,12 +16,19 @@ import sys
 # In the order in which they are compiled; of each, all sources but the tests.
 DIRECTORIES = ("src/base", "src/sys", "src/backend", "src/core")
 SOURCES = ("src/net/names/name_error.cc",)
-LAST = "src/c"
+C = "src/c"
 NOT_IN_IT = re.compile(r"_test\.cc$")
+# What only a shared library needs: its size of every struct, the program's allocator below
+# everything, the names of libevent.
+LIBEV = ("compat/libev", "compat/libev_source")
+NOT_IN_LIBEV = re.compile(r"/(abi|memory|emulation)\.cc$")
 # Whose place this line takes.
 EXPORTS = "include/spate/export.h"
 HEADER_BEGINS = "#ifndef SPATE_API\n#define SPATE_API\n#endif\n"
 NO_EXPORTS = ["#define SPATE_EXPORT"]
+EXPORTING = re.compile(r"#pragma GCC visibility ")
+# Of the drop-in, the first of which takes the place of the second.
+NODE_ROOM, NO_ROOM = "compat/libev_source/node_room.h", "include/spate/node_room.h"
 # Of src/c, what hands over to the network.
 NETWORK = re.compile(r'^#include "spate_(net|tls)\.h"', re.M)
 
@@ -65,7 +74,7 @@ class Amalgamation:
             include = INCLUDE.match(line)
             if include:
                 self.add_header(find(self.root, include.group(1), name))
-            elif line.strip() != "#pragma once":
+            elif line.strip() != "#pragma once" and not EXPORTING.match(line):
                 self.lines.append(line)
 
     def add_header(self, name):
@@ -75,25 +84,42 @@ class Amalgamation:
         self.add(name)
 
 
-def all_sources(root):
-    sources = [name for directory in DIRECTORIES for name in sources_in(root, directory)]
-    last = [name for name in sources_in(root, LAST) if not NETWORK.search(read(root, name))]
-    return sources + list(SOURCES) + last
+def all_of_loop(root):
+    return [name for room in DIRECTORIES for name in sources_in(root, room)] + list(SOURCES)
+
+
+def write_c(root, directory):
+    header = "include/spate.h"
+    whole = Amalgamation(root, {header, EXPORTS})
+    whole.lines += NO_EXPORTS + ['#include "spate.h"']
+    last = [name for name in sources_in(root, C) if not NETWORK.search(read(root, name))]
+    for name in all_of_loop(root) + last:
+        whole.add(name)
+    write(directory, "spate.cc", "\n".join(whole.lines) + "\n")
+    write(directory, "spate.h", HEADER_BEGINS + read(root, header))
+
+
+def write_libev(root, directory):
+    header = "compat/libev_source/spate_ev.h"
+    whole = Amalgamation(root, {header, EXPORTS, NO_ROOM})
+    whole.lines += NO_EXPORTS + ["#define EV_COMPAT3 0", '#include "spate_ev.h"']
+    whole.add_header(NODE_ROOM)
+    libev = [name for room in LIBEV for name in sources_in(root, room)]
+    for name in all_of_loop(root) + [name for name in libev if not NOT_IN_LIBEV.search(name)]:
+        whole.add(name)
+    write(directory, "spate_ev.cc", "\n".join(whole.lines) + "\n")
+    write(directory, "spate_ev.h", read(root, header))
 
 
 def main(arguments):
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("directory")
+    parser.add_argument("--libev", dest="write", action="store_const", const=write_libev,
+                        default=write_c, help="the drop-in libev, not the C interface")
     parser.add_argument("--root", default=os.path.join(os.path.dirname(__file__), ".."))
     options = parser.parse_args(arguments)
-    header = "include/spate.h"
-    whole = Amalgamation(options.root, {header, EXPORTS})
-    whole.lines += NO_EXPORTS + ['#include "spate.h"']
-    for name in all_sources(options.root):
-        whole.add(name)
     os.makedirs(options.directory, exist_ok=True)
-    write(options.directory, "spate.cc", "\n".join(whole.lines) + "\n")
-    write(options.directory, "spate.h", HEADER_BEGINS + read(options.root, header))
+    options.write(options.root, options.directory)
 
 
 if __name__ == "__main__":

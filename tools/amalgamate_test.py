@@ -19,6 +19,18 @@ TREE = {
     "src/backend/d.cc": "int d;\n",
     "src/core/e.cc": "int e;\n",
     "src/net/names/name_error.cc": "int names;\n",
+    "compat/libev/abi.cc": "int sizes;\n",
+    "compat/libev/memory.cc": "int allocator;\n",
+    "compat/libev/emulation.cc": "int emulated;\n",
+    "compat/libev/ev_api.h": "#pragma once\n#pragma GCC visibility push(default)\n"
+                            "#include <ev.h>\n",
+    "compat/libev/io.cc": "#include \"compat/libev/ev_api.h\"\n"
+                          "#include \"spate/node_room.h\"\nint io;\n",
+    "compat/libev_source/node_room.h": "#pragma once\n#include \"compat/libev_source/spate_ev.h\"\n"
+                                       "int room;\n",
+    "compat/libev_source/spate_ev.h": "#include <ev.h>\n",
+    "compat/libev_source/signal_loop.cc": "int of_signal;\n",
+    "include/spate/node_room.h": "int no_room;\n",
     "src/c/net.cc": "#include \"spate_net.h\"\nint network;\n",
     "src/c/one.cc": "#include \"spate.h\"\nint spate_one() { return 1; }\n",
 }
@@ -38,6 +50,10 @@ class Amalgamate(unittest.TestCase):
         os.makedirs(os.path.dirname(self.path(name)), exist_ok=True)
         with open(self.path(name), "w", encoding="utf-8") as file:
             file.write(text)
+
+    def made_libev(self):
+        amalgamate.main([self.path("out"), "--libev", "--root", self.directory.name])
+        return amalgamate.read(self.path("out"), "spate_ev.cc")
 
     def made(self):
         amalgamate.main([self.path("out"), "--root", self.directory.name])
@@ -60,6 +76,19 @@ class Amalgamate(unittest.TestCase):
         self.assertIn("#define SPATE_EXPORT\n", self.made())
         self.assertNotIn("visible", self.made())
         self.assertIn("#define SPATE_API\n", amalgamate.read(self.path("out"), "spate.h"))
+
+    def test_of_libev_has_the_drop_in_but_for_what_a_shared_library_needs(self):
+        made = self.made_libev()
+        for name in ("int e;", "int io;", "int of_signal;"):
+            self.assertIn(name, made)
+        for name in ("spate_one", "sizes", "allocator", "emulated", "visibility"):
+            self.assertNotIn(name, made)
+
+    def test_of_libev_has_nodes_as_large_as_the_programs_watchers(self):
+        made = self.made_libev()
+        self.assertNotIn("no_room", made)
+        self.assertLess(made.index('#include "spate_ev.h"'), made.index("int room;"))
+        self.assertEqual(amalgamate.read(self.path("out"), "spate_ev.h"), "#include <ev.h>\n")
 
     def test_does_not_leave_out_what_it_cannot_find(self):
         self.write("src/core/e.cc", "#include \"nowhere.h\"\n")

@@ -69,6 +69,7 @@ HTTP_ROOMS = {
 # The same for the drop-in layers, whose files know the headers of their own room and of these.
 COMPAT = {
     "libev": set(),
+    "libev_source": {"libev"},
     "libevent": set(),
     "libevent/event": {"libevent"},
     "libevent/evutil": {"libevent"},

@@ -11,10 +11,11 @@
 
 #include "compat/libev/children.h"
 #include "compat/libev/signals.h"
+#include "spate/export.h"
 
 extern "C" {
 // Programs read the variable itself (EV_DEFAULT_UC), which may lie in their own memory.
-__attribute__((visibility("default"))) struct ev_loop* ev_default_loop_ptr = nullptr;
+SPATE_EXPORT struct ev_loop* ev_default_loop_ptr = nullptr;
 }
 
 namespace {

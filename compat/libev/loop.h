@@ -135,7 +135,7 @@ struct ev_loop final : spate::Dispatcher {
   bool gets_messages = false;
   bool rereads_messages = false;  // After a fork.
   // Stands in the queue for the messages of other threads and of signal handlers.
-  ev_watcher messenger{0, 0, EV_MAXPRI, nullptr, read_messages};
+  ev_watcher messenger = spate::libev::watcher_with(EV_MAXPRI, read_messages);
 
   unsigned int flags = 0;
   unsigned int backend = 0;

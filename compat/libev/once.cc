@@ -1,6 +1,7 @@
 // ev_once: a descriptor's watcher and a timer, of which the first to be called ends both.
 //
 // Semantics: ev(3) "ev_once".
+#include <cstddef>
 #include <new>
 
 #include "compat/libev/fatal.h"
@@ -18,8 +19,7 @@ struct Once {
 };
 
 // What has happened to the other one as well is told in the same call.
-void finish(struct ev_loop* loop, ev_watcher* watcher, int events) {
-  auto* once = static_cast<Once*>(watcher->data);
+void finish(struct ev_loop* loop, Once* once, int events) {
   events |= loop->pending.clear(base(once->io)) | loop->pending.clear(base(once->timer));
   ev_io_stop(loop, &once->io);
   ev_timer_stop(loop, &once->timer);
@@ -27,6 +27,15 @@ void finish(struct ev_loop* loop, ev_watcher* watcher, int events) {
   void* argument = once->argument;
   delete once;
   callback(events, argument);
+}
+
+void on_io(struct ev_loop* loop, ev_io* io, int events) {
+  finish(loop, reinterpret_cast<Once*>(io), events);
+}
+
+void on_timer(struct ev_loop* loop, ev_timer* timer, int events) {
+  void* const once = reinterpret_cast<char*>(timer) - offsetof(Once, timer);
+  finish(loop, static_cast<Once*>(once), events);
 }
 
 }  // namespace
@@ -37,10 +46,8 @@ void ev_once(struct ev_loop* loop, int fd, int events, ev_tstamp timeout,
   spate::libev::require(once != nullptr, "ev_once: out of memory");
   once->callback = callback;
   once->argument = argument;
-  for (ev_watcher* watcher : {&base(once->io), &base(once->timer)}) {
-    watcher->data = once;
-    watcher->cb = finish;
-  }
+  once->io.cb = on_io;
+  once->timer.cb = on_timer;
   if (fd >= 0) {
     once->io.fd = fd;
     once->io.events = events | EV__IOFDSET;

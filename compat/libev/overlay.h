@@ -14,6 +14,14 @@ ev_watcher& base(Watcher& watcher) {
   return reinterpret_cast<ev_watcher&>(watcher);
 }
 
+// One of the library's own.
+inline ev_watcher watcher_with(int priority, void (*callback)(struct ev_loop*, ev_watcher*, int)) {
+  ev_watcher watcher{};
+  watcher.priority = priority;
+  watcher.cb = callback;
+  return watcher;
+}
+
 inline FdNode& node_of(ev_io& io) { return reinterpret_cast<FdNode&>(io); }
 inline TimerNode& node_of(ev_timer& timer) { return reinterpret_cast<TimerNode&>(timer); }
 inline ev_watcher& watcher_of(FdNode& node) { return reinterpret_cast<ev_watcher&>(node); }

@@ -87,7 +87,7 @@ class PendingQueue {
 
   std::uint32_t filled_ = 0;  // The stacks that are not empty, bit by level.
   Stack stacks_[kPriorityLevels];
-  ev_watcher stand_in_{0, 0, 0, nullptr, do_nothing};
+  ev_watcher stand_in_ = watcher_with(0, do_nothing);
 };
 
 }  // namespace spate::libev

@@ -80,6 +80,10 @@ void spate::libev::forget_signals_of(const struct ev_loop& loop) {
   }
 }
 
+struct ev_loop* spate::libev::loop_of_signal(int signum) {
+  return is_signal(signum) ? slots[signum].loop.load() : nullptr;
+}
+
 // The highest number first, so that it is called last.
 void ev_loop::feed_signals() {
   for (int signum = _NSIG - 1; signum > 0; --signum) {
@@ -89,11 +93,9 @@ void ev_loop::feed_signals() {
 }
 
 void ev_feed_signal(int signum) noexcept {
-  if (!is_signal(signum)) return;
-  Slot& slot = slots[signum];
-  struct ev_loop* loop = slot.loop.load();
+  struct ev_loop* loop = spate::libev::loop_of_signal(signum);
   if (loop == nullptr) return;
-  slot.raised.store(true);
+  slots[signum].raised.store(true);
   loop->raise(loop->signal_raised);
 }
 

@@ -12,7 +12,7 @@ namespace spate::libev {
 namespace {
 
 constexpr double kDefaultInterval = 5.0074891;
-constexpr double kMinInterval = 0.1074891;
+constexpr double kShortestInterval = 0.1074891;
 
 // The members that ev(3) names.
 bool differ(const struct stat& a, const struct stat& b) {
@@ -43,15 +43,15 @@ struct Stats::Side {
 Stats::Stats(struct ev_loop& loop) : loop_(loop) {}
 Stats::~Stats() = default;
 
-// Where the program's struct has room that is the library's.
-Stats::Side& Stats::side_of(const ev_stat& stat) { return *static_cast<Side*>(stat.timer.data); }
+// `next` is the library's, and there is no list.
+Stats::Side& Stats::side_of(const ev_stat& stat) { return *reinterpret_cast<Side*>(stat.next); }
 
 void Stats::start(ev_stat& stat) {
   if (!loop_.begin(base(stat))) return;
-  if (stat.interval != 0 && stat.interval < kMinInterval) stat.interval = kMinInterval;
+  if (stat.interval != 0 && stat.interval < kShortestInterval) stat.interval = kShortestInterval;
   auto* side = new (std::nothrow) Side{loop_, stat};
   require(side != nullptr, "ev_stat_start: out of memory");
-  stat.timer.data = side;
+  stat.next = reinterpret_cast<ev_watcher_list*>(side);
   sides_.emplace_back(side);
   stat.active = static_cast<int>(sides_.size());
   side->node.interval = to_nanos(stat.interval > 0 ? stat.interval : kDefaultInterval);

@@ -20,8 +20,17 @@
 #include <cstdint>
 
 #include "spate/events.h"
+#include "spate/node_room.h"
 
 namespace spate {
+
+// What lies between a node's two words: the layer's, and nothing as a rule (node_room.h).
+template <std::size_t kBytes>
+struct NodeRoom {
+  alignas(void*) unsigned char bytes[kBytes];
+};
+template <>
+struct NodeRoom<0> {};
 
 struct Node {
   using Callback = void (*)(void* context, Node& node, Events events);
@@ -33,7 +42,9 @@ struct Node {
   std::uint32_t extra;    // core: timers: place and order; descriptors: the errno of a refusal, and
                           // until then the layer's.
   void* context;          // The layer's; handed to `callback`.
-  Callback callback;      // The layer's; called by the default dispatch.
+  [[no_unique_address]] NodeRoom<kNodeRoom> room;
+
+  Callback callback;  // The layer's; called by the default dispatch.
 };
 
 inline constexpr int kPriorityMin = -2;
@@ -75,9 +86,10 @@ struct TimerNode {
 // The deadline of a node that was stopped by NodeLoop::park() and is still linked.
 inline constexpr std::int64_t kParked = INT64_MAX;
 
-static_assert(sizeof(Node) == 32 && sizeof(FdNode) == 48 && sizeof(TimerNode) == 48);
-static_assert(offsetof(FdNode, next) == 32 && offsetof(FdNode, fd) == 40 &&
-              offsetof(TimerNode, deadline) == 32);
+static_assert(sizeof(Node) == 32 + kNodeRoom && offsetof(Node, context) == 16);
+static_assert(sizeof(FdNode) == sizeof(Node) + 16 && sizeof(TimerNode) == sizeof(Node) + 16);
+static_assert(offsetof(FdNode, next) == sizeof(Node) && offsetof(FdNode, fd) == sizeof(Node) + 8 &&
+              offsetof(TimerNode, deadline) == sizeof(Node));
 
 // The hooks of a turn; each is a list of nodes called in the order they were started.
 enum class Hook { prepare, check, idle, fork, cleanup };

@@ -129,6 +129,8 @@ void PathWatch::after_fork() {
     add_watch(*node);
     poll_too(*node);
   }
+  has_unreported_ = true;  // What came before the new watches went with the old ones.
+  loop_.attend();
 }
 
 // ---- inotify

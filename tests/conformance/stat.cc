@@ -292,6 +292,18 @@ TEST_P(StatTest, NoticesAChangeThatTheKernelForgotToTell) {
   EXPECT_TRUE(called(*stats.back(), 1));
 }
 
+TEST_P(StatTest, NoticesAChangeFromBeforeTheLoopWasToldOfAFork) {
+  dir_.append("file");
+  Probe<Stat> stat{*loop_};
+  EXPECT_FALSE(stat->start(dir_.file("file"), {.interval = 1h}));
+  quiet_turns();
+  dir_.append("file");
+  EXPECT_FALSE(loop_->after_fork());
+  EXPECT_TRUE(called(stat, 1));
+  quiet_turns();
+  EXPECT_EQ(stat.calls, 1);
+}
+
 TEST_P(StatTest, RefreshLooksWithoutCalling) {
   dir_.append("file");
   Probe<Stat> stat{*loop_};

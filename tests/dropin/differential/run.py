@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Runs one program on an original library and on the drop-in, and compares what it prints.
 
-    run.py PROGRAM --lib-dir DIRECTORY [--seeds FIRST:LAST] [--stderr] [--undefined]
-           [-- ARGUMENT...]
+    run.py PROGRAM (--lib-dir DIRECTORY | --other PROGRAM) [--seeds FIRST:LAST] [--stderr]
+           [--undefined] [-- ARGUMENT...]
 
-The program is linked to the original; DIRECTORY has the drop-in under the same name. Compared are
+The program is linked to the original; DIRECTORY has the drop-in under the same name, or the other
+program is the same with the drop-in compiled in. Compared are
 the lines on stdout, how the program ended and, with --stderr, the lines on stderr. With --seeds it
 is called as `PROGRAM --seed N --count M ARGUMENT...`, once for --chunk seeds. A line that begins
 with "# " opens a block (a seed, a case), and of the blocks that differ the shortest is shown. With
@@ -67,12 +68,14 @@ def run(command, lib_dir, seconds):
                    stderr.decode(errors="replace").splitlines(), ending_of(status), loaded)
 
 
-def wrong_library(outcome, lib_dir):
+def wrong_library(outcome, options):
     """Why the outcome is not one of the library that was asked for; "" when it is."""
+    if options.other and outcome.is_ours:
+        return f"it has loaded {outcome.loaded}" if outcome.loaded else ""
     if not outcome.loaded:
         return "no libev or libevent was loaded"
     for name in outcome.loaded:
-        inside = os.path.dirname(os.path.realpath(name)) == os.path.realpath(lib_dir)
+        inside = os.path.dirname(os.path.realpath(name)) == os.path.realpath(options.lib_dir or "")
         if inside != outcome.is_ours:
             return f"{'the drop-in' if outcome.is_ours else 'the original'} was wanted, not {name}"
     return ""
@@ -145,12 +148,13 @@ class Comparison:
 
     def compare(self, arguments):
         """False when the two could not be compared."""
-        command = [self.options.program, *arguments, *self.options.arguments]
         pair = []
         for is_ours in (False, True):
+            program = self.options.other if is_ours and self.options.other else self.options.program
+            command = [program, *arguments, *self.options.arguments]
             outcome = run(command, self.options.lib_dir if is_ours else None, self.options.limit)
             outcome.is_ours = is_ours
-            problem = wrong_library(outcome, self.options.lib_dir)
+            problem = wrong_library(outcome, self.options)
             if not problem and not self.options.undefined:
                 problem = gave_up(outcome)
             if problem:
@@ -204,6 +208,7 @@ def options_from(words):
     parser = argparse.ArgumentParser(usage=__doc__)
     parser.add_argument("program", nargs="?")
     parser.add_argument("--lib-dir", help="where the drop-in is")
+    parser.add_argument("--other", metavar="PROGRAM", help="has the drop-in compiled in")
     parser.add_argument("--missing", metavar="PACKAGE", help="say so, and end with 77")
     parser.add_argument("--seeds", metavar="FIRST:LAST")
     parser.add_argument("--chunk", type=int, default=250, help="seeds for one call")
