@@ -257,7 +257,7 @@ SPATE_API void spate_io_init(spate_io* io, spate_loop* loop, spate_io_fn* callba
 // To be called also when the same number is another file now. The descriptor stays the caller's.
 // `events`: of SPATE_READ, WRITE, URGENT and PEER_CLOSED. Error: EINVAL.
 SPATE_API int spate_io_set(spate_io* io, int fd, uint32_t events);
-// Other events of the same file; 0 is a pause.
+// Other events of the same file; 0 is a pause. One that is paused may be stopped and started.
 SPATE_API int spate_io_modify(spate_io* io, uint32_t events);
 // Errors: EINVAL if it was not set; ENOMEM. What the kernel does not take, it refuses later: the
 // watcher is stopped, and called with SPATE_ERROR.

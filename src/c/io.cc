@@ -10,7 +10,7 @@ bool may_ask_for(std::uint32_t events) {
   return (events & ~static_cast<std::uint32_t>(kIoEvents)) == 0;
 }
 
-bool is_set(const IoPart& io) { return io.node.fd >= 0 && (io.node.events & ~kFdIsNew) != 0; }
+bool is_set(const IoPart& io) { return io.node.fd >= 0; }
 
 }  // namespace
 

@@ -223,9 +223,33 @@ TEST_F(CWatcherTest, AnIoThatIsNotSetDoesNotStart) {
   EXPECT_EQ(spate_io_start_now(&io), -EINVAL);
   EXPECT_EQ(spate_io_set(&io, -1, SPATE_READ), -EINVAL);
   EXPECT_EQ(spate_io_set(&io, 0, SPATE_TIMER), -EINVAL);
-  EXPECT_EQ(spate_io_set(&io, 0, 0), 0);
-  EXPECT_EQ(spate_io_start(&io), -EINVAL);
   EXPECT_EQ(spate_io_modify(&io, 0x80), -EINVAL);
+}
+
+TEST_F(CWatcherTest, AnIoThatIsPausedStopsAndStartsAndHasAPriority) {
+  spate_io io;
+  static int calls;
+  calls = 0;
+  spate_io_init(&io, loop_.get(), [](spate_loop*, spate_io*, std::uint32_t) { ++calls; }, nullptr);
+  int ends[2];
+  ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+  EXPECT_EQ(spate_io_set(&io, ends[1], SPATE_WRITE), 0);
+  EXPECT_EQ(spate_io_start(&io), 0);
+  EXPECT_EQ(spate_io_modify(&io, 0), 0);
+  EXPECT_EQ(spate_set_priority(&io.watcher, 1), 0);
+  EXPECT_NE(spate_is_active(&io.watcher), 0);
+  spate_io_stop(&io);
+  EXPECT_EQ(spate_io_start(&io), 0);
+  EXPECT_EQ(spate_loop_run(loop_.get(), SPATE_RUN_NO_WAIT), 0);
+  EXPECT_EQ(calls, 0);
+  spate_io_stop(&io);
+  EXPECT_EQ(spate_io_start_now(&io), 0);
+  EXPECT_EQ(spate_io_modify(&io, SPATE_WRITE), 0);
+  EXPECT_EQ(spate_loop_run(loop_.get(), SPATE_RUN_NO_WAIT), 0);
+  EXPECT_EQ(calls, 1);
+  spate_io_stop(&io);
+  ::close(ends[0]);
+  ::close(ends[1]);
 }
 
 TEST_F(CWatcherTest, ADescriptorThatIsNotOpenIsRefused) {

@@ -60,8 +60,8 @@ class HttpServerTest : public ::testing::Test {
   }
 
   // In place of the server before.
-  void serve(http::OnRequest on_request, http::ServerOptions options = {}) {
-    server_ = must(http::Server::create(loop_, std::move(on_request), std::move(options)));
+  void serve(http::OnRequest answer, http::ServerOptions options = {}) {
+    server_ = must(http::Server::create(loop_, std::move(answer), std::move(options)));
   }
   void serve_with(http::ServerOptions options = {}) {
     serve([this](http::Exchange exchange) { on_request(std::move(exchange)); }, std::move(options));
