@@ -22,7 +22,6 @@ refuses { Spate::io -1, Spate::READ, $cb } qr/^Spate: this file/, 'a negative on
 refuses { Spate::io [], Spate::READ, $cb } qr/^Spate: neither/, 'a reference that is no handle';
 refuses { open my $f, '<', \'text'; Spate::io $f, Spate::READ, $cb } qr/^Spate: this file/, 'a file in memory';
 refuses { open my $f, '<', '/'; close $f; Spate::io $f, Spate::READ, $cb } qr/^Spate: this file/, 'a closed file';
-refuses { Spate::io 0, 0, $cb } qr/^Spate: /, 'no events';
 refuses { Spate::io 0, 0x100000, $cb } qr/^Spate: /, 'unknown events';
 refuses { Spate::signal 'NONE', $cb } qr/^Spate: there is no signal NONE/, 'a signal that is none';
 refuses { Spate::signal 'KILL', $cb } qr/^Spate: Invalid/, 'a signal that cannot be caught';
