@@ -77,34 +77,32 @@ std::size_t cut(std::size_t most, ev_ssize_t level) {
   return std::min(most, static_cast<std::size_t>(std::max<ev_ssize_t>(level, 0)));
 }
 
+// `own`: what the connection moves at a time, or 0.
+std::size_t most_to_move(Connection& connection, std::size_t own, ev_ssize_t TokenBucket::* level,
+                         ev_ssize_t (bufferevent_rate_limit_group::*share)(Connection&)) {
+  std::size_t most = own != 0 ? own : kMostAtOnce;
+  RateLimit* limit = connection.rate_limit;
+  if (limit == nullptr) [[likely]]
+    return most;
+  if (limit->rates != nullptr) {
+    fill(connection);
+    most = cut(kMostEver, limit->bucket.*level);
+  }
+  return limit->group != nullptr ? cut(most, (limit->group->*share)(connection)) : most;
+}
+
 }  // namespace
 
 // ---- transfers
 
 std::size_t spate::libevent::most_to_read(Connection& connection) {
-  const std::size_t own = connection.max_single_read;
-  std::size_t most = own != 0 ? own : kMostAtOnce;
-  RateLimit* limit = connection.rate_limit;
-  if (limit == nullptr) [[likely]]
-    return most;
-  if (limit->rates != nullptr) {
-    fill(connection);
-    most = cut(kMostEver, limit->bucket.read);
-  }
-  return limit->group != nullptr ? cut(most, limit->group->read_share(connection)) : most;
+  return most_to_move(connection, connection.max_single_read, &TokenBucket::read,
+                      &bufferevent_rate_limit_group::read_share);
 }
 
 std::size_t spate::libevent::most_to_write(Connection& connection) {
-  const std::size_t own = connection.max_single_write;
-  std::size_t most = own != 0 ? own : kMostAtOnce;
-  RateLimit* limit = connection.rate_limit;
-  if (limit == nullptr) [[likely]]
-    return most;
-  if (limit->rates != nullptr) {
-    fill(connection);
-    most = cut(kMostEver, limit->bucket.write);
-  }
-  return limit->group != nullptr ? cut(most, limit->group->write_share(connection)) : most;
+  return most_to_move(connection, connection.max_single_write, &TokenBucket::write,
+                      &bufferevent_rate_limit_group::write_share);
 }
 
 void spate::libevent::note_read(Connection& connection, std::size_t count) {
