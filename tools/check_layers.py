@@ -77,6 +77,7 @@ COMPAT = {
     "libevent/bufferevent": {"libevent", "libevent/buffer", "libevent/event"},
     "libevent/listener": {"libevent"},
     "libevent/http": {"libevent"},
+    "libevent/rpc": {"libevent"},
     "libevent_openssl": set(),
 }
 
