@@ -63,7 +63,6 @@ struct evrpc_pool {
   CallList queued;
   CallList started;
   int timeout;  // In seconds; none if it is not positive.
-  bool is_scheduling;
 };
 
 namespace {
@@ -101,21 +100,16 @@ void end_call(Call* call, CallList& list) {
 
 void start(Call* call);
 
-// Every idle connection gets a call. Those that fail at once are not nested in one another.
-void schedule(evrpc_pool& pool) {
-  if (pool.is_scheduling) return;
-  hold(pool.owner);
-  pool.is_scheduling = true;
-  while (Call* call = TAILQ_FIRST(&pool.queued)) {
-    const Connection* connection = find_idle(pool);
-    if (connection == nullptr) break;
-    TAILQ_REMOVE(&pool.queued, call, next);
-    TAILQ_INSERT_TAIL(&pool.started, call, next);
-    call->connection = connection->http;
-    start(call);
-  }
-  pool.is_scheduling = false;
-  drop(pool.owner);
+// One call, if there is a connection for it. It is called for each that is made and each that was
+// answered; not, as in libevent, for one that could not be started: what is behind that waits for
+// the next.
+void schedule(evrpc_pool& pool, const Connection* connection) {
+  Call* call = TAILQ_FIRST(&pool.queued);
+  if (call == nullptr || connection == nullptr) return;
+  TAILQ_REMOVE(&pool.queued, call, next);
+  TAILQ_INSERT_TAIL(&pool.started, call, next);
+  call->connection = connection->http;
+  start(call);
 }
 
 // Tells the program, unless it has freed the pool meanwhile, and gives back the call.
@@ -131,7 +125,7 @@ void finish(Call* call, int error) {
   }
   if (owns_http) evhttp_request_free(http);
   end_call(call, pool.started);
-  schedule(pool);
+  if (error != EVRPC_STATUS_ERR_UNSTARTED) schedule(pool, find_idle(pool));
   drop(pool.owner);
 }
 
@@ -291,7 +285,7 @@ void evrpc_pool_add_connection(evrpc_pool* pool, evhttp_connection* http) {
   connection->http = http;
   if (pool->base != nullptr) evhttp_connection_set_base(http, pool->base);
   TAILQ_INSERT_TAIL(&pool->connections, connection, next);
-  schedule(*pool);
+  schedule(*pool, connection);
 }
 
 void evrpc_pool_remove_connection(evrpc_pool* pool, evhttp_connection* http) {
@@ -341,7 +335,7 @@ int evrpc_make_request(evrpc_request_wrapper* call) {
   event_assign(&call->timer, pool.base, -1, 0, on_timeout, call);
   hold(pool.owner);
   TAILQ_INSERT_TAIL(&pool.queued, call, next);
-  schedule(pool);
+  schedule(pool, find_idle(pool));
   return 0;
 }
 

@@ -205,7 +205,7 @@ static void on_time_up(evutil_socket_t fd, short what, void* is_up) {
 }
 
 // Until so many calls are over, or for that long; whether they are.
-static int run(int count, int milliseconds) {
+static inline int run(int count, int milliseconds) {
   const struct timeval time = {milliseconds / 1000, milliseconds % 1000 * 1000};
   int is_up = 0;
   struct event* timer = event_new(base, -1, 0, on_time_up, &is_up);
@@ -229,7 +229,7 @@ static void close_world(void) {
   event_base_free(base);
 }
 
-static void on_done(struct evrpc_status* status, struct note* request, struct note* reply,
+static inline void on_done(struct evrpc_status* status, struct note* request, struct note* reply,
                     void* name) {
   struct evhttp_request* http = status->http_req;
   printf("  done %s: error %d, http %d:", (const char*)name, status->error,
@@ -242,7 +242,7 @@ static void on_done(struct evrpc_status* status, struct note* request, struct no
 }
 
 // A call whose reply has something in it already, to see what becomes of that.
-static int ask(ev_uint32_t number, const char* name) {
+static inline int ask(ev_uint32_t number, const char* name) {
   struct note* request = note_new();
   struct note* reply = note_new();
   EVTAG_ASSIGN(request, number, number);
