@@ -313,7 +313,7 @@ static void contexts(void) {
   evrpc_request_set_cb(context, on_other, "b");
   printf("connection %d\n", evrpc_hook_get_connection(context) != NULL);
   printf("meta %d\n", evrpc_hook_find_meta(context, "k", &data, &size));
-  evrpc_hook_add_meta(context, "k", "\0value", 6);
+  evrpc_hook_add_meta(context, "k", "\0value", 7);
   evrpc_hook_add_meta(context, "k", "other", 6);
   printf("meta %d", evrpc_hook_find_meta(context, "k", &data, &size));
   printf(" %zu %s\n", size, (const char*)data + 1);
