@@ -117,6 +117,7 @@ struct evbuffer {
   bool remove_callback(evbuffer_cb_entry* entry);
   evbuffer_cb_entry* find_callback(evbuffer_cb_func callback, void* argument) const;
   void remove_callbacks();
+  bool has_callbacks() const { return callbacks_ != nullptr; }
   bool defer(event_base* base);
 
   // ---- lifetime
