@@ -134,6 +134,7 @@ struct evbuffer {
 
  private:
   bool make_spare(std::size_t at_least);
+  void take_all(evbuffer& other);
   void tell();
   void schedule(const evbuffer_cb_info& change);
   void call_callbacks(const evbuffer_cb_info& change);
