@@ -481,17 +481,7 @@ static const Op ops[] = {
     {14, op_loop},   {5, op_advance},
 };
 
-static void random_op(void) {
-  static int total;
-  const int count = (int)(sizeof ops / sizeof ops[0]);
-  if (total == 0) {
-    for (int i = 0; i < count; i++) total += ops[i].weight;
-  }
-  int pick = random_below(total);
-  int i = 0;
-  while (pick >= ops[i].weight) pick -= ops[i++].weight;
-  ops[i].run();
-}
+static void random_op(void) { RANDOM_ROW(ops)->run(); }
 
 // ---- one script
 
