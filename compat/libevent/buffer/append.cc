@@ -259,6 +259,7 @@ int evbuffer_add_file_segment(evbuffer* buffer, evbuffer_file_segment* segment, 
 
 // A descriptor whose range cannot be had stays open, as in libevent.
 int evbuffer_add_file(evbuffer* buffer, int fd, ev_off_t offset, ev_off_t length) {
+  if (buffer == nullptr) return -1;  // As libevent, if the range is none.
   unsigned flags = EVBUF_FS_CLOSE_ON_FREE;
   {
     const Use use(buffer);
@@ -354,6 +355,7 @@ int evbuffer_reserve_space(evbuffer* buffer, ev_ssize_t size, evbuffer_iovec* ex
   const Use use(buffer);
   const auto wanted = static_cast<std::size_t>(size);
   if (size < 0 || count < 1 || buffer->is_back_frozen() || !buffer->can_grow_by(wanted)) return -1;
+  if (count >= 2 && wanted == 0) return 0;
   if (count >= 2 && buffer->room_in_last() < wanted) {
     return buffer->make_room(wanted) ? buffer->extents(extents, count) : -1;
   }

@@ -46,9 +46,9 @@ void bufferevent_rate_limit_group::set_rates(const ev_token_bucket_cfg& rates) {
   if (has_other_tick) event_add(&next_tick_, &rates_.tick);
 }
 
-void bufferevent_rate_limit_group::set_least_share(std::size_t share) {
+void bufferevent_rate_limit_group::set_least_share(ev_ssize_t share) {
   const Holding holding(lock_);
-  wanted_least_share_ = static_cast<ev_ssize_t>(std::min<std::size_t>(share, EV_SSIZE_MAX));
+  wanted_least_share_ = share;
   least_share_ = std::min({wanted_least_share_, rates_.read.per_tick, rates_.write.per_tick});
 }
 
@@ -189,7 +189,8 @@ int bufferevent_rate_limit_group_set_cfg(bufferevent_rate_limit_group* group,
 }
 
 int bufferevent_rate_limit_group_set_min_share(bufferevent_rate_limit_group* group, size_t share) {
-  group->set_least_share(share);
+  if (share > EV_SSIZE_MAX) return -1;
+  group->set_least_share(static_cast<ev_ssize_t>(share));
   return 0;
 }
 

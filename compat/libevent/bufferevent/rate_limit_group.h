@@ -46,7 +46,7 @@ struct bufferevent_rate_limit_group {
 
   bool begin();
   void set_rates(const ev_token_bucket_cfg& rates);
-  void set_least_share(std::size_t share);
+  void set_least_share(ev_ssize_t share);
 
   // With the lock of the connection, as what follows.
   void add(Connection& connection);

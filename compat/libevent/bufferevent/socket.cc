@@ -211,7 +211,8 @@ int set_fd(Connection& connection, evutil_socket_t fd) {
   assign(connection, fd);
   event_priority_set(&connection.ev_read, priority);
   event_priority_set(&connection.ev_write, priority);
-  return fd >= 0 ? bufferevent_enable(&connection, connection.enabled) : 0;
+  if (fd >= 0) bufferevent_enable(&connection, connection.enabled);
+  return 0;  // Though the descriptor may be none that can be waited for.
 }
 
 evutil_socket_t fd_of(const Connection& connection) { return connection.ev_read.ev_fd; }
