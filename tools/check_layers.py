@@ -76,6 +76,7 @@ COMPAT = {
     "libevent/buffer": {"libevent", "libevent/event"},
     "libevent/bufferevent": {"libevent", "libevent/buffer", "libevent/event"},
     "libevent/listener": {"libevent"},
+    "libevent/http": {"libevent"},
     "libevent_openssl": set(),
 }
 
