@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "compat/libevent/bufferevent/rate_limit.h"
+#include "compat/libevent/event/closing.h"
 #include "compat/libevent/memory.h"
 
 using namespace spate::libevent;
@@ -219,7 +220,10 @@ evutil_socket_t fd_of(const Connection& connection) { return connection.ev_read.
 
 void destroy(Connection& connection) {
   const evutil_socket_t fd = fd_of(connection);
-  if ((connection.options & BEV_OPT_CLOSE_ON_FREE) != 0 && fd >= 0) evutil_closesocket(fd);
+  if ((connection.options & BEV_OPT_CLOSE_ON_FREE) == 0 || fd < 0) return;
+  forget_descriptor(connection.ev_read);
+  forget_descriptor(connection.ev_write);
+  evutil_closesocket(fd);
 }
 
 constexpr bufferevent_ops kSocketOps = {

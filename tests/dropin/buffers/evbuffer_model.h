@@ -162,7 +162,7 @@ class EvbufferModel {
     const int count =
         evbuffer_reserve_space(buffers_[to].get(), static_cast<ev_ssize_t>(text.size()),
                                extents.data(), 1 + static_cast<int>(below(2)));
-    if (count < 1) return check(false, "reserve_space");
+    if (count < 1) return check(text.empty(), "reserve_space");
     if (below(4) == 0) return;  // And never commits it.
     models_[to] += text;
     for (int i = 0; i < count; ++i) {
