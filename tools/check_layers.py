@@ -75,7 +75,7 @@ COMPAT = {
     "libevent/evutil": {"libevent"},
     "libevent/buffer": {"libevent", "libevent/event"},
     "libevent/bufferevent": {"libevent", "libevent/buffer", "libevent/event"},
-    "libevent/listener": {"libevent"},
+    "libevent/listener": {"libevent", "libevent/event"},
     "libevent/http": {"libevent"},
     "libevent/rpc": {"libevent"},
     "libevent_openssl": set(),
