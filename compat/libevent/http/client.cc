@@ -32,7 +32,7 @@ const timeval& timeout_or(const evhttp_connection& connection, const timeval& ot
 void await_answer(evhttp_connection* connection, void*) {
   connection->request()->kind = EVHTTP_RESPONSE;
   connection->begin_reading();
-  connection->advance();
+  connection->advance_soon();
 }
 
 // The body waits for the server's word.
@@ -91,6 +91,16 @@ evutil_socket_t make_bound_socket(const evhttp_connection& connection) {
   return fd;
 }
 
+int begin_connecting(evhttp_connection& connection) {
+  const auto* address = reinterpret_cast<const sockaddr*>(&connection.address);
+  const bool reuses = (connection.flags & EVHTTP_CON_REUSE_CONNECTED_ADDR) != 0;
+  if (reuses && connection.address_size != 0) {
+    return bufferevent_socket_connect(connection.bev, address, connection.address_size);
+  }
+  return bufferevent_socket_connect_hostname(connection.bev, connection.names, connection.family,
+                                             connection.peer, connection.port);
+}
+
 bool connect(evhttp_connection& connection) {
   connection.disconnect();
   if (connection.is_freed) return false;
@@ -103,10 +113,7 @@ bool connect(evhttp_connection& connection) {
   connection.set_timeouts(timeout_or(connection, kConnectTimeout));
   bufferevent_enable(connection.bev, EV_WRITE);
   connection.state = evhttp_connection::State::connecting;
-  const int result =
-      bufferevent_socket_connect_hostname(connection.bev, connection.names, connection.family,
-                                          connection.peer, connection.port);
-  if (result == 0) return true;
+  if (begin_connecting(connection) == 0) return true;
   connection.state = evhttp_connection::State::disconnected;
   return false;
 }
@@ -159,7 +166,9 @@ void spate::libevent::connected(evhttp_connection& connection) {
   connection.retries = 0;
   socklen_t size = sizeof connection.address;
   auto* address = reinterpret_cast<sockaddr*>(&connection.address);
-  getpeername(bufferevent_getfd(connection.bev), address, &size);
+  if (getpeername(bufferevent_getfd(connection.bev), address, &size) == 0) {
+    connection.address_size = static_cast<int>(size);
+  }
   connection.set_timeouts(timeout_or(connection, kTimeout));
   connection.begin_idling();
   go_on(connection);

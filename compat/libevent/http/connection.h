@@ -56,6 +56,7 @@ struct evhttp_connection {
   void begin_reading();
   // Goes through what has come.
   void advance();
+  void advance_soon();
   // Only waits for the end, which for anything else comes too.
   void begin_idling();
 
@@ -90,6 +91,7 @@ struct evhttp_connection {
   char* peer;  // The address as text, or a client's host.
   ev_uint16_t port;
   sockaddr_storage address;
+  int address_size;
   timeval timeout;  // Zero: not set.
   std::size_t most_headers;
   std::uint64_t most_body;
@@ -137,7 +139,8 @@ struct evhttp_connection {
   Progress answer_headers_end();
   Progress continue_request();
   Progress begin_body(spate::libevent::Framing framing);
-  bool meets_expectation();
+  const char* expectation() const;
+  void ask_for_body();
   bool tell_chunk();
   Progress message_ends();
 };

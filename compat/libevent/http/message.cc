@@ -20,6 +20,7 @@ constexpr Method kMethods[] = {
     {"TRACE", EVHTTP_REQ_TRACE},     {"PATCH", EVHTTP_REQ_PATCH},   {"CONNECT", EVHTTP_REQ_CONNECT},
 };
 
+constexpr std::string_view kShortestRequestLine = "GET / HTTP/1.0";
 constexpr std::size_t kLengthDigits = 18;  // Of which all fit.
 constexpr std::size_t kSizeDigits = 15;
 constexpr int kCodeMost = 999'999;
@@ -115,6 +116,7 @@ bool append_to_last(evkeyvalq& headers, std::string_view line) {
 
 std::optional<RequestLine> parse_request_line(std::string_view line) {
   while (line.ends_with(' ')) line.remove_suffix(1);
+  if (line.size() < kShortestRequestLine.size()) return {};
   const std::size_t first = line.find(' ');
   const std::size_t last = line.rfind(' ');
   if (first == std::string_view::npos || last <= first + 1) return {};

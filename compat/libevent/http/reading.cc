@@ -67,6 +67,12 @@ void evhttp_connection::advance() {
   }
 }
 
+// From the loop: what else it has for the connection, more input or the end of it, goes before.
+void evhttp_connection::advance_soon() {
+  if (evbuffer_get_length(input()) == 0) return;
+  bufferevent_trigger(bev, EV_READ, BEV_TRIG_DEFER_CALLBACKS | BEV_TRIG_IGNORE_WATERMARKS);
+}
+
 // ---- lines
 
 bool evhttp_connection::find_line(Line& line) {
@@ -170,7 +176,7 @@ evhttp_connection::Progress evhttp_connection::read_headers() {
 
 evhttp_connection::Progress evhttp_connection::headers_end() {
   evhttp_request& asked = *request();
-  asked.kind = EVHTTP_REQUEST;
+  if (asked.type == 0) return message_ends();  // Which is refused, and the connection closed.
   const auto framing = request_framing_of(*asked.input_headers);
   const bool has_body = framing && (framing->is_chunked || framing->length > 0);
   if (!framing || (has_body && may_not_have_body(asked))) {
@@ -195,7 +201,7 @@ evhttp_connection::Progress evhttp_connection::continue_request() {
   evbuffer_add_buffer(output(), asked.output_buffer);
   write([](evhttp_connection* connection, void*) {
     connection->begin_reading();
-    connection->advance();
+    connection->advance_soon();
   }, nullptr);
   return Progress::waits;
 }
@@ -225,32 +231,35 @@ evhttp_connection::Progress evhttp_connection::begin_body(Framing framing) {
   evhttp_request& read = *request();
   read.chunked = framing.is_chunked;
   read.ntoread = framing.length;
+  const char* expected = expectation();
+  if (expected != nullptr && !has_equal_text(expected, "100-continue")) {
+    read.response_code = HTTP_EXPECTATIONFAILED;
+    fail(EVREQ_HTTP_INVALID_HEADER);
+    return Progress::waits;
+  }
   const bool is_long = read.ntoread > 0 && static_cast<std::uint64_t>(read.ntoread) > most_body;
   discards = is_long && is_server() && (flags & EVHTTP_CON_LINGERING_CLOSE) != 0;
   if (is_long && !discards) {
     fail(EVREQ_HTTP_DATA_TOO_LONG);
     return Progress::waits;
   }
-  if (is_server() && !meets_expectation()) return Progress::waits;
+  if (expected != nullptr && !discards) ask_for_body();
   awaits_chunk_end = false;
   state = State::body;
   return Progress::on;
 }
 
-// The client waits to be asked for the body.
-bool evhttp_connection::meets_expectation() {
-  evhttp_request& asked = *request();
-  const char* expected = evhttp_find_header(asked.input_headers, "Expect");
-  if (expected == nullptr || !Version{asked.major, asked.minor}.is_at_least_1_1()) return true;
-  if (!has_equal_text(expected, "100-continue")) {
-    asked.response_code = HTTP_EXPECTATIONFAILED;
-    fail(EVREQ_HTTP_INVALID_HEADER);
-    return false;
-  }
-  if (discards || evbuffer_get_length(input()) != 0) return true;
+// What a server's client says that it waits for; null if it does not.
+const char* evhttp_connection::expectation() const {
+  const evhttp_request& asked = *request();
+  const bool may_wait = is_server() && Version{asked.major, asked.minor}.is_at_least_1_1();
+  return may_wait ? evhttp_find_header(asked.input_headers, "Expect") : nullptr;
+}
+
+void evhttp_connection::ask_for_body() {
+  if (evbuffer_get_length(input()) != 0) return;
   evbuffer_add(output(), kContinue.data(), kContinue.size());
   bufferevent_enable(bev, EV_WRITE);
-  return true;
 }
 
 // ---- the body

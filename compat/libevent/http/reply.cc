@@ -82,10 +82,27 @@ bool begin_answer(evhttp_request& request, int code, const char* reason) {
   return request.response_code_line != nullptr;
 }
 
+// Bytes behind an answer without a body would be taken for the next answer; those behind one to
+// CONNECT are the tunnel's.
+bool may_send(const evhttp_request& request) {
+  return request.type == EVHTTP_REQ_CONNECT || may_have_body(request, request.response_code);
+}
+
+void put_piece(const evhttp_request& request, evbuffer* target, evbuffer* piece) {
+  const std::size_t size = evbuffer_get_length(piece);
+  if (size == 0 || !may_send(request)) return;
+  const bool is_chunk = request.chunked != 0 && request.userdone == 0;
+  if (is_chunk) evbuffer_add_printf(target, "%zx\r\n", size);
+  evbuffer_add_buffer(target, piece);
+  if (is_chunk) add_text(target, "\r\n");
+}
+
+// And what the program has prepared.
 void put_head(evhttp_connection& connection, evhttp_request& request) {
   complete_headers(*connection.server, request);
   add_status_line(connection.output(), request);
   add_headers(connection.output(), *request.output_headers);
+  put_piece(request, connection.output(), request.output_buffer);
 }
 
 // ---- the end
@@ -107,19 +124,7 @@ void answer_sent(evhttp_connection* connection, void*) {
   evhttp_request_free(request);
   if (closes || !add_request(*connection)) return evhttp_connection_free(connection);
   connection->begin_reading();
-  connection->advance();
-}
-
-// What is sent with the answer's head.
-void send(evhttp_request& request) {
-  evhttp_connection& connection = *request.evcon;
-  request.userdone = 1;
-  put_head(connection, request);
-  // Bytes behind an answer without a body would be taken for the next answer.
-  const bool may_send = request.type == EVHTTP_REQ_CONNECT ||
-                        may_have_body(request, request.response_code);
-  if (may_send) evbuffer_add_buffer(connection.output(), request.output_buffer);
-  connection.write(answer_sent, nullptr);
+  connection->advance_soon();
 }
 
 }  // namespace
@@ -138,30 +143,37 @@ void spate::libevent::add_headers(evbuffer* target, const evkeyvalq& headers) {
   add_text(target, "\r\n");
 }
 
+void spate::libevent::send_page(evhttp_request& request, int code, const char* reason,
+                                evbuffer* page) {
+  evhttp_clear_headers(request.output_headers);
+  add(request, "Content-Type", "text/html");
+  add(request, "Connection", "close");
+  request.major = request.minor = 1;
+  evhttp_send_reply(&request, code, reason, page);
+}
+
 // ---- the exported functions
 
 void evhttp_send_reply(evhttp_request* request, int code, const char* reason, evbuffer* body) {
   if (request->evcon == nullptr) return evhttp_request_free(request);
   if (!begin_answer(*request, code, reason)) return evhttp_connection_free(request->evcon);
   if (body != nullptr) evbuffer_add_buffer(request->output_buffer, body);
-  send(*request);
+  request->userdone = 1;
+  put_head(*request->evcon, *request);
+  request->evcon->write(answer_sent, nullptr);
 }
 
 void evhttp_send_error(evhttp_request* request, int code, const char* reason) {
   if (request->evcon == nullptr) return evhttp_request_free(request);
-  if (!begin_answer(*request, code, reason)) return evhttp_connection_free(request->evcon);
-  const char* text = request->response_code_line;
-  evhttp_clear_headers(request->output_headers);
-  add(*request, "Content-Type", "text/html");
-  add(*request, "Connection", "close");
-  request->major = request->minor = 1;
-  request->chunked = 0;
-  evbuffer_drain(request->output_buffer, evbuffer_get_length(request->output_buffer));
-  evbuffer_add_printf(request->output_buffer,
+  const char* text = reason != nullptr ? reason : reason_of(code);
+  evbuffer* page = evbuffer_new();
+  if (page == nullptr) return evhttp_connection_free(request->evcon);
+  evbuffer_add_printf(page,
                       "<HTML><HEAD>\n<TITLE>%d %s</TITLE>\n</HEAD><BODY>\n<H1>%s</H1>\n"
                       "</BODY></HTML>\n",
                       code, text, text);
-  send(*request);
+  send_page(*request, code, text, page);
+  evbuffer_free(page);
 }
 
 void evhttp_send_reply_start(evhttp_request* request, int code, const char* reason) {
@@ -181,11 +193,7 @@ void evhttp_send_reply_chunk_with_cb(evhttp_request* request, evbuffer* piece,
   evhttp_connection* connection = request->evcon;
   if (connection == nullptr || evbuffer_get_length(piece) == 0) return;
   if (!may_have_body(*request, request->response_code)) return;
-  if (request->chunked != 0) {
-    evbuffer_add_printf(connection->output(), "%zx\r\n", evbuffer_get_length(piece));
-  }
-  evbuffer_add_buffer(connection->output(), piece);
-  if (request->chunked != 0) add_text(connection->output(), "\r\n");
+  put_piece(*request, connection->output(), piece);
   connection->write(callback, argument);
 }
 

@@ -81,7 +81,7 @@ void spate::libevent::forget_target(evhttp_request& request) {
 }
 
 bool spate::libevent::may_have_body(const evhttp_request& request, int code) {
-  if (code < 200 || code == HTTP_NOCONTENT || code == HTTP_NOTMODIFIED) return false;
+  if (code / 100 == 1 || code == HTTP_NOCONTENT || code == HTTP_NOTMODIFIED) return false;
   return request.type != EVHTTP_REQ_HEAD && (request.type != EVHTTP_REQ_CONNECT || code >= 300);
 }
 

@@ -8,7 +8,6 @@
 #include <cstdio>
 #include <cstring>
 
-#include "compat/libevent/http/reason.h"
 #include "compat/libevent/http/request.h"
 #include "compat/libevent/memory.h"
 
@@ -51,9 +50,7 @@ void send_not_found(evhttp_request& request) {
                         "<html><head><title>404 Not Found</title></head><body><h1>Not Found</h1>"
                         "<p>The requested URL %s was not found on this server.</p></body></html>\n",
                         shown);
-    evhttp_add_header(request.output_headers, "Content-Type", "text/html");
-    evhttp_add_header(request.output_headers, "Connection", "close");
-    evhttp_send_reply(&request, HTTP_NOTFOUND, nullptr, page);
+    send_page(request, HTTP_NOTFOUND, nullptr, page);
   }
   release(shown);
   if (page != nullptr) evbuffer_free(page);
@@ -87,7 +84,8 @@ evhttp_connection* make_server_connection(evhttp& server, const sockaddr* addres
   const auto number = static_cast<ev_uint16_t>(std::atoi(port));
   evhttp_connection* made = make_connection(server.base, bev, host, number);
   if (made == nullptr) return nullptr;
-  std::memcpy(&made->address, address, std::min<std::size_t>(length, sizeof made->address));
+  made->address_size = std::min<int>(size, sizeof made->address);
+  std::memcpy(&made->address, address, static_cast<std::size_t>(made->address_size));
   return made;
 }
 

@@ -65,6 +65,9 @@ bool add_request(evhttp_connection& connection);
 // The first request of the connection, which has been read or cannot be: then it has no target.
 void serve(evhttp_connection& connection);
 
+// Answers with a page of the server's own, whatever the program has prepared, and closes.
+void send_page(evhttp_request& request, int code, const char* reason, evbuffer* page);
+
 // Which of the server's hosts a name means: the server itself for a name that nobody knows.
 evhttp& host_for(evhttp& server, const char* name);
 bool knows_host(evhttp& server, const char* name);
