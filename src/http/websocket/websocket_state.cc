@@ -263,19 +263,22 @@ bool WebSocketState::on_silence() {
 
 // ---- how it ends
 
+// Without room for the goodbye it ends without.
 void WebSocketState::close(CloseCode code, std::string_view reason) {
   if (!is_writable()) return;
-  if (!write_close(code, reason)) return;
+  is_over_ = !write_close(code, reason);
   stream_.set_deadline(options().close_timeout);
-  stream_.resume();
+  is_over_ ? stream_.close() : stream_.resume();
 }
 
 void WebSocketState::abort() {
+  is_over_ = true;
   forget_all();
   stream_.abort();
 }
 
 std::error_code WebSocketState::reason_of(std::error_code error) const {
+  if (has_got_close_) return {};
   switch (failure_) {
     case WebSocketFailure::protocol:
       return system_error(EPROTO);
@@ -290,7 +293,6 @@ std::error_code WebSocketState::reason_of(std::error_code error) const {
     case WebSocketFailure::none:
       break;
   }
-  if (has_got_close_) return {};
   return error ? error : system_error(ECONNRESET);
 }
 
