@@ -39,6 +39,7 @@ LAYERS = {
     "http/codec": {"base", "spate/net/bytes.h", "spate/net/buffer.h", "spate/net/address.h"},
     "http/server": {PUBLIC, "sys", "http/codec"},
     "http/client": {PUBLIC, "http/codec"},
+    "http/websocket": {PUBLIC, "base", "sys", "core", "http/codec", "http/server", "http/client"},
     "http/gateway": {PUBLIC, "http/codec", "http/server", "http/client"},
     "http/inspector": {PUBLIC, "http/codec", "http/server", "http/client"},
     "coro": {"core", "net", "net/stream"},
@@ -64,6 +65,8 @@ HTTP_ROOMS = {
     "hosts": "http/server", "client": "http/client", "call": "http/client",
     "response": "http/client", "proxy": "http/client", "gateway": "http/gateway",
     "inspector": "http/inspector", "readings": "http/inspector",
+    "websocket": "http/websocket", "websocket_sessions": "http/websocket",
+    "topic": "http/websocket",
 }
 
 # The same for the drop-in layers, whose files know the headers of their own room and of these.
