@@ -41,7 +41,7 @@ LAYERS = {
     "http/client": {PUBLIC, "http/codec"},
     "http/gateway": {PUBLIC, "http/codec", "http/server", "http/client"},
     "http/inspector": {PUBLIC, "http/codec", "http/server", "http/client"},
-    "coro": {"core", "net", "net/stream"},
+    "coro": {"base", "core", "net", "net/stream"},
     "sim": GROUND | {"backend", "net/stream"},
 }
 
