@@ -1,7 +1,7 @@
 // URIs, codings, queries and lists of headers, with random text: mostly well formed until something
 // is put in or taken out of it, else of the pieces that URIs are made of, else any bytes. In every
 // seed several rounds, each of which asks all functions about a text or two.
-// differential: --seeds 1:1200 --chunk 600
+// differential: --seeds 1:600 --chunk 600
 #include <event2/http.h>
 #include <event2/keyvalq_struct.h>
 #include <sys/queue.h>
