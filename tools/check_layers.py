@@ -76,7 +76,7 @@ COMPAT = {
     "libevent/buffer": {"libevent", "libevent/event"},
     "libevent/bufferevent": {"libevent", "libevent/buffer", "libevent/event"},
     "libevent/listener": {"libevent"},
-    "libevent_openssl": set(),
+    "libevent_openssl": {"libevent", "libevent/bufferevent"},
 }
 
 # Public headers that depend on nothing but one another, and that every layer may use.
