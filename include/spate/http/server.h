@@ -32,6 +32,7 @@
 #include "spate/error.h"
 #include "spate/export.h"
 #include "spate/http/exchange.h"
+#include "spate/http/http2.h"
 #include "spate/net/address.h"
 #include "spate/net/listener.h"
 #include "spate/net/server.h"
@@ -73,10 +74,15 @@ enum class ProxyProtocol : std::uint8_t {
 };
 
 struct ServerOptions {
-  // Connections that are accepted speak TLS: a server's context, with "http/1.1" in its `alpn`, or
-  // with none; not with `proxy_protocol`. TlsContext::reload() changes the certificates of a server
-  // that runs. For plain connections on another port, a second Server may have the same Service.
+  // Connections that are accepted speak TLS: a server's context, with "http/1.1" in its `alpn` (and
+  // "h2", with `http2`), or with none; not with `proxy_protocol`. TlsContext::reload() changes the
+  // certificates of a server that runs. For plain connections on another port, a second Server may
+  // have the same Service.
   TlsContext tls{};
+
+  // HTTP/2 beside HTTP/1.1. What is said of a connection's requests below is of all its streams; an
+  // exchange that is reset, or that nobody ends, is one stream's.
+  Http2 http2{};
 
   // ---- limits; what exceeds them is answered with the status in brackets
   std::size_t max_head = 16 * 1024;         // Bytes of a request's head [431]; at most 64 KiB.
