@@ -26,7 +26,7 @@ print("ready", flush=True)
 """
 
 # On the original library too, what the kernel tells it is lost with a failing call.
-WEATHER = harness.Weather(share=0.2, kinds="short")
+WEATHER = harness.Weather(share=0.2, kinds="interrupt")
 
 ASK = "import socket; socket.socket(type=socket.SOCK_DGRAM).sendto(b'x', ('%s', 9))"
 
@@ -47,6 +47,8 @@ def lldpd(run):
     def ask(number, *command):
         return run.call("lldpcli", "-u", sockets[number], *command, dropin=False)
 
+    for number in range(2):  # A message that is lost in the weather is sent again.
+        ask(number, "configure", "lldp", "tx-interval", 1)
     for name in ("one", "two"):
         for number in range(2):
             ask(number, "configure", "system", "hostname", f"{name}{number}")
