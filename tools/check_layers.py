@@ -76,6 +76,7 @@ COMPAT = {
     "libevent/buffer": {"libevent", "libevent/event"},
     "libevent/bufferevent": {"libevent", "libevent/buffer", "libevent/event"},
     "libevent/listener": {"libevent"},
+    "libevent/dns": {"libevent", "libevent/event", "libevent/evutil"},
     "libevent_openssl": set(),
 }
 
