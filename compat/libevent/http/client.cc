@@ -37,7 +37,9 @@ void await_answer(evhttp_connection* connection, void*) {
 
 // The body waits for the server's word.
 bool expects_word(const evhttp_request& request) {
-  return evhttp_find_header(request.output_headers, "Expect") != nullptr;
+  const char* expected = evhttp_find_header(request.output_headers, "Expect");
+  return Version{request.major, request.minor}.is_at_least_1_1() && expected != nullptr &&
+         has_equal_text(expected, "100-continue");
 }
 
 void add_length(evhttp_request& request) {
@@ -150,9 +152,13 @@ void give_up_all(evhttp_connection& connection) {
   }
 }
 
+bool waits_to_retry(const evhttp_connection& connection) {
+  return event_pending(&connection.retry, EV_TIMEOUT, nullptr) != 0;
+}
+
 // The requests behind the one that has ended.
 void go_on(evhttp_connection& connection) {
-  if (connection.request() == nullptr) return;
+  if (connection.request() == nullptr || waits_to_retry(connection)) return;
   if (connection.is_connected()) {
     send_first(connection);
   } else {
@@ -276,6 +282,7 @@ int evhttp_make_request(evhttp_connection* connection, evhttp_request* request,
     return 0;
   }
   if (connection->state == evhttp_connection::State::connecting) return 0;
+  if (waits_to_retry(*connection)) return 0;
   if (connect(*connection)) return 0;
   if (connection->is_freed || request->evcon == nullptr) return -1;
   connection->unlink(*request);

@@ -71,7 +71,6 @@ void evhttp_connection::unlink(evhttp_request& request) {
 void evhttp_connection::disconnect() {
   const bool was_connected = is_connected();
   state = State::disconnected;
-  event_del(&retry);
   bufferevent_disable(bev, EV_READ | EV_WRITE);
   bufferevent_setcb(bev, nullptr, nullptr, nullptr, nullptr);
   after_write = nullptr;

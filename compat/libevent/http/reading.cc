@@ -237,8 +237,9 @@ evhttp_connection::Progress evhttp_connection::begin_body(Framing framing) {
     fail(EVREQ_HTTP_INVALID_HEADER);
     return Progress::waits;
   }
-  const bool is_long = read.ntoread > 0 && static_cast<std::uint64_t>(read.ntoread) > most_body;
-  discards = is_long && is_server() && (flags & EVHTTP_CON_LINGERING_CLOSE) != 0;
+  const bool is_long = is_server() && read.ntoread > 0 &&
+                       static_cast<std::uint64_t>(read.ntoread) > most_body;
+  discards = is_long && (flags & EVHTTP_CON_LINGERING_CLOSE) != 0;
   if (is_long && !discards) {
     fail(EVREQ_HTTP_DATA_TOO_LONG);
     return Progress::waits;
@@ -289,11 +290,12 @@ evhttp_connection::Progress evhttp_connection::read_body() {
     fail(EVREQ_HTTP_DATA_TOO_LONG);
     return Progress::waits;
   }
-  read.body_size += count;
-  if (read.body_size > most_body) {
+  if (read.body_size + count > most_body) {
     fail(EVREQ_HTTP_DATA_TOO_LONG);
     return Progress::waits;
   }
+  if (!is_open && !is_rest && read.chunk_cb == nullptr) return Progress::waits;
+  read.body_size += count;
   if (!is_open) read.ntoread -= static_cast<std::int64_t>(count);
   return read_some(count);
 }

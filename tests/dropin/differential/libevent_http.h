@@ -14,12 +14,16 @@
 #include <event2/http.h>
 #include <event2/http_struct.h>
 #include <event2/keyvalq_struct.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 
 #include "harness.h"
 #include "virtual_steps.h"
 
 enum { kWireMost = 60000, kTurnsMost = 60, kQuiet = 4 };
+
+// No two timeouts are equal: their order would not be defined.
+enum { kApart = 101 * kMicrosecond };
 
 static struct event_base* base;
 
@@ -129,12 +133,27 @@ static inline int print_wire(int number, int fd) {
   return -1;
 }
 
-static inline int open_listener(struct sockaddr_in* address) {
-  socklen_t size = sizeof *address;
+// Otherwise bytes wait for what the other side acknowledges, in real time.
+static inline void send_at_once(int fd) {
+  const int on = 1;
+  setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+}
+
+// Whose connections have the option, too.
+static inline int listen_at(const struct sockaddr_in* address) {
+  const int on = 1;
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
-  *address = (struct sockaddr_in){.sin_family = AF_INET, .sin_addr.s_addr = htonl(0x7f000001)};
-  bind(fd, (struct sockaddr*)address, size);
+  setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  send_at_once(fd);
+  if (bind(fd, (const struct sockaddr*)address, sizeof *address) != 0) perror("bind");
   listen(fd, 16);
+  return fd;
+}
+
+static inline int open_listener(struct sockaddr_in* address) {
+  *address = (struct sockaddr_in){.sin_family = AF_INET, .sin_addr.s_addr = htonl(0x7f000001)};
+  socklen_t size = sizeof *address;
+  const int fd = listen_at(address);
   getsockname(fd, (struct sockaddr*)address, &size);
   return fd;
 }

@@ -62,7 +62,7 @@ static void prepare(struct evhttp_request* request) {
   if (asks(request, "end")) evhttp_add_header(headers, "Connection", "close");
   if (asks(request, "stay")) evhttp_add_header(headers, "Connection", "keep-alive");
   if (asks(request, "proxy")) evhttp_add_header(headers, "Proxy-Connection", "keep-alive");
-  if (asks(request, "date")) evhttp_add_header(headers, "Date", "some time");
+  if (asks(request, "date")) evhttp_add_header(headers, "Date", "Thu, 01 Jan 1970 00:00:00 GMT");
   if (asks(request, "before")) evbuffer_add(request->output_buffer, "before ", 7);
 }
 
@@ -285,6 +285,7 @@ static void pump(void) {
 
 static void connect_client(Client* client) {
   client->fd = socket(AF_INET, SOCK_STREAM, 0);
+  send_at_once(client->fd);
   connect(client->fd, (struct sockaddr*)&address, sizeof address);
   client->life++;
   client->rest_size = 0;
@@ -395,6 +396,7 @@ static void run_script(void) {
       op_wait();
     }
     pump();
+    virtual_advance(kApart);
   }
   evhttp_free(server);
   pump();
