@@ -25,10 +25,11 @@ struct evrpc_req_generic {
   Paused paused;
 };
 
-namespace {
-
 struct NoMessage;
 EVRPC_HEADER(layout, NoMessage, NoMessage)
+
+namespace {
+
 static_assert(offsetof(evrpc_req__layout, hook_meta) == offsetof(evrpc_req_generic, meta));
 static_assert(offsetof(evrpc_req__layout, request) == offsetof(evrpc_req_generic, request));
 static_assert(offsetof(evrpc_req__layout, reply) == offsetof(evrpc_req_generic, reply));
