@@ -77,7 +77,7 @@ COMPAT = {
     "libevent/bufferevent": {"libevent", "libevent/buffer", "libevent/event"},
     "libevent/listener": {"libevent"},
     "libevent/http": {"libevent"},
-    "libevent/rpc": {"libevent"},
+    "libevent/rpc": {"libevent", "libevent/http"},
     "libevent_openssl": set(),
 }
 
