@@ -293,6 +293,76 @@ class World {
   std::vector<evrpc_req_generic*> held_;
 };
 
+// ---- without memory
+
+int blocks_left = -1;  // That can be taken; any number if it is negative.
+int blocks = 0;
+
+void* take(std::size_t size) {
+  if (blocks_left == 0) return nullptr;
+  if (blocks_left > 0) --blocks_left;
+  ++blocks;
+  return std::malloc(size);
+}
+
+void* take_more(void* old, std::size_t size) {
+  if (old == nullptr) return take(size);
+  return blocks_left == 0 ? nullptr : std::realloc(old, size);
+}
+
+void give_back(void* block) {
+  --blocks;
+  std::free(block);
+}
+
+int on_any_hook(void*, evhttp_request*, evbuffer*, void*) { return EVRPC_CONTINUE; }
+void on_any_request(evrpc_req_generic* request, void*) { evrpc_request_done(request); }
+void on_any_end(evrpc_status*, void*, void*, void* over) { ++*static_cast<int*>(over); }
+
+// Whether all of it could be done, with memory for so many blocks.
+bool prepare(evhttp* http, int most) {
+  blocks_left = most;
+  evrpc_base* rpcs = evrpc_init(http);
+  evrpc_pool* pool = evrpc_pool_new(nullptr);
+  bool done = rpcs != nullptr && pool != nullptr;
+  if (rpcs != nullptr) {
+    done &= evrpc_register_generic(rpcs, "Byte", on_any_request, nullptr, make, nullptr, destroy,
+                                   unmarshal, make, nullptr, destroy, complete, marshal) == 0;
+    done &= evrpc_add_hook(rpcs, EVRPC_INPUT, on_any_hook, nullptr) != nullptr;
+  }
+  if (pool != nullptr) {
+    Byte request, reply;
+    int over = 0;
+    done &= evrpc_send_request_generic(pool, &request, &reply, on_any_end, &over, "Byte", marshal,
+                                       clear, unmarshal) == 0;
+    EXPECT_EQ(over, 0);  // There is no connection.
+  }
+  done &= blocks_left != 0;
+  blocks_left = -1;
+  if (rpcs != nullptr) evrpc_free(rpcs);
+  if (pool != nullptr) evrpc_pool_free(pool);
+  return done;
+}
+
+TEST(RemoteCalls, GiveEverythingBackWhenMemoryRunsOut) {
+  event_set_mem_functions(take, take_more, give_back);
+  event_set_log_callback([](int, const char*) {});
+  event_base* base = event_base_new();
+  evhttp* http = evhttp_new(base);
+  const int before = blocks;
+  int most = 0;
+  for (; !prepare(http, most); ++most) {
+    ASSERT_LT(most, 100);
+    EXPECT_EQ(blocks, before) << most;
+  }
+  EXPECT_GT(most, 5);
+  EXPECT_EQ(blocks, before);
+  evhttp_free(http);
+  event_base_free(base);
+  event_set_log_callback(nullptr);
+  event_set_mem_functions(nullptr, nullptr, nullptr);
+}
+
 int seeds() {
   const char* wanted = std::getenv("SPATE_RPC_SEEDS");
   return wanted != nullptr ? std::atoi(wanted) : 150;

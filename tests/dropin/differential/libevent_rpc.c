@@ -339,7 +339,7 @@ static void calls_in_callbacks(void) {
   ask(1, "a");
   EVRPC_MAKE_REQUEST(Ask, pool, note_new(), note_new(), on_done_again, "again");
   ask(2, "b");
-  until(5);
+  until(4);
   close_world();
   printf("notes %d\n", notes);
 }
