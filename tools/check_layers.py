@@ -81,7 +81,7 @@ COMPAT = {
     "libevent/bufferevent": {"libevent", "libevent/buffer", "libevent/event"},
     "libevent/listener": {"libevent", "libevent/event"},
     "libevent/http": {"libevent"},
-    "libevent/rpc": {"libevent"},
+    "libevent/rpc": {"libevent", "libevent/http"},
     "libevent_openssl": set(),
 }
 
