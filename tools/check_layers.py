@@ -81,7 +81,8 @@ COMPAT = {
     "libevent/bufferevent": {"libevent", "libevent/buffer", "libevent/event"},
     "libevent/listener": {"libevent", "libevent/event"},
     "libevent/http": {"libevent"},
-    "libevent/rpc": {"libevent"},
+    "libevent/rpc": {"libevent", "libevent/http"},
+    "libevent/dns": {"libevent", "libevent/event", "libevent/evutil"},
     "libevent_openssl": {"libevent", "libevent/bufferevent"},
 }
 

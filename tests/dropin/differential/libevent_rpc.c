@@ -167,6 +167,11 @@ static void generic(void) {
   }
   for (int i = 0; i < 6; i++) ask_named(kNames[i]);
   for (int i = 0; i < 6; i++) printf("unregister %d\n", evrpc_unregister_rpc(rpcs, kNames[i]));
+  register_generic("Other", (New)note_new_with_arg, (New)note_new_with_arg);
+  raw(EVHTTP_REQ_POST, "/.rpc.Other", "", 0);
+  raw(EVHTTP_REQ_GET, "/.rpc.Other", "x", 1);
+  raw(EVHTTP_REQ_POST, "/.rpc.Other", "x", 1);
+  evrpc_unregister_rpc(rpcs, "Other");
   register_generic("Other", no_new, (New)note_new_with_arg);
   ask_named("Other");
   evrpc_unregister_rpc(rpcs, "Other");
