@@ -27,7 +27,7 @@ PROGRAMS = {
                    "nghttp --version", "nghttpd --version", "nghttpx --version", "sniproxy -V",
                    "ss-local -h", "ss-server -h"],
     "libevent-2.1.so.7": ["gearmand --version", "memcached -V", "nsd -v", "pgbouncer --version",
-                          "tcpbench", "tmux -V", "unbound -V"],
+                          "sslsplit -V", "tcpbench", "tmux -V", "turnutils_uclient", "unbound -V"],
 }
 
 
