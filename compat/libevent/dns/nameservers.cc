@@ -249,11 +249,7 @@ void evdns_base::read_from(Nameserver& server) {
       if (!is_over) server_has_failed(server, std::strerror(errno));
       return;
     }
-    if (!is_from(server, sender)) {
-      log(Note::warning, "an answer that is not from name server %s", Shown(server).text);
-      continue;
-    }
-    take_message({bytes, static_cast<std::size_t>(size)});
+    if (is_from(server, sender)) take_message({bytes, static_cast<std::size_t>(size)});
   }
 }
 
