@@ -25,7 +25,6 @@ namespace {
 constexpr std::size_t kMessageMost = 4096;
 constexpr int kMessagesInTurn = 64;  // Of one server; a flood leaves the others their turn.
 constexpr std::int64_t kProbeBackoff = 3;
-constexpr std::int64_t kProbeMost = 3600 * kSecond;
 constexpr std::string_view kProbedName = "google.com";
 
 constexpr int kNoMemory = 1;

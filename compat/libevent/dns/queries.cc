@@ -109,7 +109,7 @@ std::uint16_t evdns_base::unused_id() const {
   std::uint16_t id;
   do {
     evutil_secure_rng_get_bytes(&id, sizeof id);
-  } while (id == UINT16_MAX || find(id) != nullptr);
+  } while (find(id) != nullptr);
   return id;
 }
 

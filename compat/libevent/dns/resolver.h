@@ -34,6 +34,7 @@ namespace spate::libevent::dns {
 inline constexpr std::int64_t kSecond = 1'000'000'000;
 inline constexpr std::int64_t kNever = INT64_MAX;
 inline constexpr int kServerPort = 53;
+inline constexpr std::int64_t kProbeMost = 3600 * kSecond;  // Between two probes.
 
 union Address {
   sockaddr any;

@@ -270,10 +270,9 @@ TEST(DnsThreads, AllAskAndCancelWhileTheLoopRuns) {
   }
   for (std::thread& thread : threads) thread.join();
   while (ended < kThreads * kLookups) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  evdns_base_clear_nameservers_and_suspend(dns);
+  running.stop();
   evdns_base_free(dns, 1);
   evdns_close_server_port(port);
-  running.stop();
 }
 
 }  // namespace
