@@ -254,9 +254,5 @@ void evdns_base::read_from(Nameserver& server) {
 
 void evdns_base::writable_again(Nameserver& server) {
   server.is_full = false;
-  for (Query* query = in_flight_.first(); query != nullptr;) {
-    Query* next = query->next;
-    if (query->is_unsent && query->server == &server && !transmit(*query)) return;
-    query = next;
-  }
+  transmit_unsent();
 }

@@ -88,7 +88,7 @@ struct Query {
   std::int64_t deadline;
   int sent;
   int reissued;
-  bool is_unsent;  // The server's socket was full.
+  bool is_unsent;  // The server's socket was full, or this is not the server that was asked first.
   std::uint16_t type;
   std::uint16_t id;
   std::uint16_t size;
@@ -180,7 +180,8 @@ struct evdns_base {
   void assign(Query& query, Nameserver* server);
   void launch(Query& query, Nameserver& server);
   void land(Query& query);
-  bool transmit(Query& query);
+  void transmit(Query& query);
+  void transmit_unsent();
   void expire(Query& query);
   bool reissue(Query& query);
   void conclude(Query& query, const Answer& answer);
