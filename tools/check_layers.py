@@ -82,6 +82,7 @@ COMPAT = {
     "libevent/listener": {"libevent", "libevent/event"},
     "libevent/http": {"libevent"},
     "libevent/rpc": {"libevent", "libevent/http"},
+    "libevent/dns": {"libevent", "libevent/event", "libevent/evutil"},
     "libevent_openssl": {"libevent", "libevent/bufferevent"},
 }
 
