@@ -12,7 +12,8 @@ def record(kind, content):
 
 
 def ask(path, name, query):
-    """Sends a question to the server at a Unix socket; the result, called, is the answer."""
+    """Sends a question to the server at a Unix socket; the result, called, is the answer, or None
+    if it ends early."""
     stream = socket.socket(socket.AF_UNIX)
     stream.connect(path)
     stream.settimeout(30)
@@ -29,7 +30,13 @@ def answer(stream):
     output = b""
     with stream, stream.makefile("rb") as reader:
         while True:
-            _, kind, _, size, padding = HEAD.unpack(reader.read(HEAD.size))
+            try:
+                head = reader.read(HEAD.size)
+            except ConnectionResetError:
+                head = b""
+            if not head:
+                return None
+            _, kind, _, size, padding = HEAD.unpack(head)
             content = reader.read(size + padding)[:size]
             if kind == END:
                 return output
