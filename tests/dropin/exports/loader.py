@@ -39,9 +39,9 @@ PROGRAMS = {
         "pgbouncer --version", "pgqd -V", "php --version", "poolcounterd -h", "redsocks -v",
         "remctld -v", "rpc.gssd -h", "rpc.idmapd -h", "rtpengine --version", "scanssh -V",
         "seaf-daemon --help", "smtpd -h", "sslsplit -V", "sstpc --version", "tcpbench",
-        "trust_router --help", "tmate -V", "tmux -V", "tor --version", "transmission-daemon --version",
-        "trickled -V", "turnserver -h", "tvoe -h", "unbound -V", "unbound-host -h", "unworkable",
-        "ustreamer --version", "zabbix_proxy -V"],
+        "tmate -V", "tmux -V", "tor --version", "transmission-daemon --version",
+        "trust_router --help", "trickled -V", "turnserver -h", "tvoe -h", "unbound -V",
+        "unbound-host -h", "unworkable", "ustreamer --version", "zabbix_proxy -V"],
 }
 
 # Those that are loaded by others are loaded by a program that does nothing else.

@@ -12,8 +12,8 @@ def record(kind, content):
 
 
 def ask(path, name, query):
-    """Sends a question to the server at a Unix socket; the result, called, is the answer, or None
-    if it ends early."""
+    """Sends a question to the server at a Unix socket; the result is the answer, or None if it
+    ends early."""
     stream = socket.socket(socket.AF_UNIX)
     stream.connect(path)
     stream.settimeout(30)
@@ -23,7 +23,7 @@ def ask(path, name, query):
                      for key, value in values.items())
     stream.sendall(record(BEGIN, struct.pack(">HB5x", 1, 0)) + record(PARAMETERS, pairs)
                    + record(PARAMETERS, b"") + record(INPUT, b""))
-    return lambda: answer(stream)
+    return answer(stream)
 
 
 def answer(stream):
