@@ -142,17 +142,26 @@ def pingpong_bars(results):
         calls = results.counts.get(("pingpong", op, "syscalls_per_op", me))
         yield at_most(f"pingpong system calls a {op}", calls, limit)
     yield from fewest_instructions(results, "pingpong")
+    for block, connections, least in ((16384, 100, 2.5), (16384, 1000, 2.5), (64, 100, 1.2)):
+        key = case_where(results, "pingpong", block=block, connections=connections)
+        yield at_least(f"pingpong, {connections:,} connections, {block:,} bytes: "
+                       "libevent_on_spate / libevent",
+                       results.cost_ratio("pingpong", key, "mib_per_s", "libevent",
+                                          "libevent_on_spate") if key else None, least)
+    yield from twins_bars(results, "pingpong", ("mib_per_s",))
 
 
 def header_body_bars(results):
     yield ahead_of_peers(results, "header_body", "seconds")
     yield from fewest_instructions(results, "header_body")
+    yield from twins_bars(results, "header_body", ("seconds",))
 
 
 def rate_bars(workload, metric):
     def bars(results):
         yield ahead_of_peers(results, workload, metric)
         yield from fewest_instructions(results, workload)
+        yield from twins_bars(results, workload, (metric,))
     return bars
 
 
@@ -164,6 +173,7 @@ def idle_bars(results):
         whole, own = of("bytes_per_connection"), of("user_bytes")
         library = whole - own if whole is not None and own is not None else None
         yield at_most(f"idle {title(key)}: bytes of spate's own", library, 128)
+    yield from twins_bars(results, "idle", ("bytes_per_connection",))
 
 
 def latency_bars(results):
@@ -201,6 +211,10 @@ def http_bars(results):
                                           ("pingpong", "message, 100 connections")))
     yield at_most("http instructions a kept-alive request, beyond an echoed message",
                   asked - echoed if me and asked and echoed else None, 700)
+
+
+def websocket_bars(results):
+    yield from rate_bars("websocket", "messages_per_s")(results)
 
 
 def parser_bars(results):
@@ -245,6 +259,13 @@ def idle_tls_bars(results):
         yield at_most("idle_tls bytes of a connection",
                       results.median("idle_tls", key, "bytes_per_connection", me) if me else None,
                       14500)
+
+
+def idle_websocket_bars(results):
+    me = results.ours("idle_websocket")
+    for key in results.cases("idle_websocket"):
+        kept = results.median("idle_websocket", key, "bytes_per_connection", me) if me else None
+        yield at_most("idle_websocket bytes of a connection, and of its session", kept, 126 + 64 + 80)
 
 
 def idle_http_bars(results):
@@ -292,6 +313,7 @@ def all_bars(results):
             "latency": latency_bars, "udp": rate_bars("udp", "packets_per_s"),
             "fanout": fanout_bars, "parser": parser_bars, "http": http_bars,
             "tls": tls_bars,
+            "websocket": websocket_bars, "idle_websocket": idle_websocket_bars,
             "idle_http": idle_http_bars, "idle_tls": idle_tls_bars, "programs": programs_bars,
             "anyevent": anyevent_bars, "anyevent_server": anyevent_server_bars}
     assert bars.keys() == workloads.ALL.keys()

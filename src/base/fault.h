@@ -48,6 +48,7 @@ enum class SystemCall : std::uint8_t {
   socket_option,
   pipe,
   spawn,
+  random,
   allocate,
 };
 inline constexpr int kCalls = static_cast<int>(SystemCall::allocate) + 1;

@@ -9,6 +9,7 @@
 #include <new>
 
 #include "core/ownership.h"
+#include "spate/export.h"
 #include "spate/loop.h"
 
 namespace spate {
@@ -70,7 +71,7 @@ class LoopLocals {
     return local;
   }
   // Takes over what was made, if it can be opened; nullptr otherwise.
-  LoopLocal* add(const void* kind, LoopLocal* made);
+  SPATE_EXPORT LoopLocal* add(const void* kind, LoopLocal* made);
   void on_handover() {
     for (LoopLocal* local = first_; local != nullptr; local = local->next_) local->on_handover();
   }
@@ -80,7 +81,7 @@ class LoopLocals {
   LoopLocal* first_ = nullptr;
 };
 
-LoopLocals& locals_of(Loop& loop);
+SPATE_EXPORT LoopLocals& locals_of(Loop& loop);
 
 // The loop's T; nullptr when memory runs out.
 template <class T>

@@ -110,6 +110,8 @@ class SPATE_EXPORT Client {
   [[nodiscard("a Call that nobody keeps is cancelled at once")]]
   Call send(std::string_view url, CallHandler& handler, CallOptions options = {});
 
+  // Not of one that is empty.
+  Loop& loop() const;
   // Closes the idle connections.
   void close_idle();
   ClientMetrics metrics() const;

@@ -19,6 +19,7 @@ enum class HttpError {
   bad_encoding = 6,        // The body is not of its Content-Encoding.
   proxy_refused = 7,       // The proxy does not connect to the server, or not for us.
   bad_proxy = 8,           // The proxy's answer is malformed.
+  not_upgraded = 9,        // The server does not go on with WebSocket.
 };
 
 SPATE_EXPORT const std::error_category& http_category();

@@ -25,6 +25,7 @@ Call Client::send(std::string_view url, CallHandler& handler, CallOptions option
   return core_->start(url, &handler, {}, std::move(options));
 }
 
+Loop& Client::loop() const { return core_->loop(); }
 void Client::close_idle() { core_->close_idle(); }
 ClientMetrics Client::metrics() const { return core_->metrics(); }
 

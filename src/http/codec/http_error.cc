@@ -29,6 +29,8 @@ class HttpCategory final : public std::error_category {
         return "the proxy has refused the connection";
       case HttpError::bad_proxy:
         return "the proxy's answer is malformed";
+      case HttpError::not_upgraded:
+        return "the server does not go on with WebSocket";
     }
     return "unknown error";
   }

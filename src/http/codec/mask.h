@@ -1,0 +1,43 @@
+// What a WebSocket client sends is combined with a mask of four random bytes, again and again (RFC
+// 6455 §5.3), so that no proxy takes what a page has chosen for something else. Doing it twice
+// undoes it.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "spate/net/bytes.h"
+
+namespace spate::http {
+
+using Mask = std::array<std::byte, 4>;
+
+// The mask for what follows `size` bytes.
+inline Mask mask_behind(const Mask& mask, std::size_t size) {
+  return {mask[size % 4], mask[(size + 1) % 4], mask[(size + 2) % 4], mask[(size + 3) % 4]};
+}
+
+// Writes `bytes` with the mask to `to`, which has as much room, and is not a part of them unless it
+// is all.
+inline void apply_mask(const Mask& mask, Bytes bytes, std::byte* to) {
+  typedef std::uint64_t Vector __attribute__((vector_size(16)));
+  std::uint32_t word = 0;
+  std::memcpy(&word, mask.data(), sizeof(word));
+  const std::uint64_t twice = std::uint64_t{word} << 32 | word;
+  const Vector masks = {twice, twice};
+  const std::byte* at = bytes.data();
+  std::size_t left = bytes.size();
+  for (; left >= sizeof(Vector); left -= sizeof(Vector)) {
+    Vector part;
+    std::memcpy(&part, at, sizeof(part));
+    part ^= masks;
+    std::memcpy(to, &part, sizeof(part));
+    at += sizeof(Vector);
+    to += sizeof(Vector);
+  }
+  for (std::size_t i = 0; i < left; ++i) to[i] = at[i] ^ mask[i % 4];
+}
+
+}  // namespace spate::http

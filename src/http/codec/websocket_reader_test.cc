@@ -1,0 +1,424 @@
+#include "http/codec/websocket_reader.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "base/fault.h"
+#include "support/websocket_frames.h"
+
+namespace spate::http {
+namespace {
+
+using testing::close_text;
+using testing::frame;
+using testing::FrameForm;
+using State = WebSocketReader::State;
+
+constexpr std::size_t kRoom = 1024;
+
+std::string name_of(const WebSocketReader& reader, State state) {
+  const std::string payload(text_of(reader.payload()));
+  const std::string code = std::to_string(static_cast<int>(reader.code()));
+  switch (state) {
+    case State::message:
+      return (reader.kind() == MessageKind::text ? "text " : "binary ") + payload +
+             (reader.is_last() ? "" : "...");
+    case State::ping:
+      return "ping " + payload;
+    case State::pong:
+      return "pong " + payload;
+    case State::close:
+      return "close " + code + " " + payload;
+    default:
+      return "broken " + code;
+  }
+}
+
+// What a reader makes of bytes that come in pieces of the given sizes, in turn.
+class Reading {
+ public:
+  explicit Reading(WebSocketRules rules) : rules_(rules) {}
+
+  std::vector<std::string> read(std::string_view text, const std::vector<std::size_t>& sizes) {
+    std::string left;
+    std::size_t turn = 0;
+    while (!text.empty() && !is_over_) {
+      const std::size_t size = std::min(text.size(), sizes[turn++ % sizes.size()]);
+      left.append(text.substr(0, size));
+      text.remove_prefix(size);
+      left = take(left);
+      EXPECT_LT(left.size(), kMostFrameHead + kMostControl);
+    }
+    return log_;
+  }
+  bool is_at_rest() const { return reader_.is_at_rest(); }
+
+ private:
+  std::string take(const std::string& text) {
+    const std::unique_ptr<std::byte[]> copy(new std::byte[text.size() + 1]);  // For a sanitizer.
+    std::ranges::copy(bytes_of(text), copy.get());
+    Bytes bytes(copy.get(), text.size());
+    std::byte area[kRoom];
+    for (;;) {
+      const State state = reader_.next(bytes, rules_, {area, inflater_});
+      if (state == State::unfinished) return std::string(text_of(bytes));
+      log_.push_back(name_of(reader_, state));
+      if (state == State::close || state == State::broken) return is_over_ = true, "";
+    }
+  }
+
+  WebSocketRules rules_;
+  WebSocketReader reader_;
+  MessageInflater inflater_;
+  std::vector<std::string> log_;
+  bool is_over_ = false;
+};
+
+constexpr WebSocketRules kServer = {.max_message = 100'000};
+constexpr WebSocketRules kClient = {.role = WebSocketRole::client, .max_message = 100'000};
+
+std::vector<std::string> read(std::string_view text, WebSocketRules rules = kServer) {
+  const auto log = Reading(rules).read(text, {text.size()});
+  EXPECT_EQ(Reading(rules).read(text, {1}), log);
+  EXPECT_EQ(Reading(rules).read(text, {3, 1, 7}), log);
+  return log;
+}
+std::string last_of(std::string_view text, WebSocketRules rules = kServer) {
+  const auto log = read(text, rules);
+  return log.empty() ? "nothing" : log.back();
+}
+
+// ---- what is right
+
+TEST(WebSocketReader, reads_messages_of_every_kind_of_size) {
+  for (const std::size_t size : {0, 1, 125, 126, 127, 1023, 1024, 1025, 65535, 65536, 99'999}) {
+    const std::string payload(size, 'x');
+    EXPECT_EQ(last_of(frame({.first = 0x82}, payload)), "binary " + payload);
+    EXPECT_EQ(last_of(frame({.first = 0x81, .is_masked = false}, payload), kClient),
+              "text " + payload);
+  }
+}
+
+TEST(WebSocketReader, puts_fragments_together_with_control_frames_between_them) {
+  const std::string text = frame({.first = 0x01}, "Hel") + frame({.first = 0x89}, "p") +
+                           frame({.first = 0x00}, "") + frame({.first = 0x8a}, "q") +
+                           frame({.first = 0x80}, "lo") + frame({}, "");
+  EXPECT_EQ(read(text), (std::vector<std::string>{"ping p", "pong q", "text Hello", "text "}));
+}
+
+TEST(WebSocketReader, lets_a_character_lie_in_two_fragments) {
+  const std::string euro = "\xe2\x82\xac";
+  EXPECT_EQ(
+      last_of(frame({.first = 0x01}, euro.substr(0, 1)) +
+              frame({.first = 0x00}, euro.substr(1, 1)) + frame({.first = 0x80}, euro.substr(2))),
+      "text " + euro);
+}
+
+TEST(WebSocketReader, shows_parts_as_they_come) {
+  const WebSocketRules rules = {.view = MessageView::parts, .max_message = 10};
+  const std::string text = frame({.first = 0x02}, "abcdefgh") + frame({.first = 0x80}, "ijklmnop");
+  EXPECT_EQ(Reading(rules).read(text, {text.size()}),
+            (std::vector<std::string>{"binary abcdefgh...", "binary ijklmnop"}));
+  EXPECT_EQ(Reading(rules).read(text, {10}),
+            (std::vector<std::string>{"binary abcd...", "binary efgh...", "binary ijklmnop"}));
+}
+
+TEST(WebSocketReader, shows_no_part_that_is_empty_but_the_last) {
+  const WebSocketRules rules = {.view = MessageView::parts, .max_message = 10};
+  EXPECT_EQ(Reading(rules).read(frame({.first = 0x02}, "") + frame({.first = 0x00}, "a") +
+                                    frame({.first = 0x80}, ""),
+                                {100}),
+            (std::vector<std::string>{"binary a...", "binary "}));
+}
+
+TEST(WebSocketReader, is_at_rest_between_messages_only) {
+  Reading reading(kServer);
+  EXPECT_TRUE(reading.is_at_rest());
+  reading.read(frame({.first = 0x01}, "a"), {100});
+  EXPECT_FALSE(reading.is_at_rest());
+  reading.read(frame({.first = 0x80}, "b"), {100});
+  EXPECT_TRUE(reading.is_at_rest());
+}
+
+TEST(WebSocketReader, reads_what_a_close_says) {
+  EXPECT_EQ(last_of(frame({.first = 0x88}, "")), "close 1005 ");
+  EXPECT_EQ(last_of(frame({.first = 0x88}, close_text(1000, "bye"))), "close 1000 bye");
+  EXPECT_EQ(last_of(frame({.first = 0x88}, close_text(4999, std::string(123, 'x')))),
+            "close 4999 " + std::string(123, 'x'));
+}
+
+// ---- what is wrong
+
+TEST(WebSocketReader, takes_the_codes_that_may_be_sent_only) {
+  for (int code = 0; code < 65536; ++code) {
+    const bool is_good = (code >= 1000 && code <= 1014 && (code < 1004 || code > 1006)) ||
+                         (code >= 3000 && code <= 4999);
+    const std::string expected = is_good ? "close " + std::to_string(code) + " " : "broken 1002";
+    const auto log = Reading(kServer).read(frame({.first = 0x88}, close_text(code)), {100});
+    ASSERT_EQ(log.back(), expected) << code;
+  }
+}
+
+struct Case {
+  const char* name;
+  std::string bytes;
+  std::string result;
+};
+
+TEST(WebSocketReader, breaks_at_what_the_standard_forbids) {
+  std::vector<Case> cases;
+  const auto add = [&](const char* name, std::string bytes, std::string result = "broken 1002") {
+    cases.push_back({name, std::move(bytes), std::move(result)});
+  };
+  for (const int bits : {0x10, 0x20, 0x30, 0x40, 0x50, 0x60, 0x70}) {
+    for (const int opcode : {0x81, 0x82, 0x88, 0x89, 0x8a})
+      add("reserved bits", frame({.first = opcode | bits}, "a"));
+    add("reserved bits in a continuation",
+        frame({.first = 0x01}, "a") + frame({.first = 0x80 | bits}, "b"));
+  }
+  for (const int opcode : {3, 4, 5, 6, 7, 11, 12, 13, 14, 15}) {
+    add("a reserved opcode", frame({.first = 0x80 | opcode}, ""));
+    add("a reserved opcode in a message",
+        frame({.first = 0x01}, "a") + frame({.first = opcode}, "b"));
+  }
+  for (const int opcode : {8, 9, 10}) {
+    add("a fragmented control frame", frame({.first = opcode}, ""));
+    add("a long control frame", frame({.first = 0x80 | opcode}, std::string(126, 'a')));
+    add("a longer one", frame({.first = 0x80 | opcode}, std::string(65536, 'a')));
+    add("a control frame in two size bytes", frame({.first = 0x80 | opcode, .size_bytes = 2}, "a"));
+  }
+  add("a continuation of nothing", frame({.first = 0x80}, "a"));
+  add("a part of nothing", frame({.first = 0x00}, "a"));
+  add("a continuation behind a message", frame({}, "a") + frame({.first = 0x80}, "b"));
+  add("a message within one", frame({.first = 0x01}, "a") + frame({.first = 0x81}, "b"));
+  add("the beginning of one within one", frame({.first = 0x01}, "a") + frame({.first = 0x02}, "b"));
+  add("no mask", frame({.is_masked = false}, "a"));
+  add("a control frame without a mask", frame({.first = 0x89, .is_masked = false}, ""));
+  add("a size in two bytes for one", frame({.size_bytes = 2}, std::string(125, 'a')));
+  add("a size in eight bytes for two", frame({.size_bytes = 8}, std::string(126, 'a')));
+  add("the largest of those", frame({.size_bytes = 8}, std::string(65535, 'a')));
+  add("a size of 2^63", frame({.size_bytes = 8, .said_size = INT64_MIN}, ""));
+  add("a close of a byte", frame({.first = 0x88}, "\x03"));
+  add("a compressed message that was not agreed on", frame({.first = 0xc1}, "a"));
+  add("a reason that is no text", frame({.first = 0x88}, close_text(1000, "\xff")), "broken 1007");
+  add("half a character at the end of a reason", frame({.first = 0x88}, close_text(1000, "\xc3")),
+      "broken 1007");
+  add("half a character at the end of a text", frame({}, "a\xe2\x82"), "broken 1007");
+  add("the same in fragments", frame({.first = 1}, "a\xe2") + frame({.first = 0x80}, "\x82"),
+      "broken 1007");
+  add("one byte too many", frame({}, std::string(100'001, 'a')), "broken 1009");
+  add("a message that is said to be endless", frame({.size_bytes = 8, .said_size = INT64_MAX}, ""),
+      "broken 1009");
+  add("fragments that are too long together",
+      frame({.first = 0x01}, std::string(60'000, 'a')) +
+          frame({.first = 0x80}, std::string(40'001, 'a')),
+      "broken 1009");
+  for (const Case& each : cases) EXPECT_EQ(last_of(each.bytes), each.result) << each.name;
+  EXPECT_EQ(last_of(frame({}, "a"), kClient), "broken 1002") << "a server that masks";
+}
+
+TEST(WebSocketReader, finds_what_is_no_text_at_every_place_as_it_comes) {
+  for (std::size_t at = 0; at < 40; ++at) {
+    std::string text(40, 'a');
+    text[at] = '\xff';
+    ASSERT_EQ(last_of(frame({}, text)), "broken 1007") << at;
+    ASSERT_EQ(last_of(frame({.first = 0x01}, text.substr(0, at + 1))), "broken 1007") << at;
+    ASSERT_EQ(last_of(frame({.first = 0x82}, text)), "binary " + text) << at;
+  }
+  // Before the rest of a long frame has come.
+  const std::string beginning = frame({.size_bytes = 2, .said_size = 50'000}, "abc\xff");
+  EXPECT_EQ(last_of(beginning), "broken 1007");
+}
+
+TEST(WebSocketReader, remains_broken) {
+  WebSocketReader reader;
+  MessageInflater inflater;
+  std::byte area[kRoom];
+  for (const std::string& text : {frame({.first = 0x83}, ""), frame({}, "good")}) {
+    Bytes bytes = bytes_of(text);
+    EXPECT_EQ(reader.next(bytes, kServer, {area, inflater}), State::broken);
+    EXPECT_EQ(reader.code(), CloseCode::protocol_error);
+  }
+}
+
+TEST(WebSocketReader, says_that_memory_runs_out) {
+  WebSocketReader reader;
+  MessageInflater inflater;
+  std::byte area[kRoom];
+  const std::string text = frame({.first = 0x01}, "abc");
+  Bytes bytes = bytes_of(text);
+  FaultPlan plan;
+  plan.fail_nth(SystemCall::allocate, 1, ENOMEM);
+  const FaultScope scope(plan);
+  EXPECT_EQ(reader.next(bytes, kServer, {area, inflater}), State::broken);
+  EXPECT_EQ(reader.code(), CloseCode::internal_error);
+}
+
+// ---- compressed
+
+constexpr WebSocketRules kDeflating = {.takes_compressed = true, .max_message = 100'000};
+
+std::string compressed(std::string_view text) {
+  MessageDeflater deflater;
+  return std::string(text_of(deflater.compress(bytes_of(text))));
+}
+
+TEST(WebSocketReader, decompresses_messages_whole_and_in_fragments) {
+  for (const std::size_t size : {100, 5'000, 100'000}) {
+    const std::string message(size, 'z');
+    const std::string bytes = compressed(message);
+    ASSERT_FALSE(bytes.empty());
+    EXPECT_EQ(last_of(frame({.first = 0xc1}, bytes), kDeflating), "text " + message);
+    EXPECT_EQ(last_of(frame({.first = 0x42}, bytes.substr(0, 5)) +
+                          frame({.first = 0x80}, bytes.substr(5)),
+                      kDeflating),
+              "binary " + message);
+  }
+  EXPECT_EQ(last_of(frame({.first = 0xc2}, std::string("\0", 1)), kDeflating), "binary ");
+}
+
+TEST(WebSocketReader, takes_compressed_and_plain_messages_in_turn) {
+  const std::string message(300, 'z');
+  EXPECT_EQ(read(frame({.first = 0xc1}, compressed(message)) + frame({}, "plain") +
+                     frame({.first = 0xc1}, compressed(message)),
+                 kDeflating),
+            (std::vector<std::string>{"text " + message, "text plain", "text " + message}));
+}
+
+TEST(WebSocketReader, stops_at_the_limit_while_it_decompresses) {
+  const std::string bomb = compressed(std::string(100'001, 'z'));
+  EXPECT_LT(bomb.size(), 500u);
+  EXPECT_EQ(last_of(frame({.first = 0xc1}, bomb), kDeflating), "broken 1009");
+  EXPECT_EQ(last_of(frame({.first = 0xc2}, compressed(std::string(5'000'000, 'z'))), kDeflating),
+            "broken 1009");
+  const WebSocketRules in_parts = {
+      .view = MessageView::parts, .takes_compressed = true, .max_message = 100'000};
+  EXPECT_EQ(last_of(frame({.first = 0xc2}, bomb), in_parts), "broken 1009");
+}
+
+TEST(WebSocketReader, breaks_at_what_cannot_be_decompressed) {
+  EXPECT_EQ(last_of(frame({.first = 0xc2}, "\xff\xff\xff"), kDeflating), "broken 1002");
+  EXPECT_EQ(last_of(frame({.first = 0x42}, "\x02") + frame({.first = 0xc0}, ""), kDeflating),
+            "broken 1002");
+  EXPECT_EQ(last_of(frame({.first = 0xc9}, ""), kDeflating), "broken 1002");
+}
+
+TEST(WebSocketReader, checks_that_what_was_compressed_is_text) {
+  const std::string bad = std::string(200, 'a') + "\xff" + std::string(200, 'a');
+  EXPECT_EQ(last_of(frame({.first = 0xc1}, compressed(bad)), kDeflating), "broken 1007");
+  EXPECT_EQ(last_of(frame({.first = 0xc2}, compressed(bad)), kDeflating), "binary " + bad);
+}
+
+TEST(MessageCoding, leaves_alone_what_does_not_become_shorter) {
+  MessageDeflater deflater;
+  EXPECT_TRUE(deflater.compress(bytes_of("abc")).empty());
+  EXPECT_TRUE(deflater.compress({}).empty());
+}
+
+TEST(MessageCoding, lives_with_too_little_memory) {
+  const std::string message(5000, 'z');
+  const std::string bytes = compressed(message);
+  for (std::uint64_t nth = 1; nth < 12; ++nth) {
+    MessageDeflater deflater;
+    MessageInflater inflater;
+    FaultPlan plan;
+    plan.fail_nth(SystemCall::allocate, nth, ENOMEM);
+    const FaultScope scope(plan);
+    const std::string made(text_of(deflater.compress(bytes_of(message))));
+    EXPECT_TRUE(made.empty() || made == bytes);
+    const Result<Bytes> back = inflater.decompress(bytes_of(bytes), 5000);
+    if (back) {
+      EXPECT_EQ(text_of(*back), message);
+    } else {
+      EXPECT_EQ(back.error(), std::errc::not_enough_memory);
+    }
+    EXPECT_EQ(made.empty() || !back, plan.failures(SystemCall::allocate) == 1);
+  }
+}
+
+// ---- random messages, in random frames, in random pieces
+
+std::string random_text(std::mt19937& random, std::size_t most) {
+  constexpr std::string_view kCharacters[] = {"a", "\u00e9", "\u4e2d", "\U0001f600"};
+  std::string text;
+  for (std::size_t left = random() % (most + 1); left > 0; --left)
+    text += kCharacters[random() % 16 == 0 ? random() % 4 : 0];
+  return text;
+}
+
+TEST(WebSocketReader, reads_random_messages_in_random_frames_and_pieces) {
+  for (unsigned seed = 1; seed <= 300; ++seed) {
+    std::mt19937 random(seed);
+    const bool is_server = random() % 2 == 0;
+    std::string bytes;
+    std::vector<std::string> expected;
+    for (int i = 0; i < 6; ++i) {
+      const bool is_text = random() % 2 == 0;
+      const std::string message = random_text(random, random() % 4 == 0 ? 3000 : 40);
+      expected.push_back((is_text ? "text " : "binary ") + message);
+      std::string left = message;
+      for (bool is_first = true;; is_first = false) {
+        const bool is_last = random() % 3 == 0;
+        const std::size_t size = is_last ? left.size() : random() % (left.size() + 1);
+        const int opcode = is_first ? (is_text ? 1 : 2) : 0;
+        bytes += frame({.first = opcode | (is_last ? 0x80 : 0), .is_masked = is_server},
+                       left.substr(0, size));
+        left.erase(0, size);
+        if (is_last) break;
+        if (random() % 4 != 0) continue;
+        expected.insert(expected.end() - 1, "ping " + std::to_string(i));
+        bytes += frame({.first = 0x89, .is_masked = is_server}, std::to_string(i));
+      }
+    }
+    std::vector<std::size_t> sizes(1 + random() % 5);
+    for (std::size_t& size : sizes) size = 1 + random() % (random() % 4 == 0 ? 2000 : 30);
+    ASSERT_EQ(Reading(is_server ? kServer : kClient).read(bytes, sizes), expected) << seed;
+  }
+}
+
+TEST(WebSocketFrame, is_written_as_it_is_read) {
+  for (const std::uint64_t size : {0ul, 1ul, 125ul, 126ul, 65535ul, 65536ul, 1ul << 40}) {
+    for (const bool is_masked : {false, true}) {
+      const FrameHead head = {.opcode = Opcode::binary,
+                              .is_last = size % 2 == 0,
+                              .is_compressed = is_masked,
+                              .is_masked = is_masked,
+                              .mask = {std::byte{1}, std::byte{2}, std::byte{3}, std::byte{4}},
+                              .size = size};
+      std::byte bytes[kMostFrameHead];
+      const std::size_t written = write_frame_head(head, bytes);
+      FrameHead read;
+      for (std::size_t some = 0; some < written; ++some)
+        ASSERT_EQ(read_frame_head(Bytes(bytes, some), read), FrameState::unfinished);
+      ASSERT_EQ(read_frame_head(Bytes(bytes, written), read), FrameState::whole);
+      EXPECT_EQ(read.head_size, written);
+      EXPECT_EQ(read.opcode, head.opcode);
+      EXPECT_EQ(read.is_last, head.is_last);
+      EXPECT_EQ(read.is_compressed, head.is_compressed);
+      EXPECT_EQ(read.is_masked, is_masked);
+      EXPECT_EQ(read.size, size);
+      EXPECT_TRUE(!is_masked || read.mask == head.mask);
+    }
+  }
+}
+
+TEST(Mask, of_a_piece_is_that_of_its_place) {
+  const Mask mask = {std::byte{0x11}, std::byte{0x22}, std::byte{0x33}, std::byte{0x44}};
+  std::vector<std::byte> bytes(100);
+  for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(i * 7);
+  for (std::size_t size = 0; size <= bytes.size(); ++size) {
+    for (std::size_t at = 0; at <= size; ++at) {
+      std::vector<std::byte> made(size);
+      apply_mask(mask, Bytes(bytes).first(at), made.data());
+      apply_mask(mask_behind(mask, at), Bytes(bytes).first(size).subspan(at), made.data() + at);
+      for (std::size_t i = 0; i < size; ++i) ASSERT_EQ(made[i], bytes[i] ^ mask[i % 4]);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace spate::http

@@ -1,0 +1,149 @@
+// The handle, and what makes one of a request.
+#include "spate/http/websocket.h"
+
+#include <cerrno>
+#include <utility>
+
+#include "base/ask.h"
+#include "http/codec/system_error.h"
+#include "http/codec/websocket_handshake.h"
+#include "http/websocket/websocket_connecting.h"
+#include "http/websocket/websocket_state.h"
+#include "spate/assert.h"
+#include "spate/http/request.h"
+
+namespace spate::http {
+
+namespace {
+
+constexpr std::size_t kMostProtocols = 15;
+
+std::unexpected<std::error_code> error_of(int number) {
+  return std::unexpected(system_error(number));
+}
+
+// Why the client is not given what it asks for (RFC 6455 §4.2.1); ok if it is.
+Status objection_to(const Request& request, const WebSocketOptions& options) {
+  const FieldsView& fields = request.fields();
+  if (request.method() != Method::get) return Status::method_not_allowed;
+  const bool is_asked = fields.list(FieldId::upgrade).contains(kWebSocket) &&
+                        fields.count(FieldId::sec_websocket_key) == 1 &&
+                        is_websocket_key(fields[FieldId::sec_websocket_key]);
+  if (fields[FieldId::sec_websocket_version] != kWebSocketVersion) return Status::upgrade_required;
+  if (!is_asked) return Status::bad_request;
+  const bool is_welcome =
+      options.origins == Origins::any || is_same_origin(fields[FieldId::origin], request.host());
+  return is_welcome ? Status::ok : Status::forbidden;
+}
+
+bool refuse(Exchange& exchange, Status status) {
+  Fields fields;
+  if (status == Status::method_not_allowed) fields.set(FieldId::allow, "GET");
+  if (status == Status::upgrade_required)
+    fields.set(FieldId::sec_websocket_version, kWebSocketVersion);
+  return exchange.respond(status, fields);
+}
+
+// The number of the first of ours that the client names, from 1; 0 if there is none.
+std::size_t choose_protocol(const Request& request, const WebSocketOptions& options) {
+  const ListValues named = request.fields().list(FieldId::sec_websocket_protocol);
+  for (std::size_t i = 0; i < options.protocols.size(); ++i) {
+    for (const std::string_view each : named) {
+      if (each == options.protocols[i]) return i + 1;
+    }
+  }
+  return 0;
+}
+
+bool add_answer(Fields& fields, const Request& request, std::string_view protocol,
+                bool may_compress) {
+  return fields.set(FieldId::sec_websocket_accept,
+                    websocket_accept(request[FieldId::sec_websocket_key])) &&
+         (protocol.empty() || fields.set(FieldId::sec_websocket_protocol, protocol)) &&
+         (!may_compress || fields.set(FieldId::sec_websocket_extensions, kDeflate));
+}
+
+}  // namespace
+
+Result<WebSocket> WebSocket::accept(Exchange exchange, WebSocketHandler& handler,
+                                    const WebSocketOptions& options) {
+  SPATE_ASSERT(options.protocols.size() <= kMostProtocols, "at most 15 protocols");
+  if (!exchange.is_open()) return error_of(EPIPE);
+  const Request& request = exchange.request();
+  if (const Status why = objection_to(request, options); why != Status::ok) {
+    refuse(exchange, why);
+    return error_of(why == Status::forbidden ? EACCES : EPROTO);
+  }
+  WebSocket socket(WebSocketState::make(exchange.loop(), handler, options, WebSocketRole::server));
+  if (socket.state_ == nullptr) return error_of(ENOMEM);
+  const std::size_t protocol = choose_protocol(request, options);
+  const bool may_compress =
+      options.compression == WebSocketCompression::each_message && offers_deflate(request.fields());
+  Fields fields;
+  if (!add_answer(fields, request, protocol == 0 ? "" : options.protocols[protocol - 1],
+                  may_compress))
+    return error_of(ENOMEM);
+  Result<Stream> stream = exchange.upgrade(kWebSocket, fields);
+  if (!stream) {
+    refuse(exchange, Status::bad_request);
+    return std::unexpected(stream.error());
+  }
+  if (!socket.state_->open(std::move(*stream), protocol, may_compress)) return error_of(ENOMEM);
+  return socket;
+}
+
+Result<WebSocket> WebSocket::connect(Client& client, std::string_view url,
+                                     WebSocketHandler& handler, const WebSocketOptions& options,
+                                     CallOptions call) {
+  SPATE_ASSERT(options.protocols.size() <= kMostProtocols, "at most 15 protocols");
+  WebSocket socket(WebSocketState::make(client.loop(), handler, options, WebSocketRole::client));
+  if (socket.state_ == nullptr) return error_of(ENOMEM);
+  if (const std::error_code error =
+          WebSocketConnecting::start(*socket.state_, client, url, std::move(call)))
+    return std::unexpected(error);
+  return socket;
+}
+
+void WebSocket::leave() { std::exchange(state_, nullptr)->abandon(); }
+
+bool WebSocket::is_open() const { return ask(state_, &WebSocketState::is_open); }
+bool WebSocket::is_writable() const { return ask(state_, &WebSocketState::is_writable); }
+std::string_view WebSocket::protocol() const { return ask(state_, &WebSocketState::protocol); }
+
+bool WebSocket::send(MessageKind kind, Bytes bytes) {
+  return state_ != nullptr && state_->send(kind, bytes);
+}
+
+bool WebSocket::send(MessageKind kind, Buffer&& buffer) {
+  return state_ != nullptr && state_->send(kind, std::move(buffer));
+}
+
+bool WebSocket::send_part(MessageKind kind, Bytes bytes, bool is_last) {
+  return state_ != nullptr && state_->send_part(kind, bytes, is_last);
+}
+
+bool WebSocket::ping(Bytes bytes) { return state_ != nullptr && state_->ping(bytes); }
+
+std::size_t WebSocket::queued() const { return ask(state_, &WebSocketState::queued); }
+bool WebSocket::is_full() const { return ask(state_, &WebSocketState::is_full); }
+
+void WebSocket::pause() { tell(state_, &WebSocketState::pause); }
+void WebSocket::resume() { tell(state_, &WebSocketState::resume); }
+
+void WebSocket::close(CloseCode code, std::string_view reason) {
+  if (state_ != nullptr) state_->close(code, reason);
+}
+
+void WebSocket::abort() { tell(state_, &WebSocketState::abort); }
+
+const Stream& WebSocket::stream() const {
+  SPATE_ASSERT(state_ != nullptr, "of one that was accepted or connects");
+  return state_->stream();
+}
+
+Loop& WebSocket::loop() const {
+  SPATE_ASSERT(state_ != nullptr, "of one that was accepted or connects");
+  return state_->loop();
+}
+
+}  // namespace spate::http

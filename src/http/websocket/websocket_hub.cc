@@ -1,0 +1,53 @@
+#include "http/websocket/websocket_hub.h"
+
+#include <new>
+
+#include "http/websocket/websocket_group.h"
+#include "sys/random.h"
+
+namespace spate::http {
+
+WebSocketHub::~WebSocketHub() = default;
+
+void WebSocketHub::on_loop_end() {
+  for (WebSocketGroup* group = groups_; group != nullptr; group = group->next_)
+    group->timer_.stop();
+}
+
+std::optional<Mask> WebSocketHub::random_mask() {
+  if (random_left_ == 0) {
+    if (sys::random_bytes(std::as_writable_bytes(std::span(random_))) < 0) return {};
+    random_left_ = random_.size();
+  }
+  return random_[--random_left_];
+}
+
+WebSocketGroup* WebSocketHub::join_group(const WebSocketOptions& options) {
+  WebSocketGroup* group = groups_;
+  if (group == nullptr || group->options() != options) {
+    group = new (std::nothrow) WebSocketGroup(*this, options);
+    if (group == nullptr) return nullptr;
+    group->next_ = std::exchange(groups_, group);
+  }
+  ++group->members_;
+  enter();
+  return group;
+}
+
+void WebSocketHub::leave_group(WebSocketGroup& group) {
+  if (--group.members_ == 0) {
+    WebSocketGroup** place = &groups_;
+    while (*place != &group) place = &(*place)->next_;
+    *place = group.next_;
+    delete &group;
+  }
+  leave();
+}
+
+void WebSocketHub::forget(const WebSocketState& state) {
+  for (WebSocketCall* call = innermost_; call != nullptr; call = call->outer_) {
+    if (call->state_ == &state) call->state_ = nullptr;
+  }
+}
+
+}  // namespace spate::http

@@ -1,0 +1,698 @@
+// WebSockets, as a server and as a client.
+#include "http/websocket_harness.h"
+
+#include <string>
+
+#include "http/codec/websocket_handshake.h"
+#include "spate/http/topic.h"
+#include "spate/http/websocket_sessions.h"
+
+namespace spate::testing {
+namespace {
+
+using http::CallOptions;
+using http::CloseCode;
+using http::HttpError;
+using http::MessageKind;
+using http::MessageView;
+using http::Origins;
+using http::Topic;
+using http::WebSocket;
+using http::WebSocketCompression;
+using http::WebSocketOptions;
+using ::testing::ElementsAre;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+constexpr Nanos kSecond{1'000'000'000};
+
+class WebSocketHandshakes : public WebSocketTest {};
+class WebSockets : public WebSocketTest {};
+
+std::string from_server(int first, std::string_view payload) {
+  return frame({.first = first, .is_masked = false}, payload);
+}
+
+// ---- the handshake
+
+TEST_F(WebSocketHandshakes, answers_what_the_standard_says) {
+  const auto client = raw();
+  EXPECT_THAT(answer, StartsWith("HTTP/1.1 101 "));
+  EXPECT_THAT(answer, HasSubstr("\r\nSec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n"));
+  EXPECT_THAT(answer, HasSubstr("\r\nUpgrade: websocket\r\n"));
+  EXPECT_THAT(answer, Not(HasSubstr("Sec-WebSocket-Extensions")));
+  EXPECT_TRUE(party.socket.is_writable());
+  EXPECT_THAT(party.told, IsEmpty());
+}
+
+TEST_F(WebSocketHandshakes, refuses_what_is_no_request_for_one) {
+  const std::string_view good = kUpgrade;
+  const auto without = [&](std::string_view line) {
+    std::string text(good);
+    text.erase(text.find(line), line.size());
+    return text + "\r\n";
+  };
+  const auto with = [&](std::string_view line) { return std::string(good).append(line) + "\r\n"; };
+  const auto status_of = [&](const std::string& text) { return talk(text).substr(9, 3); };
+  EXPECT_EQ(status_of(without("Upgrade: websocket\r\n")), "400");
+  EXPECT_EQ(status_of(without("Connection: Upgrade\r\n")), "400");
+  EXPECT_EQ(status_of(without("Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n")), "400");
+  EXPECT_EQ(status_of(with("Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n")), "400");
+  EXPECT_EQ(status_of(with("Content-Length: 1\r\n") + "a"), "400");
+  EXPECT_EQ(status_of(without("Sec-WebSocket-Version: 13\r\n")), "426");
+  EXPECT_THAT(talk(without("Sec-WebSocket-Version: 13\r\n")),
+              HasSubstr("\r\nSec-WebSocket-Version: 13\r\n"));
+  EXPECT_EQ(status_of("POST" + with("").substr(3)), "405");
+  EXPECT_EQ(accept_error, std::errc::protocol_error);
+  EXPECT_FALSE(party.socket.is_open());
+}
+
+TEST_F(WebSocketHandshakes, keeps_pages_of_other_origins_out_unless_told_otherwise) {
+  raw("Origin: http://evil\r\n");
+  EXPECT_THAT(answer, StartsWith("HTTP/1.1 403 "));
+  EXPECT_EQ(accept_error, std::errc::permission_denied);
+  raw("Origin: http://a\r\n");
+  EXPECT_THAT(answer, StartsWith("HTTP/1.1 101 "));
+  options.origins = Origins::any;
+  raw("Origin: http://evil\r\n");
+  EXPECT_THAT(answer, StartsWith("HTTP/1.1 101 "));
+}
+
+TEST_F(WebSocketHandshakes, agrees_on_the_first_protocol_that_both_know) {
+  options.protocols = {"v2", "v1"};
+  raw("Sec-WebSocket-Protocol: v1, v2\r\n");
+  EXPECT_THAT(answer, HasSubstr("\r\nSec-WebSocket-Protocol: v2\r\n"));
+  EXPECT_EQ(party.socket.protocol(), "v2");
+  raw("Sec-WebSocket-Protocol: v3\r\n");
+  EXPECT_THAT(answer, Not(HasSubstr("Sec-WebSocket-Protocol")));
+  EXPECT_EQ(party.socket.protocol(), "");
+  Party other;
+  join(other, {.protocols = {"v0", "v1"}});
+  EXPECT_EQ(other.socket.protocol(), "v1");
+  EXPECT_EQ(party.socket.protocol(), "v1");
+}
+
+TEST_F(WebSocketHandshakes, of_an_exchange_that_is_over_is_refused) {
+  on_request = [this](http::Exchange exchange) {
+    exchange.respond("no");
+    accept(std::move(exchange));
+  };
+  raw();
+  EXPECT_EQ(accept_error, std::errc::broken_pipe);
+}
+
+class WebSocketClientHandshakes : public WebSocketTest {
+ protected:
+  // A client whose server answers so.
+  void answered(std::string_view text, const WebSocketOptions& its_options = {}) {
+    on_request = [text](http::Exchange exchange) {
+      http::Fields fields;
+      std::string_view left = text;
+      while (!left.empty()) {
+        const std::string_view line = left.substr(0, left.find('\n'));
+        fields.add(line.substr(0, line.find(':')), line.substr(line.find(':') + 1));
+        left.remove_prefix(std::min(left.size(), line.size() + 1));
+      }
+      exchange.upgrade("websocket", fields).value();
+    };
+    join(party, its_options);
+  }
+};
+
+TEST_F(WebSocketClientHandshakes, fails_if_the_server_has_something_else_to_say) {
+  for (const char* bad :
+       {"", "Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=", "Sec-WebSocket-Accept:"}) {
+    party.told.clear();
+    answered(bad);
+    EXPECT_THAT(party.told, ElementsAre(StartsWith("closed 1006"))) << bad;
+    EXPECT_EQ(party.error, HttpError::malformed_response);
+    EXPECT_FALSE(party.socket.is_open());
+  }
+}
+
+TEST_F(WebSocketClientHandshakes, fails_if_the_server_does_not_want) {
+  on_request = [](http::Exchange exchange) { exchange.respond(http::Status::forbidden); };
+  join(party);
+  EXPECT_THAT(party.told, ElementsAre(StartsWith("closed 1006")));
+  EXPECT_EQ(party.error, HttpError::not_upgraded);
+}
+
+TEST_F(WebSocketClientHandshakes, fails_if_the_server_agrees_to_what_it_was_not_asked) {
+  const std::pair<http::FieldId, std::string> answers[] = {
+      {http::FieldId::sec_websocket_protocol, "v2"},
+      {http::FieldId::sec_websocket_protocol, ""},
+      {http::FieldId::sec_websocket_extensions, std::string(http::kDeflate)},
+  };
+  for (const auto& [id, value] : answers) {
+    on_request = [&](http::Exchange exchange) {
+      http::Fields fields;
+      const auto key = exchange.request()[http::FieldId::sec_websocket_key];
+      fields.set(http::FieldId::sec_websocket_accept, http::websocket_accept(key));
+      fields.set(id, value);
+      exchange.upgrade("websocket", fields).value();
+    };
+    party.error = {};
+    join(party, {.protocols = {"v1"}});
+    EXPECT_EQ(party.error, HttpError::malformed_response) << value;
+  }
+}
+
+TEST_F(WebSocketClientHandshakes, fails_within_the_deadline_of_the_call) {
+  http::Exchange kept;
+  on_request = [&](http::Exchange exchange) { kept = std::move(exchange); };
+  party.socket =
+      must(WebSocket::connect(client_, "ws://a/", party, {}, CallOptions{.deadline = 3 * kSecond}));
+  turns();
+  EXPECT_TRUE(party.socket.is_open());
+  EXPECT_FALSE(party.socket.is_writable());
+  EXPECT_FALSE(party.socket.send("early"));
+  pass(4 * kSecond);
+  EXPECT_EQ(party.error, Error::deadline);
+}
+
+TEST_F(WebSocketClientHandshakes, refuses_what_cannot_be_asked) {
+  const auto error_of = [&](std::string_view url, CallOptions call = {},
+                            WebSocketOptions its_options = {}) {
+    auto socket = WebSocket::connect(client_, url, party, its_options, std::move(call));
+    return socket ? std::error_code() : socket.error();
+  };
+  EXPECT_EQ(error_of("http://a/"), std::errc::invalid_argument);
+  EXPECT_EQ(error_of("ws://a/", {.method = http::Method::post}), std::errc::invalid_argument);
+  EXPECT_EQ(error_of("ws://a/", {.body = bytes_of("a")}), std::errc::invalid_argument);
+  EXPECT_EQ(error_of("ws://a/", {.upgrade = "a"}), std::errc::invalid_argument);
+  EXPECT_EQ(error_of("ws://a/", {}, {.protocols = {"a b"}}), std::errc::invalid_argument);
+  EXPECT_EQ(error_of("WS://a/"), std::error_code());
+  turns();
+  EXPECT_THAT(party.told, IsEmpty());
+}
+
+TEST_F(WebSocketClientHandshakes, may_be_given_up) {
+  {
+    Party other;
+    other.socket = must(WebSocket::connect(client_, "ws://a/", other));
+  }
+  turns();
+  Party other;
+  other.socket = must(WebSocket::connect(client_, "ws://a/", other));
+  turns(1);
+  other.socket = {};
+  other.told.clear();
+  turns();
+  EXPECT_THAT(other.told, IsEmpty());
+}
+
+TEST_F(WebSocketClientHandshakes, ends_with_everything_destroyed_in_on_open) {
+  auto other = std::make_unique<Party>();
+  Party* told = other.get();
+  told->on_told = [&](const std::string&) {
+    other.reset();
+    client_ = {};
+  };
+  told->socket = must(WebSocket::connect(client_, "ws://a/", *told));
+  turns();
+  EXPECT_EQ(other, nullptr);
+  EXPECT_THAT(party.told, ElementsAre("closed 1001"));
+}
+
+// ---- messages
+
+TEST_F(WebSockets, carry_messages_of_every_size_both_ways) {
+  Party other;
+  WebSocketOptions large{.max_message = 300'000};
+  options = large;
+  join(other, large);
+  for (const std::size_t size : {0, 1, 125, 126, 512, 513, 5'000, 65'535, 65'536, 300'000}) {
+    const std::string message(size, 'm');
+    party.told.clear();
+    other.told.clear();
+    EXPECT_TRUE(other.socket.send(message));
+    EXPECT_TRUE(party.socket.send(MessageKind::binary, bytes_of(message)));
+    turns(60);
+    EXPECT_THAT(party.told, ElementsAre("text " + message));
+    EXPECT_THAT(other.told, ElementsAre("binary " + message));
+    Buffer first, second;
+    first.append(message);
+    second.append(message);
+    EXPECT_TRUE(other.socket.send(MessageKind::text, std::move(first)));
+    EXPECT_TRUE(party.socket.send(MessageKind::text, std::move(second)));
+    turns(60);
+    EXPECT_EQ(party.told.back(), "text " + message);
+    EXPECT_EQ(other.told.back(), "text " + message);
+  }
+}
+
+TEST_F(WebSockets, read_what_came_with_the_handshake) {
+  const auto client = connect();
+  client->send(std::string(kUpgrade) + "\r\n" + frame({}, "early"));
+  turns();
+  EXPECT_THAT(party.told, ElementsAre("text early"));
+}
+
+TEST_F(WebSockets, send_messages_in_parts) {
+  Party other;
+  join(other, {.view = MessageView::parts});
+  EXPECT_TRUE(party.socket.send_part(MessageKind::text, bytes_of("Hel"), false));
+  EXPECT_FALSE(party.socket.send("between"));
+  EXPECT_TRUE(party.socket.ping(bytes_of("p")));
+  EXPECT_TRUE(party.socket.send_part(MessageKind::text, bytes_of("lo"), true));
+  EXPECT_TRUE(party.socket.send("behind"));
+  turns();
+  EXPECT_THAT(other.told, ElementsAre("open", "part Hel...", "part lo", "part behind"));
+  EXPECT_THAT(party.told, ElementsAre("pong p"));
+}
+
+TEST_F(WebSockets, answer_pings) {
+  const auto client = raw();
+  EXPECT_EQ(exchange(*client, frame({.first = 0x89}, "abc")), from_server(0x8a, "abc"));
+  EXPECT_TRUE(party.socket.ping(bytes_of("x")));
+  turns();
+  exchange(*client, frame({.first = 0x8a}, "x"));
+  EXPECT_THAT(party.told, ElementsAre("pong x"));
+}
+
+TEST_F(WebSockets, stop_reading_while_paused) {
+  const auto client = raw();
+  party.on_told = [&](const std::string&) { party.socket.pause(); };
+  exchange(*client, frame({}, "a") + frame({}, "b"));
+  EXPECT_THAT(party.told, ElementsAre("text a"));
+  party.socket.resume();
+  turns();
+  EXPECT_THAT(party.told, ElementsAre("text a", "text b"));
+}
+
+TEST_F(WebSockets, show_the_message_even_if_they_are_destroyed_meanwhile) {
+  const auto client = raw();
+  std::string seen;
+  party.on_told = [&](const std::string& what) {
+    party.socket = {};
+    seen = what;
+  };
+  const std::string large(100'000, 'x');
+  exchange(*client, frame({}, large) + frame({}, "never"));
+  EXPECT_EQ(seen, "text " + large);
+  EXPECT_THAT(party.told, ElementsAre("text " + large));
+  EXPECT_THAT(client->received, StartsWith(from_server(0x88, close_text(1001))));
+}
+
+TEST_F(WebSockets, answer_every_breach_with_its_code_and_end) {
+  const std::pair<std::string, int> breaches[] = {
+      {frame({.first = 0x83}, ""), 1002},
+      {frame({.is_masked = false}, "a"), 1002},
+      {frame({}, "\xff"), 1007},
+      {frame({.first = 0x88}, "a"), 1002},
+      {frame({}, std::string((1 << 20) + 1, 'a')), 1009},
+  };
+  for (const auto& [bytes, code] : breaches) {
+    party.told.clear();
+    const auto client = raw();
+    EXPECT_EQ(exchange(*client, bytes + frame({}, "never")), from_server(0x88, close_text(code)));
+    EXPECT_TRUE(client->is_ended);
+    client->stream().end();
+    turns();
+    EXPECT_THAT(party.told, ElementsAre(StartsWith("closed 1006")));
+    const std::errc expected = code == 1002   ? std::errc::protocol_error
+                               : code == 1007 ? std::errc::illegal_byte_sequence
+                                              : std::errc::message_size;
+    EXPECT_EQ(party.error, expected);
+  }
+}
+
+// ---- ends
+
+TEST_F(WebSockets, say_goodbye_when_they_are_told_so) {
+  const auto client = raw();
+  EXPECT_EQ(exchange_last(*client, frame({.first = 0x88}, close_text(3001, "bye"))),
+            from_server(0x88, close_text(3001)));
+  EXPECT_TRUE(client->is_ended);
+  EXPECT_THAT(party.told, ElementsAre("closed 3001 bye"));
+  EXPECT_FALSE(party.socket.send("late"));
+}
+
+TEST_F(WebSockets, echo_no_code_where_there_is_none) {
+  const auto client = raw();
+  EXPECT_EQ(exchange_last(*client, frame({.first = 0x88}, "")), from_server(0x88, ""));
+  EXPECT_THAT(party.told, ElementsAre("closed 1005"));
+}
+
+TEST_F(WebSockets, close_with_a_code_and_a_reason_either_way) {
+  for (const bool is_server : {true, false}) {
+    party.told.clear();
+    Party other;
+    join(other);
+    (is_server ? party : other).socket.close(CloseCode::policy_violation, "no more");
+    EXPECT_FALSE((is_server ? party : other).socket.is_writable());
+    turns();
+    EXPECT_THAT((is_server ? other : party).told, ::testing::Contains("closed 1008 no more"));
+    EXPECT_THAT((is_server ? party : other).told, ::testing::Contains("closed 1008"));
+  }
+}
+
+TEST_F(WebSockets, show_nothing_once_they_have_said_goodbye) {
+  const auto client = raw();
+  party.on_told = [&](const std::string&) { party.socket.close(); };
+  exchange(*client, frame({}, "a") + frame({}, "b") + frame({.first = 0x8a}, "c"));
+  EXPECT_THAT(party.told, ElementsAre("text a"));
+  exchange_last(*client, frame({.first = 0x88}, close_text(1000)));
+  EXPECT_THAT(party.told, ElementsAre("text a", "closed 1000"));
+}
+
+TEST_F(WebSockets, resume_to_hear_the_answer_to_a_goodbye) {
+  const auto client = raw();
+  party.socket.pause();
+  exchange(*client, frame({}, "a"));
+  party.socket.close();
+  exchange_last(*client, frame({.first = 0x88}, close_text(1000)));
+  EXPECT_THAT(party.told, ElementsAre("closed 1000"));
+}
+
+TEST_F(WebSockets, wait_for_the_answer_to_a_goodbye_for_a_while_only) {
+  const auto client = raw();
+  party.socket.close();
+  pass(4 * kSecond);
+  EXPECT_THAT(party.told, IsEmpty());
+  pass(2 * kSecond);
+  EXPECT_THAT(party.told, ElementsAre(StartsWith("closed 1006")));
+  EXPECT_EQ(party.error, Error::deadline);
+}
+
+TEST_F(WebSockets, are_told_when_the_other_side_is_lost) {
+  const auto client = raw();
+  client->stream().end();
+  turns();
+  EXPECT_THAT(party.told, ElementsAre(StartsWith("closed 1006")));
+  EXPECT_EQ(party.error, std::errc::connection_reset);
+}
+
+TEST_F(WebSockets, are_told_nothing_after_abort) {
+  const auto client = raw();
+  party.socket.abort();
+  turns();
+  EXPECT_TRUE(client->is_closed);
+  EXPECT_THAT(party.told, IsEmpty());
+}
+
+TEST_F(WebSockets, that_are_empty_refuse_everything) {
+  WebSocket none;
+  EXPECT_FALSE(none.is_open() || none.is_writable() || none.is_full());
+  EXPECT_FALSE(none.send("a") || none.ping() || none.send_part(MessageKind::text, {}, true));
+  EXPECT_FALSE(none.send(MessageKind::text, Buffer()));
+  EXPECT_EQ(none.queued(), 0u);
+  EXPECT_EQ(none.protocol(), "");
+  none.close();
+  none.abort();
+  none.pause();
+  none.resume();
+  Topic topic;
+  EXPECT_FALSE(topic.subscribe(none) || topic.has(none) || topic.unsubscribe(none));
+}
+
+TEST_F(WebSockets, may_outlive_the_loop) {
+  const auto loop = must(Loop::create());
+  auto own_loop = must(Loop::create({.clock = &clock_}));
+  {
+    http::Server server;
+    server = must(http::Server::create(
+        *own_loop, [this](http::Exchange exchange) { accept(std::move(exchange)); }));
+    auto [mine, theirs] = must(Stream::memory_pair(*own_loop));
+    server.add(std::move(theirs));
+    mine.write(std::string(kUpgrade) + "\r\n");
+    for (int i = 0; i < 20; ++i) own_loop->run(Run::no_wait);
+    EXPECT_TRUE(party.socket.is_writable());
+  }
+  own_loop.reset();
+  EXPECT_FALSE(party.socket.is_open());
+  EXPECT_FALSE(party.socket.send("late"));
+  party.socket = {};
+}
+
+// ---- silence
+
+TEST_F(WebSockets, ping_who_is_silent_and_give_up_who_does_not_answer) {
+  options.ping_after = 10 * kSecond;
+  const auto client = raw();
+  exchange(*client, frame({}, "a"));
+  pass(11 * kSecond);  // Something had come.
+  EXPECT_EQ(client->received, "");
+  pass(11 * kSecond);
+  EXPECT_EQ(client->received, from_server(0x89, ""));
+  exchange(*client, frame({.first = 0x8a}, ""));
+  pass(11 * kSecond);
+  pass(11 * kSecond);
+  EXPECT_EQ(client->received, from_server(0x89, ""));
+  pass(11 * kSecond);
+  EXPECT_EQ(party.told.back(), "closed 1006: " + make_error_code(Error::idle_timeout).message());
+  EXPECT_TRUE(client->is_ended || client->is_closed);
+}
+
+TEST_F(WebSockets, do_not_ping_if_they_are_not_to) {
+  options.ping_after = Nanos{0};
+  const auto client = raw();
+  pass(1000 * kSecond);
+  EXPECT_EQ(client->received, "");
+  EXPECT_TRUE(party.socket.is_open());
+}
+
+TEST_F(WebSockets, that_are_paused_hear_nothing_and_do_not_mind) {
+  options.ping_after = 10 * kSecond;
+  const auto client = raw();
+  pass(11 * kSecond);  // Pings.
+  party.socket.pause();
+  client->send(frame({.first = 0x8a}, ""));
+  for (int i = 0; i < 5; ++i) pass(11 * kSecond);
+  EXPECT_TRUE(party.socket.is_open());
+}
+
+TEST_F(WebSockets, of_other_options_have_other_patience) {
+  options.ping_after = 10 * kSecond;
+  const auto quick = raw();
+  Party other;
+  accepting = &other;
+  options.ping_after = 100 * kSecond;
+  const auto slow = raw();
+  pass(11 * kSecond);
+  EXPECT_EQ(quick->received, from_server(0x89, ""));
+  EXPECT_EQ(slow->received, "");
+}
+
+// ---- back-pressure
+
+TEST_F(WebSockets, drop_messages_but_no_pongs_if_they_are_to) {
+  options.limits = {.low = 10, .high = 1000, .max = 2000, .when_full = WhenFull::drop};
+  const auto client = raw();
+  client->stream().pause();
+  while (party.socket.send(std::string(100, 'a'))) continue;
+  EXPECT_LE(party.socket.queued(), 2000u);
+  EXPECT_TRUE(party.socket.is_full());
+  for (int i = 0; i < 1000; ++i) client->send(frame({.first = 0x89}, std::to_string(i)));
+  turns();
+  EXPECT_LE(party.socket.queued(), 2000u);  // One pong waits, and it is the last.
+  client->stream().resume();
+  turns();
+  EXPECT_THAT(client->received, EndsWith(from_server(0x8a, "999")));
+  EXPECT_THAT(party.told, ElementsAre("drained"));
+  EXPECT_TRUE(party.socket.send("again"));
+}
+
+TEST_F(WebSockets, close_who_reads_too_slowly_unless_they_drop) {
+  options.limits = {.low = 10, .high = 1000, .max = 2000};
+  const auto client = raw();
+  client->stream().pause();
+  while (party.socket.send(std::string(100, 'a'))) continue;
+  turns();
+  EXPECT_EQ(party.error, Error::queue_full);
+}
+
+TEST_F(WebSockets, leave_unread_what_would_be_answered_to_who_does_not_read) {
+  options.limits = {.low = 10, .high = 1000, .pause_reading = true};
+  const auto client = raw();
+  party.on_told = [&](const std::string& what) {
+    if (what.starts_with("text")) party.socket.send(std::string(300, 'b'));
+  };
+  client->stream().pause();
+  std::string many;
+  for (int i = 0; i < 3000; ++i) many += frame({}, "a");
+  client->send(many);
+  turns();
+  EXPECT_LT(party.told.size(), 2000u);
+  client->stream().resume();
+  turns(3000);
+  EXPECT_EQ(std::ranges::count(party.told, "text a"), 3000);
+}
+
+// ---- compression
+
+TEST_F(WebSockets, compress_if_both_want_to) {
+  options.compression = WebSocketCompression::each_message;
+  WebSocketOptions its{.compression = WebSocketCompression::each_message};
+  Party other;
+  join(other, its);
+  const std::string message(50'000, 'z');
+  EXPECT_TRUE(party.socket.send(message));
+  EXPECT_LT(party.socket.queued(), 1000u);
+  EXPECT_TRUE(other.socket.send(message));
+  turns();
+  EXPECT_THAT(party.told, ElementsAre("text " + message));
+  EXPECT_EQ(other.told.back(), "text " + message);
+}
+
+TEST_F(WebSockets, do_not_compress_if_one_does_not_want_to_or_it_is_short) {
+  const auto client = raw("Sec-WebSocket-Extensions: permessage-deflate\r\n");
+  EXPECT_THAT(answer, Not(HasSubstr("Extensions")));
+  options.compression = WebSocketCompression::each_message;
+  const auto willing = raw("Sec-WebSocket-Extensions: permessage-deflate\r\n");
+  EXPECT_THAT(answer, HasSubstr("\r\nSec-WebSocket-Extensions: permessage-deflate; "
+                                "server_no_context_takeover; client_no_context_takeover\r\n"));
+  party.socket.send(std::string(255, 'z'));
+  party.socket.send(std::string(256, 'z'));
+  turns();
+  EXPECT_THAT(willing->received, StartsWith(from_server(0x81, std::string(255, 'z'))));
+  EXPECT_LT(willing->received.size(), 255u + 4 + 20);
+}
+
+// ---- topics
+
+TEST_F(WebSockets, are_told_what_their_topics_publish) {
+  Topic topic;
+  Party one;
+  accepting = &one;
+  const auto first = raw();
+  accepting = &party;
+  const auto second = raw();
+  EXPECT_TRUE(topic.subscribe(one.socket) && topic.subscribe(one.socket));
+  EXPECT_TRUE(topic.subscribe(party.socket));
+  EXPECT_EQ(topic.size(), 2u);
+  EXPECT_EQ(topic.publish("news"), 2u);
+  EXPECT_EQ(topic.publish(MessageKind::binary, bytes_of(std::string(10'000, 'x'))), 2u);
+  turns();
+  const std::string expected =
+      from_server(0x81, "news") + from_server(0x82, std::string(10'000, 'x'));
+  EXPECT_EQ(first->received, expected);
+  EXPECT_EQ(second->received, expected);
+  EXPECT_TRUE(topic.unsubscribe(one.socket));
+  EXPECT_FALSE(topic.unsubscribe(one.socket) || topic.has(one.socket));
+  EXPECT_EQ(topic.publish("more"), 1u);
+  party.socket = {};
+  EXPECT_EQ(topic.size(), 0u);
+}
+
+TEST_F(WebSockets, leave_their_topics_when_they_close_and_topics_leave_them) {
+  const auto client = raw();
+  Topic lasting;
+  {
+    Topic topic;
+    EXPECT_TRUE(topic.subscribe(party.socket) && lasting.subscribe(party.socket));
+  }
+  EXPECT_EQ(lasting.publish("a"), 1u);
+  client->stream().end();
+  turns();
+  EXPECT_EQ(lasting.size(), 0u);
+  EXPECT_FALSE(lasting.subscribe(party.socket));
+}
+
+TEST_F(WebSockets, of_clients_are_told_by_topics_with_masks) {
+  Party other;
+  join(other);
+  Topic topic;
+  EXPECT_TRUE(topic.subscribe(other.socket));
+  EXPECT_EQ(topic.publish("hello"), 1u);
+  turns();
+  EXPECT_THAT(party.told, ElementsAre("text hello"));
+}
+
+// ---- sessions
+
+struct Session : http::WebSocketSession {
+  explicit Session(std::vector<std::string>& log) : log(log) {}
+  ~Session() override { log.push_back("destroyed"); }
+  void on_open() override {
+    log.push_back("open");
+    if (then) then(*this);
+  }
+  void on_message(Bytes bytes, MessageKind kind) override {
+    socket().send(kind, bytes);
+    if (then) then(*this);
+  }
+  void on_closed(CloseCode code, std::string_view, std::error_code) override {
+    log.push_back("closed " + std::to_string(static_cast<int>(code)));
+    if (then) then(*this);
+  }
+  std::vector<std::string>& log;
+  static inline std::function<void(Session&)> then;
+};
+
+class WebSocketSessionTest : public WebSocketTest {
+ protected:
+  WebSocketSessionTest() {
+    sessions.emplace(loop_);
+    on_request = [this](http::Exchange exchange) {
+      session = sessions->accept(std::move(exchange), log);
+    };
+  }
+  ~WebSocketSessionTest() override { Session::then = {}; }
+
+  std::vector<std::string> log;
+  std::optional<http::WebSocketSessions<Session>> sessions;
+  Session* session = nullptr;
+};
+
+TEST_F(WebSocketSessionTest, lives_as_long_as_its_connection) {
+  const auto client = raw();
+  EXPECT_EQ(sessions->size(), 1u);
+  EXPECT_EQ(exchange(*client, frame({}, "echo")), from_server(0x81, "echo"));
+  exchange_last(*client, frame({.first = 0x88}, close_text(1000)));
+  EXPECT_THAT(log, ElementsAre("open", "closed 1000", "destroyed"));
+  EXPECT_TRUE(sessions->empty());
+}
+
+TEST_F(WebSocketSessionTest, is_not_made_for_who_is_refused) {
+  raw("Origin: http://b\r\n");
+  EXPECT_EQ(session, nullptr);
+  EXPECT_THAT(log, ElementsAre("destroyed"));
+}
+
+TEST_F(WebSocketSessionTest, may_end_itself_or_all_in_every_callback) {
+  for (const bool is_all : {false, true}) {
+    for (const char* where : {"open", "message", "closed"}) {
+      log.clear();
+      sessions.emplace(loop_);
+      Session::then = {};
+      const auto end = [&](Session& one) { is_all ? sessions.reset() : one.abort(); };
+      if (where == std::string_view("open")) Session::then = end;
+      const auto client = raw();
+      if (where == std::string_view("open")) EXPECT_EQ(session, nullptr);
+      Session::then = end;
+      if (sessions) exchange(*client, frame({}, "a"));
+      if (sessions) exchange_last(*client, frame({.first = 0x88}, ""));
+      turns();
+      EXPECT_EQ(std::ranges::count(log, "destroyed"), 1) << where;
+      Session::then = {};
+    }
+  }
+}
+
+TEST_F(WebSocketSessionTest, stays_while_its_callback_runs_the_loop) {
+  const auto client = raw();
+  Session::then = [&](Session& one) {
+    turns();
+    one.log.push_back("still there");
+  };
+  exchange_last(*client, frame({.first = 0x88}, ""));
+  turns();
+  EXPECT_THAT(log, ElementsAre("open", "closed 1005", "still there", "destroyed"));
+}
+
+TEST_F(WebSocketSessionTest, is_closed_with_all_the_others) {
+  const auto first = raw();
+  const auto second = raw();
+  sessions->close_all(CloseCode::service_restart, "soon back");
+  turns();
+  const std::string expected = from_server(0x88, close_text(1012, "soon back"));
+  EXPECT_EQ(first->received, expected);
+  EXPECT_EQ(second->received, expected);
+}
+
+}  // namespace
+}  // namespace spate::testing

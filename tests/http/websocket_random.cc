@@ -1,0 +1,422 @@
+// Random programs of WebSockets that talk to each other, which do whatever websocket.h and topic.h
+// allow, in and out of callbacks, and check what those promise: messages come whole, in order and
+// as they were sent; who hears a goodbye has heard all that was sent before it; nobody is told
+// anything behind his last call, or after he has let go; and everything ends. Some while memory is
+// short and bytes come one by one.
+//
+// SPATE_SEED=<number> does one alone, SPATE_SEEDS=<number> has that many done.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/fault.h"
+#include "http/harness.h"
+#include "spate/http/client.h"
+#include "spate/http/topic.h"
+#include "spate/http/websocket.h"
+#include "support/random.h"
+#include "support/seeds.h"
+
+namespace spate::testing {
+namespace {
+
+using http::CloseCode;
+using http::MessageKind;
+using http::MessageView;
+using http::WebSocket;
+using http::WebSocketCompression;
+using http::WebSocketOptions;
+
+constexpr std::size_t kTopics = 2;
+
+class Program;
+
+// One end of a WebSocket.
+class End final : public http::WebSocketHandler {
+ public:
+  explicit End(Program& program) : program_(program) {}
+
+  void on_open() override;
+  void on_message(Bytes bytes, MessageKind kind) override;
+  void on_part(Bytes bytes, MessageKind kind, bool is_last) override;
+  void on_pong(Bytes bytes) override;
+  void on_drained() override;
+  void on_closed(CloseCode code, std::string_view reason, std::error_code error) override;
+
+  void do_something();
+  void note_published(const std::string& text, bool is_doubtful);
+  bool has_sent_nothing_for_sure() const {
+    return std::ranges::all_of(sent_, [](const Sent& each) { return each.is_doubtful; });
+  }
+  bool is_done() const { return is_told_ || is_silent_; }
+
+  WebSocket socket;
+  End* other = nullptr;
+
+ private:
+  struct Sent {
+    std::string message;
+    bool is_doubtful = false;
+  };
+
+  void check_may_be_told();
+  void receive(const std::string& message);
+  void send(std::size_t size);
+  void send_part(std::size_t size);
+  void note_sent(MessageKind kind, std::string message);
+
+  Program& program_;
+  std::deque<Sent> sent_;  // What the other end has not received yet.
+  std::string part_received_;
+  std::string part_sent_;
+  MessageKind part_kind_ = MessageKind::text;
+  bool is_in_part_ = false;
+  bool is_told_ = false;    // on_closed().
+  bool is_silent_ = false;  // It has let go.
+  bool has_said_bye_ = false;
+};
+
+class Program {
+ public:
+  explicit Program(std::uint64_t seed) : random(seed), is_scarce_(seed % 4 == 3) {
+    server_ = must(http::Server::create(
+        *loop, [this](http::Exchange exchange) { accept(std::move(exchange)); }));
+    http::ClientOptions options;
+    options.open = [this](std::string_view, std::uint16_t) { return open(); };
+    options.max_per_origin = 64;
+    client_ = must(http::Client::create(*loop, std::move(options)));
+    for (auto& topic : topics) topic.emplace();
+    for (WebSocketOptions& each : kinds_) each = random_options();
+  }
+
+  void run(int steps) {
+    std::optional<FaultPlan> plan;
+    std::optional<FaultScope> scope;
+    if (is_scarce_) {
+      plan.emplace();
+      plan->fail_share(SystemCall::allocate, 0.02, ENOMEM, random.next());
+      plan->shorten_share(SystemCall::receive, 0.5, 3, random.next());
+      plan->shorten_share(SystemCall::send, 0.5, 5, random.next());
+      scope.emplace(*plan);
+    }
+    for (int i = 0; i < steps && !::testing::Test::HasFailure(); ++i) step();
+    scope.reset();
+    settle();
+  }
+
+  void publish(std::size_t size);
+  // Inside callbacks as well.
+  void something_else(End& end);
+
+  Random random;
+  ScriptedClock clock;
+  std::unique_ptr<Loop> loop = must(Loop::create({.clock = &clock}));
+  std::array<std::optional<http::Topic>, kTopics> topics;
+  int depth = 0;
+  bool is_settling = false;
+  std::vector<std::unique_ptr<End>> ends;
+
+ private:
+  WebSocketOptions random_options();
+  Result<Stream> open();
+  void accept(http::Exchange exchange);
+  void connect();
+  void step();
+  void turns(int count) {
+    for (int i = 0; i < count; ++i) loop->run(Run::no_wait);
+  }
+  void settle();
+  // One of the last, since most of the others are over.
+  End& newest() {
+    return *ends[ends.size() - 1 - random.below(std::min<std::size_t>(ends.size(), 12))];
+  }
+
+  std::array<WebSocketOptions, 3> kinds_;
+  http::Server server_;
+  http::Client client_;
+  End* connecting_ = nullptr;
+  const bool is_scarce_;
+};
+
+// ---- End
+
+std::string described(MessageKind kind, std::string_view text) {
+  return (kind == MessageKind::text ? "t" : "b") + std::string(text);
+}
+
+void End::check_may_be_told() {
+  ASSERT_FALSE(is_told_) << "behind the last call";
+  ASSERT_FALSE(is_silent_) << "after it has let go";
+}
+
+void End::on_open() {
+  check_may_be_told();
+  program_.something_else(*this);
+}
+
+void End::on_message(Bytes bytes, MessageKind kind) {
+  check_may_be_told();
+  const std::string message = described(kind, text_of(bytes));
+  receive(message);
+  program_.something_else(*this);
+  EXPECT_EQ(message, described(kind, text_of(bytes))) << "the view has changed";
+}
+
+void End::on_part(Bytes bytes, MessageKind kind, bool is_last) {
+  check_may_be_told();
+  EXPECT_TRUE(is_last || !bytes.empty());
+  part_received_.append(text_of(bytes));
+  if (is_last) receive(described(kind, std::exchange(part_received_, {})));
+  program_.something_else(*this);
+}
+
+void End::receive(const std::string& message) {
+  ASSERT_FALSE(has_said_bye_) << "a message behind its goodbye";
+  ASSERT_NE(other, nullptr);
+  std::deque<Sent>& sent = other->sent_;
+  while (!sent.empty() && sent.front().is_doubtful && sent.front().message != message)
+    sent.pop_front();
+  ASSERT_FALSE(sent.empty()) << "a message that was not sent";
+  ASSERT_EQ(sent.front().message, message);
+  sent.pop_front();
+}
+
+void End::on_pong(Bytes) {
+  check_may_be_told();
+  program_.something_else(*this);
+}
+
+void End::on_drained() {
+  check_may_be_told();
+  program_.something_else(*this);
+}
+
+void End::on_closed(CloseCode code, std::string_view reason, std::error_code error) {
+  check_may_be_told();
+  is_told_ = true;
+  EXPECT_FALSE(socket.is_writable());
+  EXPECT_TRUE(reason.empty() || reason == "bye");
+  EXPECT_EQ(code == CloseCode::abnormal, static_cast<bool>(error));
+  if (code != CloseCode::abnormal && !has_said_bye_)
+    EXPECT_TRUE(other->has_sent_nothing_for_sure()) << "lost before a goodbye";
+  program_.something_else(*this);
+}
+
+void End::note_sent(MessageKind kind, std::string message) {
+  sent_.push_back({described(kind, message)});
+}
+
+// It may have been told this by a topic.
+void End::note_published(const std::string& text, bool is_doubtful) {
+  sent_.push_back({described(MessageKind::text, text), is_doubtful});
+}
+
+void End::send(std::size_t size) {
+  const MessageKind kind = program_.random.one_in(2) ? MessageKind::text : MessageKind::binary;
+  std::string message(size, static_cast<char>('a' + program_.random.below(26)));
+  if (size > 4 && program_.random.one_in(2)) message.replace(size / 2, 2, "\u00e9");
+  const bool was_in_part = is_in_part_;
+  bool is_sent = false;
+  if (program_.random.one_in(3)) {
+    Buffer buffer;
+    if (!buffer.append(message)) return;
+    is_sent = socket.send(kind, std::move(buffer));
+    EXPECT_EQ(buffer.size(), is_sent ? 0 : size);
+  } else {
+    is_sent = socket.send(kind, bytes_of(message));
+  }
+  EXPECT_FALSE(is_sent && was_in_part);
+  if (is_sent) note_sent(kind, std::move(message));
+}
+
+void End::send_part(std::size_t size) {
+  const bool is_last = program_.random.one_in(2);
+  if (!is_in_part_)
+    part_kind_ = program_.random.one_in(2) ? MessageKind::text : MessageKind::binary;
+  const std::string part(size, static_cast<char>('A' + program_.random.below(26)));
+  if (!socket.send_part(part_kind_, bytes_of(part), is_last)) return;
+  part_sent_ += part;
+  is_in_part_ = !is_last;
+  if (is_last) note_sent(part_kind_, std::exchange(part_sent_, {}));
+}
+
+void End::do_something() {
+  Random& random = program_.random;
+  const std::size_t size = random.one_in(12) ? random.below(70'000) : random.below(200);
+  switch (random.below(program_.is_settling ? 6 : 26)) {
+    case 0:
+    case 1:
+    case 2:
+      return send(size);
+    case 3:
+      return send_part(size);
+    case 4:
+      static_cast<void>(socket.ping(bytes_of("p")));
+      return;
+    case 5:
+      return socket.resume();
+    case 6:
+    case 7:
+      return socket.pause();
+    case 8:
+    case 9:
+    case 10:
+    case 11:
+      return send(size);
+    case 12: {
+      if (!socket.is_writable()) return;
+      socket.close(random.one_in(2) ? CloseCode::normal : CloseCode{4000},
+                   random.one_in(2) ? "bye" : "");
+      has_said_bye_ = !socket.is_writable();
+      return;
+    }
+    case 13:
+      if (!random.one_in(3)) return;
+      is_silent_ = true;
+      return socket.abort();
+    case 14:
+      if (!random.one_in(3)) return;
+      is_silent_ = true;
+      socket = {};
+      return;
+    case 15:
+    case 16: {
+      auto& topic = program_.topics[random.below(kTopics)];
+      if (topic) EXPECT_TRUE(!topic->subscribe(socket) || topic->has(socket));
+      return;
+    }
+    case 17: {
+      auto& topic = program_.topics[random.below(kTopics)];
+      if (topic) topic->unsubscribe(socket);
+      return;
+    }
+    case 18: {
+      WebSocket moved = std::move(socket);
+      EXPECT_FALSE(socket.is_open());
+      socket = std::move(moved);
+      return;
+    }
+    case 19:
+      return program_.publish(size);
+    default:
+      return;
+  }
+}
+
+// ---- Program
+
+// Not all have room for it; who has not is not said.
+void Program::publish(std::size_t size) {
+  auto& topic = topics[random.below(kTopics)];
+  if (!topic) return;
+  const std::string text(size, static_cast<char>('0' + random.below(10)));
+  std::vector<End*> subscribers;
+  for (const auto& end : ends) {
+    if (topic->has(end->socket)) subscribers.push_back(end.get());
+  }
+  ASSERT_EQ(topic->size(), subscribers.size());
+  const std::size_t count = topic->publish(text);
+  for (End* each : subscribers) each->note_published(text, count < subscribers.size());
+}
+
+WebSocketOptions Program::random_options() {
+  WebSocketOptions options;
+  options.max_message = 1 << 24;
+  if (random.one_in(2)) options.view = MessageView::parts;
+  if (random.one_in(2)) options.compression = WebSocketCompression::each_message;
+  options.ping_after = Nanos{random.span(3'000'000'000)};
+  options.limits.low = 100;
+  options.limits.high = 1 + 100 + random.below(5'000);
+  options.limits.max = 80'000 + random.below(1'000'000);
+  if (random.one_in(2)) options.limits.when_full = WhenFull::drop;
+  return options;
+}
+
+Result<Stream> Program::open() {
+  auto pair = random.one_in(2) ? Stream::memory_pair(*loop) : Stream::socket_pair(*loop);
+  if (!pair) return std::unexpected(pair.error());
+  server_.add(std::move(pair->second));
+  return std::move(pair->first);
+}
+
+// Requests come in the order in which they were made: each has its number.
+void Program::accept(http::Exchange exchange) {
+  const std::size_t number = std::stoul(std::string(exchange.request().path().substr(1)));
+  End& client = *ends[number];
+  auto end = std::make_unique<End>(*this);
+  auto socket = WebSocket::accept(std::move(exchange), *end, kinds_[random.below(kinds_.size())]);
+  if (!socket) return;
+  end->socket = std::move(*socket);
+  end->other = &client;
+  client.other = end.get();
+  ends.push_back(std::move(end));
+}
+
+void Program::connect() {
+  auto end = std::make_unique<End>(*this);
+  const std::string url = "ws://a/" + std::to_string(ends.size());
+  auto socket = WebSocket::connect(client_, url, *end, kinds_[random.below(kinds_.size())]);
+  if (!socket) return;
+  end->socket = std::move(*socket);
+  ends.push_back(std::move(end));
+}
+
+void Program::step() {
+  const std::size_t choice = random.below(20);
+  if (choice == 0 && ends.size() < 48) return connect();
+  if (choice == 1) return clock.advance(Nanos{random.span(1'500'000'000)});
+  if (choice < 8 || ends.empty()) return turns(1 + static_cast<int>(random.below(4)));
+  if (choice == 8 && random.one_in(10)) {
+    auto& topic = topics[random.below(kTopics)];
+    topic ? topic.reset() : static_cast<void>(topic.emplace());
+    return;
+  }
+  newest().do_something();
+}
+
+void Program::something_else(End& end) {
+  if (depth >= 3 || is_settling || ::testing::Test::HasFailure()) return;
+  ++depth;
+  if (random.one_in(3)) end.do_something();
+  if (random.one_in(6)) newest().do_something();
+  if (random.one_in(20)) turns(1);
+  --depth;
+}
+
+// Everybody reads, and then says goodbye: all of it comes to an end.
+void Program::settle() {
+  is_settling = true;
+  for (int i = 0; i < 300; ++i) {
+    for (std::size_t at = 0; at < ends.size(); ++at) ends[at]->socket.resume();
+    turns(3);
+  }
+  for (int round = 0; round < 12; ++round) {
+    for (std::size_t at = 0; at < ends.size(); ++at) {
+      ends[at]->socket.resume();
+      ends[at]->socket.close();
+    }
+    clock.advance(Nanos{3'000'000'000});
+    turns(60);
+  }
+  clock.advance(Nanos{60'000'000'000});
+  turns(60);
+  for (const auto& end : ends) EXPECT_TRUE(end->is_done());
+  for (const auto& topic : topics) EXPECT_TRUE(!topic || topic->size() == 0);
+}
+
+TEST(WebSocketsAtRandom, keep_what_they_promise) {
+  for (const std::uint64_t seed : seeds(120)) {
+    SCOPED_TRACE(seed);
+    Program(seed).run(1500);
+    if (HasFailure()) return;
+  }
+}
+
+}  // namespace
+}  // namespace spate::testing
