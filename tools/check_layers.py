@@ -82,7 +82,7 @@ COMPAT = {
     "libevent/listener": {"libevent", "libevent/event"},
     "libevent/http": {"libevent"},
     "libevent/rpc": {"libevent"},
-    "libevent_openssl": set(),
+    "libevent_openssl": {"libevent", "libevent/bufferevent"},
 }
 
 # Public headers that depend on nothing but one another, and that every layer may use.

@@ -2,7 +2,6 @@
 
 #include <cstdint>
 
-#include "compat/libevent/buffer/evbuffer.h"
 #include "compat/libevent/http/client.h"
 #include "compat/libevent/http/request.h"
 #include "compat/libevent/http/server.h"
@@ -14,11 +13,7 @@ namespace {
 
 constexpr timeval kRetryDelay{2, 0};
 
-void empty(evbuffer* buffer) {
-  const Use use(buffer);
-  buffer->consume(buffer->size());
-  buffer->changed();
-}
+void drain(evbuffer* buffer) { evbuffer_drain(buffer, evbuffer_get_length(buffer)); }
 
 // A server's client has gone. What the program is sending stays the program's: it ends it, or frees
 // it, when it comes to that.
@@ -81,8 +76,10 @@ void evhttp_connection::disconnect() {
     bufferevent_setfd(bev, -1);
     evutil_closesocket(fd);
   }
-  empty(input());
-  empty(output());
+  drain(input());
+  evbuffer_unfreeze(output(), 1);
+  drain(output());
+  evbuffer_freeze(output(), 1);
 }
 
 void evhttp_connection::close() {

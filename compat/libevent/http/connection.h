@@ -11,8 +11,8 @@
 // Threads: one, as in the original: that of the base. A bufferevent of the program's own may have a
 // lock; there is none here.
 //
-// Lifetime: callbacks may free the connection. It is closed at once, and goes when the last Stay has
-// ended; after every callback is_freed says whether to go on.
+// Lifetime: callbacks may free the connection. It is closed at once, and goes when the last Stay
+// has ended; after every callback is_freed says whether to go on.
 #pragma once
 
 #include <sys/queue.h>

@@ -15,9 +15,9 @@ struct Method {
 };
 
 constexpr Method kMethods[] = {
-    {"GET", EVHTTP_REQ_GET},         {"POST", EVHTTP_REQ_POST},     {"HEAD", EVHTTP_REQ_HEAD},
-    {"PUT", EVHTTP_REQ_PUT},         {"DELETE", EVHTTP_REQ_DELETE}, {"OPTIONS", EVHTTP_REQ_OPTIONS},
-    {"TRACE", EVHTTP_REQ_TRACE},     {"PATCH", EVHTTP_REQ_PATCH},   {"CONNECT", EVHTTP_REQ_CONNECT},
+    {"GET", EVHTTP_REQ_GET},     {"POST", EVHTTP_REQ_POST},     {"HEAD", EVHTTP_REQ_HEAD},
+    {"PUT", EVHTTP_REQ_PUT},     {"DELETE", EVHTTP_REQ_DELETE}, {"OPTIONS", EVHTTP_REQ_OPTIONS},
+    {"TRACE", EVHTTP_REQ_TRACE}, {"PATCH", EVHTTP_REQ_PATCH},   {"CONNECT", EVHTTP_REQ_CONNECT},
 };
 
 constexpr std::string_view kShortestRequestLine = "GET / HTTP/1.0";

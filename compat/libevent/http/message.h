@@ -3,10 +3,10 @@
 // Semantics: event2/http.h; which lines are accepted, and how a body is framed: probes of Debian's
 // 2.1.12 with its security fixes.
 //
-// spate's own codec (src/http/codec) is not used: evhttp accepts what that refuses, and programs may
-// rely on it (lines that end with LF, headers that go on in the next line, any text as a target,
-// answers without an end), and it stores headers as the program's evkeyvals. Where the original's
-// leniency lets two servers see different messages in the same bytes, this one refuses:
+// spate's own codec (src/http/codec) is not used: evhttp accepts what that refuses, and programs
+// may rely on it (lines that end with LF, headers that go on in the next line, any text as a
+// target, answers without an end), and it stores headers as the program's evkeyvals. Where the
+// original's leniency lets two servers see different messages in the same bytes, this one refuses:
 // docs/drop-in.md has the list.
 #pragma once
 
@@ -43,7 +43,8 @@ std::optional<StatusLine> parse_status_line(std::string_view line);
 int method_of(std::string_view name);
 const char* name_of(evhttp_cmd_type method);
 
-// Adds one line of headers, or to the last one of them. False if it is malformed, or memory ran out.
+// Adds one line of headers, or to the last one of them. False if it is malformed, or memory ran
+// out.
 bool add_header_line(evkeyvalq& headers, std::string_view line);
 
 // How long a body is.

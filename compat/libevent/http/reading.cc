@@ -199,10 +199,12 @@ evhttp_connection::Progress evhttp_connection::continue_request() {
   }
   state = State::writing;
   evbuffer_add_buffer(output(), asked.output_buffer);
-  write([](evhttp_connection* connection, void*) {
-    connection->begin_reading();
-    connection->advance_soon();
-  }, nullptr);
+  write(
+      [](evhttp_connection* connection, void*) {
+        connection->begin_reading();
+        connection->advance_soon();
+      },
+      nullptr);
   return Progress::waits;
 }
 
@@ -237,8 +239,8 @@ evhttp_connection::Progress evhttp_connection::begin_body(Framing framing) {
     fail(EVREQ_HTTP_INVALID_HEADER);
     return Progress::waits;
   }
-  const bool is_long = is_server() && read.ntoread > 0 &&
-                       static_cast<std::uint64_t>(read.ntoread) > most_body;
+  const bool is_long =
+      is_server() && read.ntoread > 0 && static_cast<std::uint64_t>(read.ntoread) > most_body;
   discards = is_long && (flags & EVHTTP_CON_LINGERING_CLOSE) != 0;
   if (is_long && !discards) {
     fail(EVREQ_HTTP_DATA_TOO_LONG);
@@ -290,11 +292,14 @@ evhttp_connection::Progress evhttp_connection::read_body() {
     fail(EVREQ_HTTP_DATA_TOO_LONG);
     return Progress::waits;
   }
-  if (read.body_size + count > most_body) {
+  const bool takes = is_open || is_rest || read.chunk_cb != nullptr;
+  const std::size_t taken = takes ? count : 0;
+  const std::uint64_t left = is_open ? 0 : static_cast<std::uint64_t>(read.ntoread) - taken;
+  if (read.body_size + taken > most_body || left > most_body) {
     fail(EVREQ_HTTP_DATA_TOO_LONG);
     return Progress::waits;
   }
-  if (!is_open && !is_rest && read.chunk_cb == nullptr) return Progress::waits;
+  if (!takes) return Progress::waits;
   read.body_size += count;
   if (!is_open) read.ntoread -= static_cast<std::int64_t>(count);
   return read_some(count);

@@ -180,8 +180,8 @@ void evhttp_send_reply_start(evhttp_request* request, int code, const char* reas
   evhttp_connection* connection = request->evcon;
   if (connection == nullptr) return;
   if (!begin_answer(*request, code, reason)) return evhttp_connection_free(connection);
-  const bool is_chunked = !is_old(*request) && may_have_body(*request, code) &&
-                          !has_header(*request, "Content-Length");
+  const bool is_chunked =
+      !is_old(*request) && may_have_body(*request, code) && !has_header(*request, "Content-Length");
   if (is_chunked) add(*request, "Transfer-Encoding", "chunked");
   request->chunked = is_chunked;
   put_head(*connection, *request);

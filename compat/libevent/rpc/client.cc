@@ -27,11 +27,11 @@ enum class Stage {
 
 }  // namespace
 
-// Holds the pool once it was made.
 struct evrpc_request_wrapper {
   evrpc_hook_meta* meta;  // First: this is the context of hooks.
   TAILQ_ENTRY(evrpc_request_wrapper) next;
-  evrpc_pool* pool;
+  evrpc_pool* chosen;  // By the program, which may change its mind.
+  evrpc_pool* pool;    // Where it was made: held from then on. Null before.
   evhttp_connection* connection;
   evhttp_request* http;
   Stage stage;
@@ -318,7 +318,7 @@ evrpc_request_wrapper* evrpc_make_request_ctx(evrpc_pool* pool, void* request, v
     free_call(call);
     return nullptr;
   }
-  call->pool = pool;
+  call->chosen = pool;
   call->request = request;
   call->reply = reply;
   call->marshal = marshal;
@@ -331,7 +331,9 @@ evrpc_request_wrapper* evrpc_make_request_ctx(evrpc_pool* pool, void* request, v
 
 // libevent ends the program if the pool has no connection; here the call waits for one.
 int evrpc_make_request(evrpc_request_wrapper* call) {
-  evrpc_pool& pool = *call->pool;
+  if (call->chosen == nullptr || call->pool != nullptr) return -1;
+  evrpc_pool& pool = *call->chosen;
+  call->pool = &pool;
   event_assign(&call->timer, pool.base, -1, 0, on_timeout, call);
   hold(pool.owner);
   TAILQ_INSERT_TAIL(&pool.queued, call, next);
@@ -348,9 +350,9 @@ int evrpc_send_request_generic(evrpc_pool* pool, void* request, void* reply,
   return call != nullptr ? evrpc_make_request(call) : -1;
 }
 
-evrpc_pool* evrpc_request_get_pool(evrpc_request_wrapper* call) { return call->pool; }
+evrpc_pool* evrpc_request_get_pool(evrpc_request_wrapper* call) { return call->chosen; }
 
-void evrpc_request_set_pool(evrpc_request_wrapper* call, evrpc_pool* pool) { call->pool = pool; }
+void evrpc_request_set_pool(evrpc_request_wrapper* call, evrpc_pool* pool) { call->chosen = pool; }
 
 void evrpc_request_set_cb(evrpc_request_wrapper* call,
                           void (*done)(evrpc_status*, void*, void*, void*), void* arg) {

@@ -293,6 +293,25 @@ class World {
   std::vector<evrpc_req_generic*> held_;
 };
 
+TEST(RemoteCalls, AreMadeOnceInThePoolThatWasLastChosen) {
+  event_base* base = event_base_new();
+  evrpc_pool* pool = evrpc_pool_new(base);
+  evrpc_pool* other = evrpc_pool_new(base);
+  Byte request, reply;
+  evrpc_request_wrapper* call = evrpc_make_request_ctx(
+      nullptr, &request, &reply, "Byte", marshal, clear, unmarshal,
+      [](evrpc_status*, void*, void*, void*) { FAIL(); }, nullptr);
+  EXPECT_EQ(evrpc_make_request(call), -1);
+  evrpc_request_set_pool(call, pool);
+  EXPECT_EQ(evrpc_make_request(call), 0);
+  EXPECT_EQ(evrpc_make_request(call), -1);
+  evrpc_request_set_pool(call, other);
+  EXPECT_EQ(evrpc_request_get_pool(call), other);
+  evrpc_pool_free(other);
+  evrpc_pool_free(pool);  // The call waits in it.
+  event_base_free(base);
+}
+
 // ---- without memory
 
 int blocks_left = -1;  // That can be taken; any number if it is negative.

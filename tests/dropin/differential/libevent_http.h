@@ -1,7 +1,7 @@
 #pragma once
 
-// What the programs that compare evhttp share: requests as the program sees them, bytes on the wire,
-// and both ends of a connection in one process, on a clock that only the script moves.
+// What the programs that compare evhttp share: requests as the program sees them, bytes on the
+// wire, and both ends of a connection in one process, on a clock that only the script moves.
 //
 // Not shown are the date, ports, and EVHTTP_REQ_DEFER_FREE, which is set in more callbacks here.
 
@@ -87,8 +87,8 @@ static inline void print_connection(struct evhttp_connection* connection) {
   char* address = NULL;
   ev_uint16_t port = 0;
   evhttp_connection_get_peer(connection, &address, &port);
-  printf("    of %s, server %d, base %d: enabled %#x, timeouts %ld %ld, %zu in\n",
-         text_of(address), evhttp_connection_get_server(connection) != NULL,
+  printf("    of %s, server %d, base %d: enabled %#x, timeouts %ld %ld, %zu in\n", text_of(address),
+         evhttp_connection_get_server(connection) != NULL,
          evhttp_connection_get_base(connection) == base, bufferevent_get_enabled(bev),
          (long)bev->timeout_read.tv_sec, (long)bev->timeout_write.tv_sec,
          evbuffer_get_length(bev->input));
@@ -103,8 +103,8 @@ static inline void print_request(struct evhttp_request* request) {
   printf("    uri %s, parsed %d, host %s, from %s\n", text_of(evhttp_request_get_uri(request)),
          evhttp_request_get_evhttp_uri(request) != NULL, text_of(evhttp_request_get_host(request)),
          text_of(request->remote_host));
-  printf("    sizes %zu %zu, to read %ld, %zu out, in: ", request->headers_size,
-         request->body_size, (long)request->ntoread, evbuffer_get_length(request->output_buffer));
+  printf("    sizes %zu %zu, to read %ld, %zu out, in: ", request->headers_size, request->body_size,
+         (long)request->ntoread, evbuffer_get_length(request->output_buffer));
   const size_t size = evbuffer_get_length(request->input_buffer);
   print_bytes((const char*)evbuffer_pullup(request->input_buffer, -1), size);
   printf("\n");

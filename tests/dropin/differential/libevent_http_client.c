@@ -1,10 +1,10 @@
-// Random scripts over a client of evhttp: a raw server in the same process answers, right and wrong,
-// in pieces or not at all.
+// Random scripts over a client of evhttp: a raw server in the same process answers, right and
+// wrong, in pieces or not at all.
 //
 // What is sent at once is less than 4,096 bytes: the original reads no more. Left out is what the
 // drop-in does otherwise on purpose (docs/drop-in.md).
 //
-// differential: --seeds 1:1500
+// differential: --seeds 1:800
 #include "libevent_http.h"
 
 enum { kRequests = 400, kTextMost = 3800, kWaitMost = 40, kClosesMost = 50, kRetrySteps = 20 };
@@ -82,14 +82,21 @@ static void on_done(struct evhttp_request* request, void* arg) {
 
 // ---- requests
 
-static const char* pick(const char* const* texts, int number) { return texts[random_below(number)]; }
+static const char* pick(const char* const* texts, int number) {
+  return texts[random_below(number)];
+}
 #define PICK(texts) pick(texts, (int)(sizeof(texts) / sizeof(texts)[0]))
 
 static void add_some_headers(struct evhttp_request* request) {
   static const char* const lines[][2] = {
-      {"Host", "h"},           {"Connection", "close"},     {"Connection", "keep-alive"},
-      {"A", "b"},              {"Content-Length", "4"},     {"Proxy-Connection", "keep-alive"},
-      {"B", "folded\r\n more"}, {"Content-Type", "text/x"},
+      {"Host", "h"},
+      {"Connection", "close"},
+      {"Connection", "keep-alive"},
+      {"A", "b"},
+      {"Content-Length", "4"},
+      {"Proxy-Connection", "keep-alive"},
+      {"B", "folded\r\n more"},
+      {"Content-Type", "text/x"},
   };
   for (int i = random_below(4); i > 0; i--) {
     const char* const* line = lines[random_below((int)(sizeof lines / sizeof lines[0]))];
@@ -99,11 +106,9 @@ static void add_some_headers(struct evhttp_request* request) {
 }
 
 static void op_ask(void) {
-  static const enum evhttp_cmd_type types[] = {EVHTTP_REQ_GET,     EVHTTP_REQ_GET,
-                                               EVHTTP_REQ_GET,     EVHTTP_REQ_POST,
-                                               EVHTTP_REQ_PUT,     EVHTTP_REQ_HEAD,
-                                               EVHTTP_REQ_OPTIONS, EVHTTP_REQ_DELETE,
-                                               EVHTTP_REQ_TRACE,   EVHTTP_REQ_PATCH};
+  static const enum evhttp_cmd_type types[] = {
+      EVHTTP_REQ_GET,  EVHTTP_REQ_GET,     EVHTTP_REQ_GET,    EVHTTP_REQ_POST,  EVHTTP_REQ_PUT,
+      EVHTTP_REQ_HEAD, EVHTTP_REQ_OPTIONS, EVHTTP_REQ_DELETE, EVHTTP_REQ_TRACE, EVHTTP_REQ_PATCH};
   static const char* const targets[] = {"/", "/a?b", "http://h/x", "", "/a b"};
   if (count >= kRequests || !connection) return;
   Asked* self = &asked[count];
@@ -162,13 +167,13 @@ static void add_number(const char* format, int number) {
 }
 
 static void add_first_line(void) {
-  static const char* const lines[] = {"HTTP/1.1 200 OK",      "HTTP/1.1 200 OK",
-                                      "HTTP/1.1 200 OK",      "HTTP/1.0 200 Old",
-                                      "HTTP/1.1 404 Not it",  "HTTP/1.1 204 Nothing",
-                                      "HTTP/1.1 304 No news", "HTTP/1.1 500",
-                                      "HTTP/1.1 299 ",        "HTTP/1.0 302 Else where"};
-  static const char* const wrong[] = {"HTTP/1.1", "junk", "", "HTTP/1.1 x OK", "HTTP/2.0 200 OK",
-                                      "HTTP/1.1  200 OK", "HTTP/1.1 0 OK", "ICY 200 OK"};
+  static const char* const lines[] = {
+      "HTTP/1.1 200 OK",     "HTTP/1.1 200 OK",        "HTTP/1.1 200 OK",      "HTTP/1.0 200 Old",
+      "HTTP/1.1 404 Not it", "HTTP/1.1 204 Nothing",   "HTTP/1.1 304 No news", "HTTP/1.1 500",
+      "HTTP/1.1 299 ",       "HTTP/1.0 302 Else where"};
+  static const char* const wrong[] = {
+      "HTTP/1.1",         "junk",          "",          "HTTP/1.1 x OK", "HTTP/2.0 200 OK",
+      "HTTP/1.1  200 OK", "HTTP/1.1 0 OK", "ICY 200 OK"};
   add(random_chance(95) ? PICK(lines) : PICK(wrong));
   add_line_end();
 }
@@ -191,9 +196,14 @@ static void add_chunks(void) {
 }
 
 static void add_answer(void) {
-  static const char* const lines[] = {"A: b",       "Connection: close", "Connection: keep-alive",
-                                      "B: c\r\n d", "Connection: x",     "Proxy-Connection: close",
-                                      "C:",         "D:e"};
+  static const char* const lines[] = {"A: b",
+                                      "Connection: close",
+                                      "Connection: keep-alive",
+                                      "B: c\r\n d",
+                                      "Connection: x",
+                                      "Proxy-Connection: close",
+                                      "C:",
+                                      "D:e"};
   add_first_line();
   for (int i = random_below(3); i > 0; i--) {
     add(random_chance(98) ? PICK(lines) : "no colon");
@@ -261,7 +271,8 @@ static void op_listen(void) {
   if (listener >= 0) {
     if (random_chance(60)) return;
     printf("peer does not listen\n");
-    return stop_listening();
+    stop_listening();
+    return;
   }
   printf("peer listens\n");
   listener = listen_at(&address);
@@ -292,8 +303,7 @@ static void pump(void) {
 
 static void set_up(void) {
   listener = open_listener(&address);
-  connection =
-      evhttp_connection_base_new(base, NULL, "127.0.0.1", ntohs(address.sin_port));
+  connection = evhttp_connection_base_new(base, NULL, "127.0.0.1", ntohs(address.sin_port));
   evhttp_connection_set_closecb(connection, on_close, NULL);
   if (random_chance(40)) evhttp_connection_set_timeout(connection, 1);
   if (random_chance(20)) {
@@ -352,7 +362,10 @@ static void run_retries(void) {
 static void run_script(void) {
   begin_http();
   set_up();
-  if (random_chance(15)) return run_retries();
+  if (random_chance(15)) {
+    run_retries();
+    return;
+  }
   const int steps = 20 + random_below(60);
   for (int step = 0; step < steps; step++) {
     random_op();

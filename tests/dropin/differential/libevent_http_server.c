@@ -5,7 +5,7 @@
 // refuses or does otherwise on purpose (docs/drop-in.md), above all bodies whose length is
 // ambiguous, and bytes behind an answer that has no body.
 //
-// differential: --seeds 1:1500
+// differential: --seeds 1:800
 #include "libevent_http.h"
 
 enum { kClients = 3, kTextMost = 3800, kWaitMost = 12 };
@@ -98,7 +98,10 @@ static void reply(struct evhttp_request* request) {
 }
 
 static void fail(struct evhttp_request* request) {
-  if (request->type == EVHTTP_REQ_HEAD) return reply(request);
+  if (request->type == EVHTTP_REQ_HEAD) {
+    reply(request);
+    return;
+  }
   int code = some_code();
   if (!may_send(request, code)) code = 404;
   printf("  error %d\n", code);
@@ -118,8 +121,8 @@ static void send_piece(struct evhttp_request* request) {
   evbuffer_free(piece);
 }
 
-// Not to a client of 1.0 that wants to stay: the original then says that the length is 0. Nor with a
-// part of the body: it would be in no chunk.
+// Not to a client of 1.0 that wants to stay: the original then says that the length is 0. Nor with
+// a part of the body: it would be in no chunk.
 static int may_begin(struct evhttp_request* request) {
   if (evbuffer_get_length(request->output_buffer) != 0) return 0;
   const char* connection = evhttp_find_header(request->input_headers, "Connection");
@@ -178,10 +181,9 @@ static const char* pick(const char* const* texts, int count) { return texts[rand
 #define PICK(texts) pick(texts, (int)(sizeof(texts) / sizeof(texts)[0]))
 
 static void add_target(char* to) {
-  static const char* const paths[] = {"/",       "/a",         "/b/c",        "/a%20b", "/%61",
-                                      "//a/b",   "http://h/a", "http://v.x/", "/a b",   "*",
-                                      "/a?x#y",  "a",          "/<a>",        "/%zz",   "//x:y/",
-                                      "ftp://h/"};
+  static const char* const paths[] = {
+      "/",    "/a", "/b/c",   "/a%20b", "/%61", "//a/b", "http://h/a", "http://v.x/",
+      "/a b", "*",  "/a?x#y", "a",      "/<a>", "/%zz",  "//x:y/",     "ftp://h/"};
   static const char* const words[] = {"complete", "length", "type", "end",
                                       "stay",     "proxy",  "date", "before"};
   strcat(to, random_chance(60) ? "/" : PICK(paths));
@@ -195,11 +197,22 @@ static void add_target(char* to) {
 static void add_line_end(char* to) { strcat(to, random_chance(90) ? "\r\n" : "\n"); }
 
 static void add_headers(char* to) {
-  static const char* const lines[] = {
-      "Host: v.x",       "Host: w.y:80",   "Host: other",      "Connection: close",
-      "A: b",            "B:c",            "C:   d  \t ",      "Connection: keep-alive",
-      "D:",              "E: f\r\n g",     "F: g\n\t h\r\n i", "Connection: Keep-Alive, x",
-      "Expect: 100-continue", "Expect: x", "Proxy-Connection: keep-alive", "G: \x80\x01"};
+  static const char* const lines[] = {"Host: v.x",
+                                      "Host: w.y:80",
+                                      "Host: other",
+                                      "Connection: close",
+                                      "A: b",
+                                      "B:c",
+                                      "C:   d  \t ",
+                                      "Connection: keep-alive",
+                                      "D:",
+                                      "E: f\r\n g",
+                                      "F: g\n\t h\r\n i",
+                                      "Connection: Keep-Alive, x",
+                                      "Expect: 100-continue",
+                                      "Expect: x",
+                                      "Proxy-Connection: keep-alive",
+                                      "G: \x80\x01"};
   static const char* const wrong[] = {"no colon", " : first", "A: b\rc"};
   for (int i = random_below(5); i > 0; i--) {
     strcat(to, random_chance(98) ? PICK(lines) : PICK(wrong));
@@ -231,10 +244,9 @@ static void add_body_to(char* to) {
     add_chunks(to);
     return;
   }
-  static const char* const wrong[] = {"Content-Length: x\r\n", "Content-Length: -1\r\n",
-                                      "Content-Length: 1, 1\r\n",
-                                      "Transfer-Encoding: chunked, x\r\n",
-                                      "Content-Length: 1\r\nTransfer-Encoding: chunked\r\n"};
+  static const char* const wrong[] = {
+      "Content-Length: x\r\n", "Content-Length: -1\r\n", "Content-Length: 1, 1\r\n",
+      "Transfer-Encoding: chunked, x\r\n", "Content-Length: 1\r\nTransfer-Encoding: chunked\r\n"};
   const int size = random_below(random_chance(80) ? 20 : 300);
   if (random_chance(4)) strcat(to, PICK(wrong));
   sprintf(to + strlen(to), "Content-Length: %d\r\n", size);
@@ -243,11 +255,18 @@ static void add_body_to(char* to) {
 }
 
 static void add_request(char* to) {
-  static const char* const methods[] = {"GET", "GET", "GET", "HEAD", "POST",    "PUT",
-                                        "DELETE", "PATCH", "TRACE", "OPTIONS"};
-  static const char* const wrong[] = {"\r\n",         "GET\r\n",    "GET /\r\n",      "GET / HTTP/2.0\r\n",
-                                      "get / HTTP/1.1\r\n", "X / HTTP/1.1\r\n", "GET / HTTP/1.x\r\n",
-                                      "GET  / HTTP/1.1\r\n", "GET /  HTTP/1.1 \r\n", "GET / http/1.1\r\n"};
+  static const char* const methods[] = {"GET", "GET",    "GET",   "HEAD",  "POST",
+                                        "PUT", "DELETE", "PATCH", "TRACE", "OPTIONS"};
+  static const char* const wrong[] = {"\r\n",
+                                      "GET\r\n",
+                                      "GET /\r\n",
+                                      "GET / HTTP/2.0\r\n",
+                                      "get / HTTP/1.1\r\n",
+                                      "X / HTTP/1.1\r\n",
+                                      "GET / HTTP/1.x\r\n",
+                                      "GET  / HTTP/1.1\r\n",
+                                      "GET /  HTTP/1.1 \r\n",
+                                      "GET / http/1.1\r\n"};
   char target[200] = "";
   if (random_chance(4)) {
     strcat(to, PICK(wrong));
@@ -260,7 +279,10 @@ static void add_request(char* to) {
   add_line_end(to);
   add_headers(to);
   const int may_have_body = strcmp(method, "HEAD") != 0 && strcmp(method, "TRACE") != 0;
-  if (may_have_body && random_chance(55)) return add_body_to(to);
+  if (may_have_body && random_chance(55)) {
+    add_body_to(to);
+    return;
+  }
   add_line_end(to);
 }
 
@@ -292,8 +314,8 @@ static void connect_client(Client* client) {
 }
 
 static void send_some(Client* client) {
-  const size_t size = random_chance(50) ? client->rest_size
-                                        : 1 + (size_t)random_below((int)client->rest_size);
+  const size_t size =
+      random_chance(50) ? client->rest_size : 1 + (size_t)random_below((int)client->rest_size);
   printf("client %d.%d sends ", (int)(client - clients), client->life);
   print_bytes(client->rest, size);
   printf("\n");
@@ -333,10 +355,14 @@ static void op_held(void) {
   printf("held\n");
   print_request(request);
   if (held.has_begun) {
-    if (request->evcon && random_chance(60)) return send_piece(request);
+    if (request->evcon && random_chance(60)) {
+      send_piece(request);
+      return;
+    }
     held.request = NULL;
     printf("  end\n");
-    return evhttp_send_reply_end(request);
+    evhttp_send_reply_end(request);
+    return;
   }
   if (random_chance(30) && may_begin(request)) {
     begin(request);

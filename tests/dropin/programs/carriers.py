@@ -78,7 +78,8 @@ def redsocks(run):
     with socket.create_server(("127.0.0.1", 0)) as listener:
         threading.Thread(target=serve_tunnels, args=(listener, heard), daemon=True).start()
         server = run.start("redsocks", "-c", run.file("redsocks.conf", REDSOCKS.format(
-            port=port, proxy=listener.getsockname()[1], kind="http-connect")), weather=harness.Weather(share=0.3))
+            port=port, proxy=listener.getsockname()[1], kind="http-connect")),
+                           weather=harness.Weather(share=0.3))
         server.wait_tcp(port)
         server.assert_uses()
         data = os.urandom(300_000)
