@@ -40,6 +40,7 @@ Scope::~Scope() {
     unlink(root);
     root.scope_ = nullptr;
   }
+  while (stop_points_ != nullptr) stop_points_->disarm();
   end_joins();
 }
 
