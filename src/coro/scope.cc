@@ -8,7 +8,10 @@ namespace spate::coro {
 // Notices when the scope is destroyed, by what is called meanwhile.
 class Scope::Guard {
  public:
-  explicit Guard(Scope& scope) : scope_(&scope), outer_(scope.guards_) { scope.guards_ = this; }
+  // Not inline: g++ 12 warns of the address, as if it stayed in the scope.
+  [[gnu::noinline]] explicit Guard(Scope& scope) : scope_(&scope), outer_(scope.guards_) {
+    scope.guards_ = this;
+  }
   ~Guard() {
     if (scope_ != nullptr) scope_->guards_ = outer_;
   }
