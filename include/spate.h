@@ -52,6 +52,8 @@ enum {
   SPATE_E_TLS_CERTIFICATE = -10013,  // A certificate was not accepted, by either side.
   SPATE_E_TLS_TRUNCATED = -10014,    // The peer has ended without saying so.
   SPATE_E_TLS_PROTOCOL = -10015,     // What has come breaks the rules.
+  SPATE_E_ENDED = -10016,            // The peer has ended before the next message.
+  SPATE_E_TRUNCATED = -10017,        // The peer has ended inside a message.
   SPATE_E_NO_SUCH_HOST = -11001,     // There is no host of that name.
   SPATE_E_NO_ADDRESS = -11002,       // The host has no address of that kind.
   SPATE_E_SERVER_FAILURE = -11003,   // The name servers could not find out.

@@ -31,8 +31,10 @@ RULES = {
 }
 WAITS = {"co_await", "co_yield", "co_return"}
 HEADERS = {"if", "while", "for", "switch"}
-# Whose options are destroyed trivially; the tests assert it.
+# What is destroyed trivially: the options of these, and these; the tests assert it.
 PLAIN_OPTIONS = {"connect"}
+PLAIN_TYPES = {"Address", "Bytes", "ConnectOptions", "Delimiter", "FixedSize", "LengthField",
+               "Nanos"}
 STARTS = {";", "{", "}", "else", "do", ":", None}
 SOURCES = (".h", ".hh", ".hpp", ".cc", ".cpp", ".cxx")
 
@@ -282,7 +284,9 @@ class Source:
         return capture[0] != "&" and capture != ["this"]
 
     def is_plain(self, brace):
-        """Options of a function that is known to take plain ones."""
+        """Of a type, or for a function, that is known to be plain, or to take what is."""
+        if self.text(brace - 1) in PLAIN_TYPES:
+            return True
         call = self.tokens[brace].within
         return (self.text(brace - 1) in ("(", ",") and call is not None and
                 self.text(call - 1) in PLAIN_OPTIONS)

@@ -27,6 +27,8 @@ enum class Error {
   tls_certificate = 13,  // A certificate was not accepted, by us or by the peer.
   tls_truncated = 14,    // The peer has ended without saying so: something may be missing.
   tls_protocol = 15,     // What has come is not what the peer has sent, or breaks the rules.
+  ended = 16,            // The peer has ended before the next message.
+  truncated = 17,        // The peer has ended inside a message.
 };
 
 SPATE_EXPORT const std::error_category& error_category();

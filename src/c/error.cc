@@ -5,6 +5,7 @@
 namespace spate::c {
 
 static_assert(SPATE_E_TLS_PROTOCOL == -kOwn - static_cast<int>(Error::tls_protocol));
+static_assert(SPATE_E_TRUNCATED == -kOwn - static_cast<int>(Error::truncated));
 static_assert(SPATE_E_BAD_NAME == -kNames - static_cast<int>(NameError::bad_name));
 
 }  // namespace spate::c

@@ -44,6 +44,10 @@ class Category final : public std::error_category {
         return "the TLS connection was cut off";
       case Error::tls_protocol:
         return "TLS was broken by what has come";
+      case Error::ended:
+        return "the peer has ended";
+      case Error::truncated:
+        return "the peer has ended inside a message";
     }
     return "unknown error";
   }

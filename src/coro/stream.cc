@@ -1,0 +1,187 @@
+// Stream: what its connection tells goes to the one who reads, and to the one who waits.
+#include "spate/coro/stream.h"
+
+namespace spate::coro {
+
+// What on_data() was given, and is not yet read. The Stream may be destroyed by who reads.
+struct Stream::Arrival {
+  Bytes left;
+  bool is_gone = false;
+};
+
+// Offers what has come once more, when the chain that reads no longer runs the loop.
+class Stream::Retry : public Chooser {
+ public:
+  explicit Retry(Stream& stream) : Chooser(choose), stream_(stream) {}
+
+ private:
+  static std::coroutine_handle<> choose(Chooser& self) {
+    static_cast<Retry&>(self).stream_.stream_.resume();
+    return nullptr;
+  }
+
+  Stream& stream_;
+};
+
+Stream::Stream(spate::Stream stream) : stream_(std::move(stream)) {
+  if (stream_.is_open()) {
+    stream_.start(*this);
+  } else {
+    is_closed_ = true;
+  }
+}
+
+Stream::~Stream() {
+  SPATE_ASSERT(reading_ == nullptr && waiting_ == nullptr, "somebody waits for this Stream");
+  if (arrival_ != nullptr) arrival_->is_gone = true;
+}
+
+// Whoever reads is resumed inside, and may read on; what nobody reads waits, and so does the peer.
+std::size_t Stream::on_data(Bytes bytes) {
+  Arrival arrival{bytes};
+  arrival_ = &arrival;
+  while (reading_ != nullptr && offer(*reading_)) {
+    const Then then = std::exchange(reading_, nullptr)->then_;
+    then.go();
+    if (arrival.is_gone) return bytes.size();
+  }
+  arrival_ = nullptr;
+  if (reading_ == nullptr && !arrival.left.empty()) stream_.pause();
+  return bytes.size() - arrival.left.size();
+}
+
+// False if it needs more than is there, or cannot be resumed yet.
+bool Stream::offer(Read& read) {
+  Bytes& left = arrival_->left;
+  if (left.empty()) return false;
+  if (read.then_ && read.then_.chain().is_running()) return keep_for_later(read.then_), false;
+  const Frame frame = read.next_(read, left);
+  if (frame.state == Frame::State::unfinished) {
+    stream_.want(frame.size);
+    return false;
+  }
+  if (frame.state == Frame::State::broken) {
+    read.outcome_ = std::unexpected(std::make_error_code(std::errc::bad_message));
+    return true;
+  }
+  read.outcome_ = frame.message;
+  left = left.subspan(frame.size);
+  return true;
+}
+
+void Stream::keep_for_later(Then then) {
+  stream_.pause();
+  if (retry_ == nullptr) retry_.reset(new (std::nothrow) Retry(*this));
+  if (retry_ == nullptr) {
+    error_ = std::make_error_code(std::errc::not_enough_memory);
+    is_closed_ = true;
+    stream_.abort();
+    return end_read();
+  }
+  retry_->awaiting = &then.chain();
+  Then(*retry_).wake();
+}
+
+// Why there is nothing more to read; `is_inside` a message.
+std::error_code Stream::reason(bool is_inside) const {
+  if (error_) return error_;
+  return is_inside ? Error::truncated : Error::ended;
+}
+
+void Stream::end_read() {
+  Read& read = *std::exchange(reading_, nullptr);
+  read.end(!stream_.unread().empty());
+  const Then then = read.then_;
+  then.go();
+}
+
+void Stream::on_end() {
+  has_ended_ = true;
+  if (reading_ != nullptr) end_read();
+}
+
+void Stream::on_drained() {
+  if (waiting_ == nullptr || waiting_->what_ != Wait::For::room) return;
+  const Then then = std::exchange(waiting_, nullptr)->then_;
+  then.go();
+}
+
+void Stream::on_closed(std::error_code error) {
+  is_closed_ = true;
+  error_ = error;
+  Arrival nothing;
+  arrival_ = &nothing;
+  if (reading_ != nullptr) end_read();
+  if (nothing.is_gone) return;
+  arrival_ = nullptr;
+  if (waiting_ == nullptr) return;
+  Wait& wait = *std::exchange(waiting_, nullptr);
+  wait.end();
+  const Then then = wait.then_;
+  then.go();
+}
+
+// ---- reading
+
+bool Stream::Read::await_ready() {
+  SPATE_ASSERT(stream_.reading_ == nullptr, "one coroutine reads at a time");
+  if (stream_.arrival_ != nullptr && stream_.offer(*this)) return true;
+  if (!stream_.is_closed_ && !stream_.has_ended_) return false;
+  end(false);
+  return true;
+}
+
+bool Stream::Read::start(Promise&, Then then) {
+  then_ = then;
+  stream_.reading_ = this;
+  if (stream_.arrival_ == nullptr) stream_.stream_.resume();
+  return true;
+}
+
+void Stream::Read::cancel() {
+  then_.leave();
+  if (stream_.reading_ != this) return;
+  stream_.reading_ = nullptr;
+  if (stream_.retry_ != nullptr) stream_.retry_->leave();
+  if (stream_.stream_.unread().empty()) return;
+  stream_.stream_.pause();
+  stream_.stream_.want(0);
+}
+
+// A connection that ends between two arrivals is the end of file to read_some().
+void Stream::Read::end(bool is_inside) {
+  if (next_ == next_of_all && !stream_.error_) return;
+  outcome_ = std::unexpected(stream_.reason(is_inside));
+}
+
+// ---- waiting
+
+bool Stream::Wait::await_ready() const {
+  SPATE_ASSERT(stream_.waiting_ == nullptr, "one coroutine waits to send at a time");
+  if (error_ || stream_.is_closed_) return true;
+  return what_ == For::room && !stream_.stream_.is_full();
+}
+
+bool Stream::Wait::start(Promise&, Then then) {
+  then_ = then;
+  stream_.waiting_ = this;
+  return true;
+}
+
+void Stream::Wait::cancel() {
+  then_.leave();
+  if (stream_.waiting_ == this) stream_.waiting_ = nullptr;
+}
+
+void Stream::Wait::end() {
+  error_ = stream_.error_;
+  if (!error_ && what_ == For::room) error_ = std::make_error_code(std::errc::broken_pipe);
+}
+
+Result<void> Stream::Wait::await_resume() {
+  if (!then_ && stream_.is_closed_ && !error_) end();
+  if (error_) return std::unexpected(error_);
+  return {};
+}
+
+}  // namespace spate::coro
