@@ -10,6 +10,7 @@
 #include <ctime>
 #include <utility>
 
+#include "compat/libevent/ascii.h"
 #include "compat/libevent/dns/lookup.h"
 #include "compat/libevent/dns/resolver.h"
 #include "compat/libevent/memory.h"
@@ -21,8 +22,6 @@ using namespace spate::libevent::dns;
 namespace {
 
 constexpr int kReissuesMost = 1;
-
-bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
 // Who does not see the question cannot guess how it is written (draft-vixie-dnsext-dns0x20).
 void randomize_case(NameText& name) {
