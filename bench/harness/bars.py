@@ -265,7 +265,8 @@ def idle_websocket_bars(results):
     me = results.ours("idle_websocket")
     for key in results.cases("idle_websocket"):
         kept = results.median("idle_websocket", key, "bytes_per_connection", me) if me else None
-        yield at_most("idle_websocket bytes of a connection, and of its session", kept, 126 + 64 + 80)
+        yield at_most("idle_websocket bytes of a connection, and of its session", kept,
+                      126 + 64 + 80)
 
 
 def idle_http_bars(results):

@@ -38,6 +38,8 @@ TWINNED = {
        ("pingpong", "header_body", "threads", "churn", "idle", "latency")},
     "http": {"evhttp"},
     "idle_http": {"evhttp"},
+    "tls": {"libevent"},
+    "idle_tls": {"libevent"},
     "programs": {"memcached", "nghttpd"},
 }
 

@@ -25,7 +25,6 @@ namespace {
 constexpr std::size_t kMessageMost = 4096;
 constexpr int kMessagesInTurn = 64;  // Of one server; a flood leaves the others their turn.
 constexpr std::int64_t kProbeBackoff = 3;
-constexpr std::int64_t kProbeMost = 3600 * kSecond;
 constexpr std::string_view kProbedName = "google.com";
 
 constexpr int kNoMemory = 1;
@@ -249,19 +248,11 @@ void evdns_base::read_from(Nameserver& server) {
       if (!is_over) server_has_failed(server, std::strerror(errno));
       return;
     }
-    if (!is_from(server, sender)) {
-      log(Note::warning, "an answer that is not from name server %s", Shown(server).text);
-      continue;
-    }
-    take_message({bytes, static_cast<std::size_t>(size)});
+    if (is_from(server, sender)) take_message({bytes, static_cast<std::size_t>(size)});
   }
 }
 
 void evdns_base::writable_again(Nameserver& server) {
   server.is_full = false;
-  for (Query* query = in_flight_.first(); query != nullptr;) {
-    Query* next = query->next;
-    if (query->is_unsent && query->server == &server && !transmit(*query)) return;
-    query = next;
-  }
+  transmit_unsent();
 }

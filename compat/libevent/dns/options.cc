@@ -17,7 +17,6 @@ using namespace spate::libevent::dns;
 
 namespace {
 
-constexpr std::int64_t kProbeMost = 3600 * kSecond;
 constexpr double kSecondsLeast = 0.001;
 constexpr double kSecondsMost = 100.0 * 365 * 86400;
 

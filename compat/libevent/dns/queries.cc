@@ -10,6 +10,7 @@
 #include <ctime>
 #include <utility>
 
+#include "compat/libevent/ascii.h"
 #include "compat/libevent/dns/lookup.h"
 #include "compat/libevent/dns/resolver.h"
 #include "compat/libevent/memory.h"
@@ -21,8 +22,6 @@ using namespace spate::libevent::dns;
 namespace {
 
 constexpr int kReissuesMost = 1;
-
-bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
 // Who does not see the question cannot guess how it is written (draft-vixie-dnsext-dns0x20).
 void randomize_case(NameText& name) {
@@ -109,7 +108,7 @@ std::uint16_t evdns_base::unused_id() const {
   std::uint16_t id;
   do {
     evutil_secure_rng_get_bytes(&id, sizeof id);
-  } while (id == UINT16_MAX || find(id) != nullptr);
+  } while (find(id) != nullptr);
   return id;
 }
 
@@ -164,20 +163,24 @@ void evdns_base::drop(Query& query) {
   release(&query);
 }
 
+// With the first, what was to wait for its time goes out, too, as in libevent.
 void evdns_base::start_waiting() {
+  bool is_any = false;
   while (!waiting_.empty()) {
     Nameserver* server = server_for_next();
-    if (server == nullptr) return;
+    if (server == nullptr) break;
     Query& query = *waiting_.first();
     waiting_.remove(query);
     launch(query, *server);
+    is_any = true;
   }
+  if (is_any) transmit_unsent();
 }
 
 // ---- sending
 
-// False if the kernel takes no more. What it refuses goes to another server when its time is over.
-bool evdns_base::transmit(Query& query) {
+// What the kernel takes no more of waits; what it refuses goes to another server after its time.
+void evdns_base::transmit(Query& query) {
   Nameserver& server = *query.server;
   const ssize_t sent = server.is_full ? -1
                                       : sendto(server.fd, query.packet, query.size, 0,
@@ -194,7 +197,14 @@ bool evdns_base::transmit(Query& query) {
   if (!query.is_unsent && error != 0) server_has_failed(server, std::strerror(error));
   if (!query.is_unsent) ++query.sent;
   if (in_flight_.first() == &query) arm_timer();
-  return !query.is_unsent;
+}
+
+void evdns_base::transmit_unsent() {
+  for (Query* query = in_flight_.first(); query != nullptr;) {
+    Query* next = query->next;
+    if (query->is_unsent && !query->server->is_full) transmit(*query);
+    query = next;
+  }
 }
 
 // ---- time
@@ -252,6 +262,7 @@ void evdns_base::expire(Query& query) {
   assign(query, pick());
   transmit(query);
   if (++query.server->timeouts > options.max_timeouts) {
+    query.server->timeouts = 0;
     server_has_failed(*query.server, evdns_err_to_string(DNS_ERR_TIMEOUT));
   }
 }
@@ -288,6 +299,7 @@ bool evdns_base::reissue(Query& query) {
   assign(query, other);
   ++query.reissued;
   query.sent = 0;
+  query.is_unsent = true;
   return true;
 }
 

@@ -34,6 +34,7 @@ namespace spate::libevent::dns {
 inline constexpr std::int64_t kSecond = 1'000'000'000;
 inline constexpr std::int64_t kNever = INT64_MAX;
 inline constexpr int kServerPort = 53;
+inline constexpr std::int64_t kProbeMost = 3600 * kSecond;  // Between two probes.
 
 union Address {
   sockaddr any;
@@ -87,7 +88,7 @@ struct Query {
   std::int64_t deadline;
   int sent;
   int reissued;
-  bool is_unsent;  // The server's socket was full.
+  bool is_unsent;  // The server's socket was full, or this is not the server that was asked first.
   std::uint16_t type;
   std::uint16_t id;
   std::uint16_t size;
@@ -179,7 +180,8 @@ struct evdns_base {
   void assign(Query& query, Nameserver* server);
   void launch(Query& query, Nameserver& server);
   void land(Query& query);
-  bool transmit(Query& query);
+  void transmit(Query& query);
+  void transmit_unsent();
   void expire(Query& query);
   bool reissue(Query& query);
   void conclude(Query& query, const Answer& answer);

@@ -159,6 +159,7 @@ bool waits_to_retry(const evhttp_connection& connection) {
 // The requests behind the one that has ended.
 void go_on(evhttp_connection& connection) {
   if (connection.request() == nullptr || waits_to_retry(connection)) return;
+  if (connection.state == evhttp_connection::State::connecting) return;
   if (connection.is_connected()) {
     send_first(connection);
   } else {
@@ -202,34 +203,42 @@ void spate::libevent::finish_answer(evhttp_connection& connection) {
   evhttp_request& request = *connection.request();
   const bool closes = closes_connection(request, *request.input_headers) ||
                       closes_connection(request, *request.output_headers);
-  connection.unlink(request);
-  if (closes) {
-    connection.disconnect();
-  } else {
-    connection.begin_idling();
-  }
-  if (!connection.is_freed) go_on(connection);
   {
     const Deferral deferral(request);
-    if (request.cb != nullptr) request.cb(&request, request.cb_arg);
+    connection.unlink(request);
+    if (closes) {
+      connection.disconnect();
+    } else {
+      connection.begin_idling();
+    }
+    if (!connection.is_freed) go_on(connection);
+    if (!deferral.was_freed() && request.cb != nullptr) request.cb(&request, request.cb_arg);
     if (!deferral.was_freed()) free_unless_owned(request);
   }
   if (!connection.is_freed) end_if_done(connection);
 }
 
-void spate::libevent::fail_request(evhttp_connection& connection, evhttp_request_error error) {
-  evhttp_request* request = connection.request();
-  const auto on_error = request != nullptr ? request->error_cb : nullptr;
-  const bool is_cancelled = error == EVREQ_HTTP_REQUEST_CANCEL;
-  const auto callback = request != nullptr && !is_cancelled ? request->cb : nullptr;
-  void* argument = request != nullptr ? request->cb_arg : nullptr;
-  if (request != nullptr) {
-    connection.unlink(*request);
-    free_unless_owned(*request);
-  }
+void spate::libevent::restart(evhttp_connection& connection) {
+  const Stay stay(connection);
   connection.disconnect();
   if (!connection.is_freed) go_on(connection);
   if (!connection.is_freed) end_if_done(connection);
+}
+
+// A cancelled request is told of the error only.
+void spate::libevent::fail_request(evhttp_connection& connection, evhttp_request_error error) {
+  evhttp_request* request = connection.request();
+  if (request == nullptr) return restart(connection);
+  const auto on_error = request->error_cb;
+  const auto callback = error != EVREQ_HTTP_REQUEST_CANCEL ? request->cb : nullptr;
+  void* argument = request->cb_arg;
+  {
+    const Deferral deferral(*request);
+    connection.unlink(*request);
+    restart(connection);
+    if (deferral.was_freed()) return;
+    free_unless_owned(*request);
+  }
   if (on_error != nullptr) on_error(error, argument);
   if (callback != nullptr) callback(nullptr, argument);
 }

@@ -9,6 +9,8 @@ namespace spate::libevent {
 void finish_answer(evhttp_connection& connection);
 // There will be no answer to the first request.
 void fail_request(evhttp_connection& connection, evhttp_request_error error);
+// The connection is of no use any more: what waits is asked on another.
+void restart(evhttp_connection& connection);
 // Nothing is asked any more, and the socket has been closed: as the program wished, it goes.
 void end_if_done(evhttp_connection& connection);
 // The socket is connected, or not.

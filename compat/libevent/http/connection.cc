@@ -70,7 +70,7 @@ void evhttp_connection::disconnect() {
   bufferevent_setcb(bev, nullptr, nullptr, nullptr, nullptr);
   after_write = nullptr;
   if (was_connected && close_callback != nullptr) close_callback(this, close_argument);
-  if (is_freed) return;
+  if (is_freed || state != State::disconnected) return;  // The callback may have begun anew.
   const evutil_socket_t fd = bufferevent_getfd(bev);
   if (fd >= 0) {
     bufferevent_setfd(bev, -1);
@@ -85,12 +85,12 @@ void evhttp_connection::disconnect() {
 void evhttp_connection::close() {
   const bool was_connected = is_connected();
   is_freed = true;
+  if (server != nullptr) TAILQ_REMOVE(&server->connections, this, next);  // Which may be freed now.
   if (was_connected && close_callback != nullptr) close_callback(this, close_argument);
   while (evhttp_request* first = request()) {
     unlink(*first);
     free_unless_owned(*first);
   }
-  if (server != nullptr) TAILQ_REMOVE(&server->connections, this, next);
   if (event_initialized(&retry)) event_del(&retry);
   bufferevent_setcb(bev, nullptr, nullptr, nullptr, nullptr);
   const evutil_socket_t fd = bufferevent_getfd(bev);

@@ -107,8 +107,14 @@ void put_head(evhttp_connection& connection, evhttp_request& request) {
 
 // ---- the end
 
+bool has_known_end(const evhttp_request& request) {
+  return !may_have_body(request, request.response_code) || has_header(request, "Content-Length") ||
+         has_header(request, "Transfer-Encoding");
+}
+
 bool closes_after(const evhttp_request& request) {
-  return !is_persistent(request) || closes_connection(request, *request.input_headers) ||
+  return !is_persistent(request) || !has_known_end(request) ||
+         closes_connection(request, *request.input_headers) ||
          closes_connection(request, *request.output_headers);
 }
 

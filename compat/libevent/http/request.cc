@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "compat/libevent/ascii.h"
-#include "compat/libevent/http/connection.h"
+#include "compat/libevent/http/client.h"
 #include "compat/libevent/memory.h"
 
 using namespace spate::libevent;
@@ -57,6 +57,14 @@ void free_buffer(evbuffer* buffer) {
   if (buffer != nullptr) evbuffer_free(buffer);
 }
 
+// What comes for a request that is under way must not be taken for another's.
+void leave_connection(evhttp_request& request) {
+  evhttp_connection& connection = *request.evcon;
+  const bool is_first = connection.request() == &request;
+  connection.unlink(request);
+  if (is_first && !connection.is_server() && connection.is_connected()) restart(connection);
+}
+
 // Of a Host header: without its port.
 std::size_t host_size(const char* host) {
   const std::size_t size = std::strlen(host);
@@ -86,6 +94,7 @@ bool spate::libevent::may_have_body(const evhttp_request& request, int code) {
 }
 
 Deferral::~Deferral() {
+  if (!is_outermost_) return;
   request_.flags &= ~EVHTTP_REQ_DEFER_FREE;
   if (was_freed()) evhttp_request_free(&request_);
 }
@@ -110,7 +119,7 @@ evhttp_request* evhttp_request_new(void (*callback)(evhttp_request*, void*), voi
 }
 
 void evhttp_request_free(evhttp_request* request) {
-  if (request->evcon != nullptr) request->evcon->unlink(*request);
+  if (request->evcon != nullptr) leave_connection(*request);
   if ((request->flags & EVHTTP_REQ_DEFER_FREE) != 0) {
     request->flags |= EVHTTP_REQ_NEEDS_FREE;
     return;

@@ -22,7 +22,8 @@ bool may_have_body(const evhttp_request& request, int code);
 // A callback of the program's is called, which may free the request. Then it goes here.
 class Deferral {
  public:
-  explicit Deferral(evhttp_request& request) : request_(request) {
+  explicit Deferral(evhttp_request& request)
+      : request_(request), is_outermost_((request.flags & EVHTTP_REQ_DEFER_FREE) == 0) {
     request_.flags |= EVHTTP_REQ_DEFER_FREE;
   }
   Deferral(const Deferral&) = delete;
@@ -33,6 +34,7 @@ class Deferral {
 
  private:
   evhttp_request& request_;
+  bool is_outermost_;
 };
 
 }  // namespace spate::libevent

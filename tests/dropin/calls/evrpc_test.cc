@@ -391,6 +391,7 @@ TEST(RemoteCalls, GiveEverythingBackWhenMemoryRunsOut) {
   event_set_mem_functions(nullptr, nullptr, nullptr);
 }
 
+// A long run asks for thousands.
 int seeds() {
   const char* wanted = std::getenv("SPATE_RPC_SEEDS");
   return wanted != nullptr ? std::atoi(wanted) : 150;

@@ -86,10 +86,12 @@ static void incomplete(void) {
 
 static void on_raw(struct evhttp_request* http, void* arg) {
   (void)arg;
-  const char* type = evhttp_find_header(evhttp_request_get_input_headers(http), "Content-Type");
-  printf("  raw %d, %s, %zu bytes\n", evhttp_request_get_response_code(http),
-         type != NULL ? type : "no type",
-         evbuffer_get_length(evhttp_request_get_input_buffer(http)));
+  const struct evkeyval* header;
+  printf("  raw %d", evhttp_request_get_response_code(http));
+  TAILQ_FOREACH(header, evhttp_request_get_input_headers(http), next) {
+    if (strcmp(header->key, "Content-Type") == 0) printf(", %s", header->value);
+  }
+  printf(", %zu bytes\n", evbuffer_get_length(evhttp_request_get_input_buffer(http)));
   ends++;
 }
 

@@ -1,0 +1,657 @@
+// evhttp where it differs from the original on purpose: messages that two servers could read
+// differently are refused, and callbacks may free whatever they have. What is left or used twice is
+// what the sanitizers see.
+#include <event2/buffer.h>
+#include <event2/bufferevent.h>
+#include <event2/event.h>
+#include <event2/http.h>
+#include <event2/http_struct.h>
+#include <event2/keyvalq_struct.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <random>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace {
+
+using Answer = std::function<void(evhttp_request*)>;
+
+sockaddr_in loopback(std::uint16_t port) {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  address.sin_port = htons(port);
+  return address;
+}
+
+std::uint16_t port_of(int fd) {
+  sockaddr_in address{};
+  socklen_t size = sizeof address;
+  ::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size);
+  return ntohs(address.sin_port);
+}
+
+int connect_to(std::uint16_t port) {
+  const sockaddr_in address = loopback(port);
+  const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  ::connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address);
+  return fd;
+}
+
+int listen_anywhere() {
+  const sockaddr_in address = loopback(0);
+  const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  ::bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address);
+  ::listen(fd, 16);
+  return fd;
+}
+
+void send_text(int fd, std::string_view text) {
+  EXPECT_EQ(::send(fd, text.data(), text.size(), MSG_NOSIGNAL), static_cast<ssize_t>(text.size()));
+}
+
+void receive(int fd, std::string& text) {
+  char bytes[4096];
+  for (;;) {
+    const ssize_t size = ::recv(fd, bytes, sizeof bytes, MSG_DONTWAIT);
+    if (size <= 0) return;
+    text.append(bytes, static_cast<std::size_t>(size));
+  }
+}
+
+void reply_with_text(evhttp_request* request) {
+  evbuffer* body = evbuffer_new();
+  evbuffer_add(body, "text", 4);
+  evhttp_send_reply(request, HTTP_OK, "OK", body);
+  evbuffer_free(body);
+}
+
+class EvhttpServer : public testing::Test {
+ protected:
+  EvhttpServer() : base_(event_base_new()), server_(evhttp_new(base_)) {
+    evhttp_set_gencb(
+        server_,
+        [](evhttp_request* request, void* self) {
+          ++static_cast<EvhttpServer*>(self)->requests_;
+          static_cast<EvhttpServer*>(self)->answer_(request);
+        },
+        this);
+    const int fd = listen_anywhere();
+    port_ = port_of(fd);
+    evhttp_accept_socket(server_, fd);
+  }
+  ~EvhttpServer() override {
+    if (server_ != nullptr) evhttp_free(server_);
+    event_base_free(base_);
+  }
+
+  void turn() { event_base_loop(base_, EVLOOP_NONBLOCK); }
+
+  // All that comes back for the bytes, without waiting for time to pass.
+  std::string exchange(std::string_view text) {
+    const int fd = connect_to(port_);
+    send_text(fd, text);
+    std::string received;
+    for (int i = 0; i < 12; ++i) {
+      turn();
+      receive(fd, received);
+    }
+    ::close(fd);
+    turn();
+    return received;
+  }
+
+  std::string status(std::string_view text) { return exchange(text).substr(0, 12); }
+  std::string post(std::string_view headers) {
+    return status("POST / HTTP/1.1\r\n" + std::string(headers));
+  }
+
+  event_base* base_;
+  evhttp* server_;
+  std::uint16_t port_ = 0;
+  int requests_ = 0;
+  Answer answer_ = reply_with_text;
+};
+
+constexpr const char* kOk = "HTTP/1.1 200";
+constexpr const char* kBad = "HTTP/1.1 400";
+constexpr const char* kTooLarge = "HTTP/1.1 413";
+
+TEST_F(EvhttpServer, RefusesALengthThatIsNoNumber) {
+  for (const char* length : {"+3", "-3", "3x", "0x3", "", "3, 3", "9999999999999999999"}) {
+    EXPECT_EQ(post("Content-Length: " + std::string(length) + "\r\n\r\nabc"), kBad) << length;
+  }
+  EXPECT_EQ(requests_, 0);
+  EXPECT_EQ(post("Content-Length: 0000000000000000000000003\r\n\r\nabc"), kOk);
+}
+
+TEST_F(EvhttpServer, RefusesTwoLengthsThatDiffer) {
+  EXPECT_EQ(post("Content-Length: 3\r\nContent-Length: 4\r\n\r\nabcd"), kBad);
+  EXPECT_EQ(post("Content-Length: 3\r\nContent-Length: 3\r\n\r\nabc"), kOk);
+}
+
+TEST_F(EvhttpServer, RefusesAnEncodingThatDoesNotEndTheBody) {
+  for (const char* encoding :
+       {"gzip", "", "xchunked", "chunked, gzip", "chunked,",
+        "\x0b"
+        "chunked",
+        "chunked\r\nTransfer-Encoding: chunked", "chunked\r\nContent-Length: 3"}) {
+    EXPECT_EQ(post("Transfer-Encoding: " + std::string(encoding) + "\r\n\r\n0\r\n\r\n"), kBad)
+        << encoding;
+  }
+  EXPECT_EQ(requests_, 0);
+}
+
+TEST_F(EvhttpServer, RefusesABodyThatWouldBeTakenForTheNextRequest) {
+  for (const char* method : {"HEAD", "TRACE"}) {
+    evhttp_set_allowed_methods(server_, EVHTTP_REQ_HEAD | EVHTTP_REQ_TRACE);
+    const std::string line = std::string(method) + " / HTTP/1.1\r\n";
+    EXPECT_EQ(status(line + "Content-Length: 1\r\n\r\na"), kBad);
+    EXPECT_EQ(status(line + "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n"), kBad);
+    EXPECT_EQ(status(line + "Content-Length: 0\r\n\r\n"), kOk);
+  }
+}
+
+TEST_F(EvhttpServer, RefusesChunksThatAreNot) {
+  const std::string chunked = "Transfer-Encoding: chunked\r\n\r\n";
+  for (const char* chunks :
+       {"0x3\r\nabc", "+3\r\nabc", " 3\r\nabc", "-3\r\nabc", "\r\n3\r\nabc", "3\r\nabcd\r\n",
+        "3\r\nabc4\r\n", "1000000000000000\r\n", ";\r\n", "3\r\nabc\r\n\r\n3\r\nabc"}) {
+    EXPECT_EQ(post(chunked + chunks + "\r\n0\r\n\r\n"), kTooLarge) << chunks;
+  }
+  EXPECT_EQ(post(chunked + std::string(65, '0')), kTooLarge);
+  EXPECT_EQ(requests_, 0);
+  EXPECT_EQ(post(chunked + "0003 \r\nabc\r\n0\r\n\r\n"), kOk);
+}
+
+TEST_F(EvhttpServer, RefusesHeadersWithoutAName) {
+  for (const char* header : {"A : b", ": b", "A( : b", "A\x01: b", "A: b\rc", "\xc3\xa4: b"}) {
+    EXPECT_EQ(post(std::string(header) + "\r\n\r\n"), kBad) << header;
+  }
+  EXPECT_EQ(post(std::string("A: b\0c\r\n\r\n", 10)), kBad);
+}
+
+TEST_F(EvhttpServer, RefusesOtherVersions) {
+  for (const char* version : {"1.10", "1.-1", "+1.1", "01.1", "2.0", "1.", "1.1x"}) {
+    EXPECT_EQ(status("GET / HTTP/" + std::string(version) + "\r\n\r\n"), kBad) << version;
+  }
+}
+
+TEST_F(EvhttpServer, SendsNothingBehindAnAnswerWithoutABody) {
+  const std::string two = "HEAD / HTTP/1.1\r\n\r\nGET / HTTP/1.1\r\n\r\n";
+  const std::string heads = exchange(two);
+  const std::size_t end = heads.find("\r\n\r\n");
+  EXPECT_EQ(heads.substr(end + 4, 12), kOk);
+  for (const int code : {101, 204, 304}) {
+    answer_ = [code](evhttp_request* request) {
+      evbuffer* body = evbuffer_new();
+      evbuffer_add(body, "text", 4);
+      evhttp_send_reply(request, code, nullptr, body);
+      evbuffer_free(body);
+    };
+    EXPECT_TRUE(exchange("GET / HTTP/1.1\r\n\r\n").ends_with("\r\n\r\n")) << code;
+  }
+}
+
+TEST_F(EvhttpServer, EndsAnAnswerOfUnknownLengthWithTheConnection) {
+  answer_ = [](evhttp_request* request) {
+    evhttp_send_reply_start(request, HTTP_OK, "OK");
+    evbuffer* piece = evbuffer_new();
+    evbuffer_add(piece, "text", 4);
+    evhttp_send_reply_chunk(request, piece);
+    evbuffer_free(piece);
+    evhttp_send_reply_end(request);
+  };
+  const std::string request = "GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n";
+  const std::string answer = exchange(request + request);
+  EXPECT_EQ(answer.find("Content-Length"), std::string::npos);
+  EXPECT_TRUE(answer.ends_with("\r\n\r\ntext"));
+  EXPECT_EQ(requests_, 1);
+}
+
+TEST_F(EvhttpServer, PutsWhatWasPreparedIntoAChunk) {
+  answer_ = [](evhttp_request* request) {
+    evbuffer_add(evhttp_request_get_output_buffer(request), "text", 4);
+    evhttp_send_reply_start(request, HTTP_OK, "OK");
+    evhttp_send_reply_end(request);
+  };
+  EXPECT_TRUE(exchange("GET / HTTP/1.1\r\n\r\n").ends_with("\r\n\r\n4\r\ntext\r\n0\r\n\r\n"));
+}
+
+TEST_F(EvhttpServer, SaysHowLongARefusalToConnectIs) {
+  evhttp_set_allowed_methods(server_, EVHTTP_REQ_CONNECT);
+  answer_ = [](evhttp_request* request) {
+    EXPECT_STREQ(evhttp_request_get_uri(request), "user@host:1");
+    EXPECT_STREQ(evhttp_request_get_host(request), "host");
+    evhttp_send_error(request, HTTP_NOTFOUND, nullptr);
+  };
+  const std::string answer = exchange("CONNECT user@host:1 HTTP/1.1\r\n\r\n");
+  EXPECT_NE(answer.find("\r\nContent-Length: 90\r\n"), std::string::npos);
+}
+
+TEST_F(EvhttpServer, LeavesARequestOfTheProgramsWithoutItsConnection) {
+  evhttp_request* kept = nullptr;
+  answer_ = [&kept](evhttp_request* request) {
+    kept = request;
+    evhttp_request_own(request);
+    evhttp_connection_free(evhttp_request_get_connection(request));
+  };
+  EXPECT_EQ(exchange("GET / HTTP/1.1\r\n\r\n"), "");
+  ASSERT_NE(kept, nullptr);
+  EXPECT_EQ(evhttp_request_get_connection(kept), nullptr);
+  evhttp_send_reply_start(kept, HTTP_OK, "OK");
+  evhttp_send_reply_end(kept);
+}
+
+TEST_F(EvhttpServer, MayBeFreedInACallback) {
+  answer_ = [this](evhttp_request*) {
+    evhttp_free(server_);
+    server_ = nullptr;
+  };
+  EXPECT_EQ(exchange("GET / HTTP/1.1\r\n\r\nGET / HTTP/1.1\r\n\r\n"), "");
+  EXPECT_EQ(requests_, 1);
+}
+
+// ---- clients
+
+class EvhttpClient : public testing::Test {
+ protected:
+  EvhttpClient() : base_(event_base_new()), listener_(listen_anywhere()) {
+    client_ = evhttp_connection_base_new(base_, nullptr, "127.0.0.1", port_of(listener_));
+  }
+  ~EvhttpClient() override {
+    evhttp_connection_free(client_);
+    if (peer_ >= 0) ::close(peer_);
+    if (listener_ >= 0) ::close(listener_);
+    event_base_free(base_);
+  }
+
+  void turns() {
+    for (int i = 0; i < 12; ++i) {
+      event_base_loop(base_, EVLOOP_NONBLOCK);
+      if (peer_ < 0 && listener_ >= 0) peer_ = ::accept(listener_, nullptr, nullptr);
+    }
+  }
+
+  void ask() {
+    evhttp_request* request = evhttp_request_new(
+        [](evhttp_request* answer, void* self) {
+          auto& test = *static_cast<EvhttpClient*>(self);
+          ++test.answers_;
+          test.code_ = answer != nullptr ? evhttp_request_get_response_code(answer) : -1;
+          test.has_hint_ =
+              answer != nullptr && evhttp_find_header(answer->input_headers, "Hint") != nullptr;
+        },
+        this);
+    EXPECT_EQ(evhttp_make_request(client_, request, EVHTTP_REQ_GET, "/"), 0);
+    turns();
+  }
+
+  event_base* base_;
+  int listener_;
+  int peer_ = -1;
+  evhttp_connection* client_;
+  int answers_ = 0;
+  int code_ = 0;
+  bool has_hint_ = false;
+};
+
+TEST_F(EvhttpClient, PassesOverA100ThatWasNotAskedFor) {
+  ask();
+  send_text(peer_, "HTTP/1.1 100 Continue\r\nHint: a\r\nContent-Length: 7\r\n\r\n");
+  turns();
+  send_text(peer_, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+  turns();
+  EXPECT_EQ(answers_, 1);
+  EXPECT_EQ(code_, 200);
+  EXPECT_FALSE(has_hint_);
+}
+
+TEST_F(EvhttpClient, RefusesAStatusThatIsNone) {
+  for (const char* status : {"-5", "0", "2x", "+200", "1000000", ""}) {
+    ask();
+    send_text(peer_, "HTTP/1.1 " + std::string(status) + " OK\r\nContent-Length: 0\r\n\r\n");
+    turns();
+    EXPECT_EQ(code_, -1) << status;
+    ::close(peer_);
+    peer_ = -1;
+  }
+}
+
+TEST_F(EvhttpClient, TriesAgainAfterItHasGivenUp) {
+  ::close(listener_);
+  listener_ = -1;
+  ask();
+  ask();
+  EXPECT_EQ(answers_, 2);
+  EXPECT_EQ(code_, 0);
+}
+
+// ---- everything at once
+
+constexpr int kSteps = 80;
+constexpr int kClients = 3;
+constexpr int kAsksMost = 150;
+
+// A server, clients and raw bytes on one base, and a program that decides by chance, wherever it is
+// asked, what to make and what to free.
+class World {
+ public:
+  explicit World(unsigned seed) : random_(seed), base_(event_base_new()) { open_server(); }
+
+  ~World() {
+    acts_ = false;
+    for (evhttp_connection*& client : clients_) free_client(client);
+    close_server();
+    for (int i = 0; i < kSteps; ++i) event_base_loop(base_, EVLOOP_NONBLOCK);
+    for (evhttp_request* request : kept_) evhttp_request_free(request);
+    if (raw_ >= 0) ::close(raw_);
+    event_base_free(base_);
+  }
+
+  void run() {
+    for (int step = 0; step < kSteps; ++step) {
+      act();
+      event_base_loop(base_, EVLOOP_NONBLOCK);
+    }
+  }
+
+  int answered() const { return answered_; }
+
+ private:
+  struct Ask {
+    World* world;
+    evhttp_connection* client;
+    evhttp_request* request;  // Null when it is over.
+  };
+
+  int below(int bound) { return static_cast<int>(random_() % static_cast<unsigned>(bound)); }
+
+  void act() {
+    switch (below(13)) {
+      case 0:
+        return send_raw();
+      case 1:
+        return cancel();
+      case 2:
+        return below(3) == 0 ? free_client(clients_[below(kClients)]) : make_ask();
+      case 3:
+        return below(25) == 0 ? renew_server() : make_ask();
+      case 4:
+      case 5:
+      case 6:
+        return answer_held();
+      case 7:
+        return free_kept();
+      case 8:
+        return below(4) == 0 ? end_client() : make_ask();
+      default:
+        return make_ask();
+    }
+  }
+
+  void act_inside() {
+    while (acts_ && depth_ < 3 && below(3) == 0) {
+      ++depth_;
+      act();
+      --depth_;
+    }
+  }
+
+  // ---- the server
+
+  void open_server() {
+    server_ = evhttp_new(base_);
+    evhttp_set_gencb(server_, on_request, this);
+    evhttp_set_max_body_size(server_, below(3) == 0 ? 50 : -1);
+    const int fd = listen_anywhere();
+    port_ = port_of(fd);
+    evhttp_accept_socket(server_, fd);
+  }
+
+  void close_server() {
+    evhttp* server = server_;
+    server_ = nullptr;
+    if (server != nullptr) evhttp_free(server);
+    held_ = nullptr;
+    if (left_ != nullptr) evhttp_request_free(left_);
+    left_ = nullptr;
+  }
+
+  // Its callbacks may want to do the same.
+  void renew_server() {
+    if (server_ == nullptr) return;
+    close_server();
+    open_server();
+  }
+
+  static void on_request(evhttp_request* request, void* self) {
+    auto& world = *static_cast<World*>(self);
+    evhttp_connection_set_closecb(evhttp_request_get_connection(request), on_server_close, self);
+    if (world.below(4) == 0) evhttp_request_set_on_complete_cb(request, on_complete, self);
+    if (world.held_ == nullptr && world.left_ == nullptr && world.below(2) == 0) {
+      world.held_ = request;
+      world.has_begun_ = false;
+      return world.act_inside();
+    }
+    switch (world.below(8)) {
+      case 0:
+        return evhttp_connection_free(evhttp_request_get_connection(request));
+      case 1:
+        return evhttp_cancel_request(request);
+      case 2:
+        return evhttp_send_error(request, 500 + world.below(4), nullptr);
+      default:
+        reply_with_text(request);
+        return world.act_inside();
+    }
+  }
+
+  static void on_complete(evhttp_request*, void* self) { static_cast<World*>(self)->act_inside(); }
+
+  // What has been begun is left to the program when the client has gone.
+  static void on_server_close(evhttp_connection* connection, void* self) {
+    auto& world = *static_cast<World*>(self);
+    if (world.held_ != nullptr) {
+      evhttp_connection* its = evhttp_request_get_connection(world.held_);
+      if (its == nullptr) world.left_ = world.held_;
+      if (its == nullptr || its == connection) world.held_ = nullptr;
+    }
+    world.act_inside();
+  }
+
+  void answer_held() {
+    if (left_ != nullptr) {
+      evhttp_request* request = left_;
+      left_ = nullptr;
+      return evhttp_send_reply_end(request);
+    }
+    evhttp_request* request = held_;
+    if (request == nullptr) return;
+    switch (below(8)) {
+      case 0:
+        held_ = nullptr;
+        return evhttp_request_free(request);
+      case 1:
+        return evhttp_connection_free(evhttp_request_get_connection(request));
+      case 2:
+      case 3:
+      case 4:
+        if (has_begun_) return send_piece(request);
+        has_begun_ = true;
+        return evhttp_send_reply_start(request, HTTP_OK, "OK");
+      default:
+        held_ = nullptr;
+        return has_begun_ ? evhttp_send_reply_end(request) : reply_with_text(request);
+    }
+  }
+
+  void send_piece(evhttp_request* request) {
+    evbuffer* piece = evbuffer_new();
+    evbuffer_add(piece, "piece", 5);
+    evhttp_send_reply_chunk_with_cb(
+        request, piece,
+        [](evhttp_connection*, void* self) { static_cast<World*>(self)->act_inside(); }, this);
+    evbuffer_free(piece);
+  }
+
+  // ---- clients
+
+  evhttp_connection* client_for(int number) {
+    evhttp_connection*& client = clients_[number];
+    if (client != nullptr) return client;
+    client = evhttp_connection_base_new(base_, nullptr, "127.0.0.1", port_);
+    evhttp_connection_set_closecb(
+        client, [](evhttp_connection*, void* self) { static_cast<World*>(self)->act_inside(); },
+        this);
+    return client;
+  }
+
+  void make_ask() {
+    if (asks_.size() == kAsksMost || !acts_) return;
+    evhttp_connection* client = client_for(below(kClients));
+    asks_.push_back(std::make_unique<Ask>(this, client, nullptr));
+    Ask* ask = asks_.back().get();
+    ask->request = evhttp_request_new(on_done, ask);
+    evhttp_request* request = ask->request;
+    if (below(2) == 0) evhttp_request_set_chunked_cb(request, on_chunk);
+    if (below(2) == 0) evhttp_request_set_header_cb(request, on_header);
+    if (below(2) == 0) evhttp_request_set_error_cb(request, on_error);
+    if (below(4) == 0) evhttp_add_header(request->output_headers, "Connection", "close");
+    const bool has_body = below(3) == 0;
+    if (has_body) evbuffer_add(request->output_buffer, "body", 4);
+    if (has_body && below(2) == 0) {
+      evhttp_add_header(request->output_headers, "Expect", "100-continue");
+    }
+    evhttp_make_request(client, request, has_body ? EVHTTP_REQ_POST : EVHTTP_REQ_GET, "/");
+  }
+
+  void cancel() {
+    for (const auto& ask : asks_) {
+      if (ask->request == nullptr || below(4) != 0) continue;
+      evhttp_request* request = ask->request;
+      ask->request = nullptr;
+      return below(2) == 0 ? evhttp_cancel_request(request) : evhttp_request_free(request);
+    }
+  }
+
+  // Its requests go without a word.
+  void forget_asks(const evhttp_connection* client) {
+    for (const auto& ask : asks_) {
+      if (ask->client == client) ask->request = nullptr;
+    }
+  }
+
+  void free_client(evhttp_connection*& slot) {
+    evhttp_connection* client = slot;
+    slot = nullptr;
+    if (client == nullptr) return;
+    forget_asks(client);
+    evhttp_connection_free(client);
+  }
+
+  // It goes by itself.
+  void end_client() {
+    evhttp_connection*& slot = clients_[below(kClients)];
+    evhttp_connection* client = slot;
+    slot = nullptr;
+    if (client == nullptr) return;
+    for (const auto& ask : asks_) {
+      if (ask->client != client || ask->request == nullptr) continue;
+      return evhttp_connection_free_on_completion(client);
+    }
+    evhttp_connection_free(client);
+  }
+
+  static int on_header(evhttp_request*, void* arg) {
+    World& world = *static_cast<Ask*>(arg)->world;
+    world.act_inside();
+    return world.below(6) - 1;
+  }
+  static void on_chunk(evhttp_request*, void* arg) { static_cast<Ask*>(arg)->world->act_inside(); }
+  static void on_error(evhttp_request_error, void* arg) {
+    auto& ask = *static_cast<Ask*>(arg);
+    ask.request = nullptr;
+    ask.world->act_inside();
+  }
+  static void on_done(evhttp_request* request, void* arg) {
+    auto& ask = *static_cast<Ask*>(arg);
+    World& world = *ask.world;
+    ask.request = nullptr;
+    ++world.answered_;
+    if (request != nullptr && world.below(4) == 0) {
+      evhttp_request_own(request);
+      if (world.below(2) == 0) {
+        evhttp_request_free(request);
+      } else {
+        world.kept_.push_back(request);
+      }
+    }
+    world.act_inside();
+  }
+
+  void free_kept() {
+    if (kept_.empty()) return;
+    evhttp_request* request = kept_.back();
+    kept_.pop_back();
+    evhttp_request_free(request);
+  }
+
+  // ---- bytes
+
+  void send_raw() {
+    static constexpr std::string_view kTexts[] = {
+        "GET / HTTP/1.1\r\n\r\n",
+        "POST / HTTP/1.1\r\nContent-Length: 60\r\n\r\n",
+        "HEAD / HT",
+        "Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n",
+        "junk\r\n",
+        "TP/1.0\r\n\r\n"};
+    if (raw_ < 0) raw_ = connect_to(port_);
+    const std::string_view text = kTexts[below(6)];
+    ::send(raw_, text.data(), text.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (below(3) != 0) return;
+    ::close(raw_);
+    raw_ = -1;
+  }
+
+  std::mt19937 random_;
+  event_base* base_;
+  evhttp* server_ = nullptr;
+  std::uint16_t port_ = 0;
+  evhttp_request* held_ = nullptr;  // To be answered later.
+  evhttp_request* left_ = nullptr;  // Whose client has gone.
+  bool has_begun_ = false;
+  evhttp_connection* clients_[kClients] = {};
+  std::vector<std::unique_ptr<Ask>> asks_;
+  std::vector<evhttp_request*> kept_;
+  int raw_ = -1;
+  int depth_ = 0;
+  int answered_ = 0;
+  bool acts_ = true;
+};
+
+TEST(Evhttp, SurvivesWhateverCallbacksFree) {
+  const char* more = std::getenv("SPATE_EVHTTP_SEEDS");
+  const int seeds = more != nullptr ? std::atoi(more) : 60;
+  int answered = 0;
+  std::signal(SIGPIPE, SIG_IGN);  // As programs on libevent do.
+  for (int seed = 1; seed <= seeds; ++seed) {
+    World world(static_cast<unsigned>(seed));
+    world.run();
+    answered += world.answered();
+  }
+  EXPECT_GT(answered, seeds);
+}
+
+}  // namespace
