@@ -60,10 +60,13 @@ void send_first(evhttp_connection& connection) {
   evhttp_request& request = *connection.request();
   remove_proxy_header(request);
   add_length(request);
-  add_text(connection.output(), name_of(request.type), " ", request.uri, " ");
-  add_version(connection.output(), {request.major, request.minor});
-  add_text(connection.output(), "\r\n");
-  add_headers(connection.output(), *request.output_headers);
+  {
+    Outgoing head(connection.output());
+    head.add(name_of(request.type), " ", request.uri, " ");
+    head.add_version({request.major, request.minor});
+    head.add("\r\n");
+    head.add_headers(*request.output_headers);
+  }
   if (!expects_word(request)) evbuffer_add_buffer(connection.output(), request.output_buffer);
   connection.state = evhttp_connection::State::writing;
   connection.write(await_answer, nullptr);
