@@ -81,8 +81,9 @@ COMPAT = {
     "libevent/bufferevent": {"libevent", "libevent/buffer", "libevent/event"},
     "libevent/listener": {"libevent", "libevent/event"},
     "libevent/http": {"libevent"},
-    "libevent/rpc": {"libevent"},
-    "libevent_openssl": set(),
+    "libevent/rpc": {"libevent", "libevent/http"},
+    "libevent/dns": {"libevent", "libevent/event", "libevent/evutil"},
+    "libevent_openssl": {"libevent", "libevent/bufferevent"},
 }
 
 # Public headers that depend on nothing but one another, and that every layer may use.

@@ -47,7 +47,7 @@ def put_in_order(root):
     """Strips shared objects, compresses manual pages, and sets modes, as Debian wants them."""
     for path in files_below(root):
         if is_shared_object(path):
-            run("strip", "--strip-unneeded", str(path), at=root)
+            run("strip", "--strip-unneeded", "--remove-section=.comment", str(path), at=root)
         if re.fullmatch(r".*/man/man\d", str(path.parent)):
             compress(path)
         else:

@@ -213,6 +213,10 @@ def http_bars(results):
                   asked - echoed if me and asked and echoed else None, 700)
 
 
+def websocket_bars(results):
+    yield from rate_bars("websocket", "messages_per_s")(results)
+
+
 def parser_bars(results):
     me = results.ours("parser")
     if me is None:
@@ -255,6 +259,14 @@ def idle_tls_bars(results):
         yield at_most("idle_tls bytes of a connection",
                       results.median("idle_tls", key, "bytes_per_connection", me) if me else None,
                       14500)
+
+
+def idle_websocket_bars(results):
+    me = results.ours("idle_websocket")
+    for key in results.cases("idle_websocket"):
+        kept = results.median("idle_websocket", key, "bytes_per_connection", me) if me else None
+        yield at_most("idle_websocket bytes of a connection, and of its session", kept,
+                      126 + 64 + 80)
 
 
 def idle_http_bars(results):
@@ -302,6 +314,7 @@ def all_bars(results):
             "latency": latency_bars, "udp": rate_bars("udp", "packets_per_s"),
             "fanout": fanout_bars, "parser": parser_bars, "http": http_bars,
             "tls": tls_bars,
+            "websocket": websocket_bars, "idle_websocket": idle_websocket_bars,
             "idle_http": idle_http_bars, "idle_tls": idle_tls_bars, "programs": programs_bars,
             "anyevent": anyevent_bars, "anyevent_server": anyevent_server_bars}
     assert bars.keys() == workloads.ALL.keys()

@@ -5,7 +5,7 @@ from harness import build, workloads
 
 FACTORS = {"floor": 0.9, "spate": 1.0, "libev": 1.15, "libuv": 1.1, "asio": 1.3, "libevent": 2.5}
 LOADED = {"pingpong": "echo", "threads": "echo", "churn": "echo", "idle": "echo", "latency": "echo",
-          "idle_http": "http", "idle_tls": "tls"}
+          "idle_http": "http", "idle_tls": "tls", "idle_websocket": "websocket"}
 PERL_SYSTEMS = ("spate", "spate_any", "spate_ae", "ev", "ev_any", "ev_ae", "perl", "glib")
 CONTESTANTS = (".c", ".cc", ".py", ".go", ".js")
 MACHINE = {"processor": "Example 9000 at 3.0 GHz", "cores": "2", "kernel": "6.18",

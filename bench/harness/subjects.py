@@ -95,6 +95,10 @@ SUBJECTS = (
             "Handshakes, full and resumed, and bytes echoed or sent, all with AES-128-GCM and a "
             "certificate on P-256: the server's processor time for one (bulk: for 1 MiB), as a "
             "client of TLS costs as much as its server; less is better."),
+    Subject("websocket", "WebSocket echo", "uWebSockets' load_test",
+            "https://github.com/uNetworking/uWebSockets/blob/master/benchmarks/load_test.c",
+            "Messages of 20 bytes to 16 KiB are sent back, one on the way on each connection; more "
+            "messages a second are better.", ("connections",), (("size", 20),)),
     Subject("fanout", "One publisher, every message to all",
             "muduo's and Asio's chat servers, and Redis's PUBLISH",
             "https://github.com/chenshuo/muduo/tree/master/examples/asio/chat",
@@ -109,6 +113,9 @@ SUBJECTS = (
     Subject("idle_tls", "Idle connections of TLS", "", "",
             "The memory that each of 1,000 takes, two seconds after 64 bytes were sent back: "
             "by the allocator's count, and by pages; less is better."),
+    Subject("idle_websocket", "Idle WebSockets", "", "",
+            "The memory that each of 5,000 takes which have had a message echoed: by the "
+            "allocator's count, and by pages; less is better."),
     Subject("programs", "Servers as the distribution built them", "", "",
             "memcached and nghttpd, the same binaries, on their own event library and on spate's "
             "drop-in for it; more requests a second are better."),

@@ -15,7 +15,7 @@ def backends(*names):
 # A program that stands for several contestants: name -> extra arguments.
 VARIANTS = {
     **{(name, "spate"): backends("epoll", "io_uring")
-       for name in ("pingpong", "header_body", "churn", "udp", "fanout", "http")},
+       for name in ("pingpong", "header_body", "churn", "udp", "fanout", "http", "websocket")},
     ("fd", "spate"): backends("epoll", "io_uring", "poll", "select"),
     ("fd", "libevent"): {"libevent": {}, "libevent_changelist": {"changelist": 1}},
     **{(name, "libevent"): {"libevent": {}, "libevent_direct": {"direct": 1}}
@@ -38,6 +38,8 @@ TWINNED = {
        ("pingpong", "header_body", "threads", "churn", "idle", "latency")},
     "http": {"evhttp"},
     "idle_http": {"evhttp"},
+    "tls": {"libevent"},
+    "idle_tls": {"libevent"},
     "programs": {"memcached", "nghttpd"},
 }
 
@@ -71,11 +73,13 @@ METRICS = {
     "idle": ("bytes_per_connection", "cpu_percent"),
     "idle_http": ("bytes_per_connection", "resident_per_connection"),
     "idle_tls": ("bytes_per_connection", "resident_per_connection"),
+    "idle_websocket": ("bytes_per_connection", "resident_per_connection"),
     "latency": ("p50_us", "p99_us"),
     "udp": ("packets_per_s",),
     "fanout": ("messages_per_s",),
     "http": ("requests_per_s",),
     "tls": ("processor_us",),
+    "websocket": ("messages_per_s",),
     "parser": ("head_ns",),
     "programs": ("requests_per_s",),
     "anyevent": ("bytes", "create_us", "invoke_us", "destroy_us"),
@@ -415,6 +419,27 @@ def http(quick):
     return Workload("http", cases, check, counts, pinned=False)
 
 
+WEBSOCKET_SIZES = (20, 1024, 16384)
+
+
+def websocket(quick):
+    milliseconds = 300 if quick else 1500
+
+    def case(size, connections, **more):
+        return Case({"connections": connections, "size": size, **more},
+                    hidden=("milliseconds", "messages", "verify"))
+
+    cases = [case(20, n, milliseconds=milliseconds)
+             for n in possible("websocket", [1, 200] if quick else [1, 200, 1000])]
+    cases += [case(size, 200, milliseconds=milliseconds) for size in WEBSOCKET_SIZES[1:]]
+    check = [case(size, 10, messages=16, verify=1) for size in WEBSOCKET_SIZES]
+    counts = [Count(f"message of {size} bytes", "message",
+                    {"connections": 10, "size": size, "messages": 40},
+                    {"connections": 10, "size": size, "messages": 240})
+              for size in WEBSOCKET_SIZES]
+    return Workload("websocket", cases, check, counts, pinned=False)
+
+
 PARSER_HEADS = (100, 703, 8000)
 
 
@@ -518,4 +543,5 @@ ALL = {"fd": fd, "watchers": watchers, "timers": timers, "post": post, "pingpong
        "header_body": header_body, "threads": threads, "churn": churn, "idle": idle,
        "latency": latency, "udp": udp, "fanout": fanout, "parser": parser, "http": http, "tls": tls,
        "idle_http": idle_behind("idle_http", 5000), "idle_tls": idle_behind("idle_tls", 1000),
+       "websocket": websocket, "idle_websocket": idle_behind("idle_websocket", 5000),
        "programs": programs, "anyevent": anyevent, "anyevent_server": anyevent_server}

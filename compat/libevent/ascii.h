@@ -1,4 +1,4 @@
-// What kind a character is: in ASCII, whatever the locale.
+// What kind a character is, and its lower case: in ASCII, whatever the locale.
 #pragma once
 
 namespace spate::libevent {
@@ -10,6 +10,8 @@ constexpr bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' &&
 constexpr bool is_hex_digit(char c) {
   return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
 }
+
+constexpr char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c | 0x20) : c; }
 
 // Of a hexadecimal digit.
 constexpr int hex_value(char c) { return is_digit(c) ? c - '0' : (c | 0x20) - 'a' + 10; }

@@ -8,7 +8,10 @@ namespace spate::coro {
 // Notices when the scope is destroyed, by what is called meanwhile.
 class Scope::Guard {
  public:
-  explicit Guard(Scope& scope) : scope_(&scope), outer_(scope.guards_) { scope.guards_ = this; }
+  // Not inline: g++ 12 warns of the address, as if it stayed in the scope.
+  [[gnu::noinline]] explicit Guard(Scope& scope) : scope_(&scope), outer_(scope.guards_) {
+    scope.guards_ = this;
+  }
   ~Guard() {
     if (scope_ != nullptr) scope_->guards_ = outer_;
   }
@@ -26,7 +29,7 @@ class Scope::Guard {
 };
 
 Scope::Scope(Loop& loop)
-    : queue_(loop, bind<&Scope::call_queued>(this)),
+    : queue_(loop, bind<&Scope::call_woken>(this)),
       cleanup_(loop, bind<&Scope::end_with_loop>(this)) {
   cleanup_.start();
 }
@@ -40,8 +43,8 @@ Scope::~Scope() {
     unlink(root);
     root.scope_ = nullptr;
   }
+  while (stop_points_ != nullptr) stop_points_->disarm();
   end_joins();
-  while (first_queued_ != nullptr) first_queued_->cancel();  // Of those that run.
 }
 
 bool Scope::spawn(Task<void> task) { return begin(task.release(), false); }
@@ -129,49 +132,34 @@ void Scope::end_with_loop() {
 
 // ---- those who were woken
 
-void Scope::queue(Waiter& waiter) {
-  waiter.queue_ = this;
-  waiter.next_ = nullptr;
-  waiter.previous_ = last_queued_;
-  (last_queued_ != nullptr ? last_queued_->next_ : first_queued_) = &waiter;
-  last_queued_ = &waiter;
-  feed_queue();
-}
-
-void Scope::leave(Waiter& waiter) {
-  (waiter.previous_ != nullptr ? waiter.previous_->next_ : first_queued_) = waiter.next_;
-  (waiter.next_ != nullptr ? waiter.next_->previous_ : last_queued_) = waiter.previous_;
-  waiter.queue_ = nullptr;
-}
-
 // Those whose chains run stay until these have returned.
-Waiter* Scope::next_queued() const {
-  Waiter* waiter = first_queued_;
-  while (waiter != nullptr && waiter->then_.chain().is_running()) waiter = waiter->next_;
-  return waiter;
+Place* Scope::next_woken() const {
+  Place* place = woken_.first();
+  while (place != nullptr && place->then().chain().is_running()) place = place->next();
+  return place;
 }
 
 // Those who are there now: who comes meanwhile has his turn after the other events.
-void Scope::call_queued() {
+void Scope::call_woken() {
   const Guard guard(*this);
-  const Waiter* const last = last_queued_;
-  for (Waiter* waiter = next_queued(); waiter != nullptr; waiter = next_queued()) {
-    const bool is_last = waiter == last;
-    waiter->go();
+  const Place* const last = woken_.last();
+  for (Place* place = next_woken(); place != nullptr; place = next_woken()) {
+    const bool is_last = place == last;
+    place->then().go();
     if (guard.is_gone() || is_last) return;
   }
 }
 
 // ---- stopping
 
-void StopPoint::enter(Scope& scope) {
+void StopPoint::arm(Scope& scope) {
   scope_ = &scope;
   next_ = scope.stop_points_;
   if (next_ != nullptr) next_->previous_ = this;
   scope.stop_points_ = this;
 }
 
-void StopPoint::leave() {
+void StopPoint::disarm() {
   if (scope_ == nullptr) return;
   (previous_ != nullptr ? previous_->next_ : scope_->stop_points_) = next_;
   if (next_ != nullptr) next_->previous_ = previous_;
@@ -188,12 +176,12 @@ void Scope::end_joins() {
     joins_ = join.next_;
     if (joins_ != nullptr) joins_->previous_ = nullptr;
     join.is_linked_ = false;
-    join.waiter_.wake();
+    std::exchange(join.then_, Then()).wake();
   }
 }
 
 bool Scope::Join::start(Promise&, Then then) {
-  waiter_.wait(then);
+  then_ = then;
   next_ = scope_->joins_;
   if (next_ != nullptr) next_->previous_ = this;
   scope_->joins_ = this;
@@ -202,7 +190,7 @@ bool Scope::Join::start(Promise&, Then then) {
 }
 
 void Scope::Join::cancel() {
-  waiter_.cancel();
+  then_.leave();
   if (!is_linked_) return;
   (previous_ != nullptr ? previous_->next_ : scope_->joins_) = next_;
   if (next_ != nullptr) next_->previous_ = previous_;

@@ -11,15 +11,15 @@ bool Sleep::start(Promise& chain, Then then) {
     error_ = std::make_error_code(std::errc::not_enough_memory);
     return false;
   }
-  waiter_.wait(then);
+  then_ = then;
   return true;
 }
 
 void Sleep::cancel() {
-  waiter_.cancel();
+  then_.leave();
   if (node_.head.active != 0 || node_.head.pending != 0) loop_->stop(node_);
 }
 
-void Sleep::on_timer(void* context, Node&, Events) { static_cast<Sleep*>(context)->waiter_.go(); }
+void Sleep::on_timer(void* context, Node&, Events) { static_cast<Sleep*>(context)->then_.go(); }
 
 }  // namespace spate::coro

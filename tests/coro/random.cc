@@ -7,8 +7,11 @@
 #include <array>
 #include <memory>
 
+#include "spate/coro/all.h"
+#include "spate/coro/channel.h"
 #include "spate/coro/or_return.h"
 #include "spate/coro/run.h"
+#include "spate/coro/sync.h"
 #include "spate/coro/time.h"
 #include "spate/coro/until_stop.h"
 #include "tests/support/random.h"
@@ -46,11 +49,16 @@ class Program {
   // All tasks come to an end if they are left alone.
   void settle() {
     is_settling_ = true;
+    bell_.set();
     for (int i = 0; i < 10'000 && live_ > 0; ++i) {
+      if (channel_.try_receive()) ++received_;
+      if (channel_.try_send(7)) ++sent_;
       EXPECT_FALSE(loop().run(Run::no_wait));
       scripted_.clock.advance(1ms);
     }
     EXPECT_EQ(live_, 0) << "somebody is not woken";
+    EXPECT_EQ(sent_, received_ + std::ssize(channel_)) << "lost, or doubled";
+    EXPECT_EQ(seats_.available(), 2u);
     for (auto& scope : scopes_) EXPECT_TRUE(scope->empty());
   }
   // Whether it has tried what it is for.
@@ -90,6 +98,17 @@ class Program {
     bool is_running_ = true;
   };
 
+  class Count {
+   public:
+    explicit Count(int& it) : it_(it) { ++it_; }
+    ~Count() { --it_; }
+    Count(const Count&) = delete;
+    Count& operator=(const Count&) = delete;
+
+   private:
+    int& it_;
+  };
+
   Loop& loop() { return *scripted_.loop; }
   Scope& any_scope() { return *scopes_[random_.below(kScopes)]; }
   Nanos any_time() { return Nanos{random_.span(3'000'000)}; }
@@ -117,6 +136,9 @@ class Program {
       case 8:
         if (depth > 0 && nested_ < 2) run_inside();
         return;
+      case 9:
+        if (bell_.is_set()) return bell_.reset();
+        return bell_.set();
       default:
         return;
     }
@@ -255,9 +277,84 @@ class Program {
     co_return 7;
   }
 
+  Task<int> waits_for_all(int depth) {
+    Life life(*this);
+    if (random_.one_in(2)) {
+      Task<int> one = some_wait(depth);
+      Task<int> other = some_wait(depth);
+      life.waits();
+      const auto both = co_await coro::when_all(std::move(one), std::move(other));
+      life.goes_on();
+      EXPECT_EQ(both, std::tuple(7, 7));
+    } else {
+      Task<Result<int>> one = some_trouble(depth);
+      Task<Result<int>> other = some_trouble(depth);
+      life.waits();
+      const auto both = co_await coro::when_all(std::move(one), std::move(other));
+      life.goes_on();
+      EXPECT_TRUE(both ? *both == std::tuple(7, 7) : both.error() == std::errc::io_error);
+    }
+    life.ends();
+    co_return 7;
+  }
+  Task<int> waits_for_any(int depth) {
+    Life life(*this);
+    Task<int> one = some_wait(depth);
+    Task<int> other = some_wait(depth);
+    life.waits();
+    const auto first = co_await coro::when_any(std::move(one), std::move(other));
+    life.goes_on();
+    EXPECT_EQ(first.index() == 0 ? std::get<0>(first) : std::get<1>(first), 7);
+    life.ends();
+    co_return 7;
+  }
+  // Two at most are inside.
+  Task<int> enters() {
+    Life life(*this);
+    life.waits();
+    const coro::Semaphore::Held held(co_await seats_.acquire());
+    life.goes_on();
+    const Count inside(inside_);
+    EXPECT_LE(inside_, 2);
+    const Nanos time = any_time();
+    life.waits();
+    co_await coro::sleep(time);
+    life.goes_on();
+    life.ends();
+    co_return 7;
+  }
+  // What comes out was put in, each once, in order.
+  Task<int> sends() {
+    Life life(*this);
+    life.waits();
+    const bool is_sent = co_await channel_.send(7);
+    life.goes_on();
+    EXPECT_TRUE(is_sent);
+    ++sent_;
+    life.ends();
+    co_return 7;
+  }
+  Task<int> receives() {
+    Life life(*this);
+    life.waits();
+    const std::optional<int> value = co_await channel_.receive();
+    life.goes_on();
+    ++received_;
+    life.ends();
+    co_return value.value_or(0);
+  }
+  Task<int> meets() {
+    Life life(*this);
+    life.waits();
+    co_await bell_.wait();
+    life.goes_on();
+    life.ends();
+    co_return 7;
+  }
+
   Task<int> some_wait(int depth) {
     if (depth >= kDeepest) return sleeps();
-    switch (random_.below(8)) {
+    switch (random_.below(16)) {
       case 0:
         return at_once();
       case 1:
@@ -269,6 +366,18 @@ class Program {
         return until_it_stops(depth + 1);
       case 5:
         return nests(depth + 1);
+      case 6:
+        return waits_for_all(depth + 1);
+      case 7:
+        return waits_for_any(depth + 1);
+      case 8:
+        return enters();
+      case 9:
+        return sends();
+      case 10:
+        return receives();
+      case 11:
+        return meets();
       default:
         return sleeps();
     }
@@ -276,7 +385,13 @@ class Program {
 
   Random random_;
   ScriptedLoop scripted_;
+  coro::Semaphore seats_{2};
+  coro::Channel<int> channel_{3};
+  coro::Event bell_;
   std::array<std::unique_ptr<Scope>, kScopes> scopes_;
+  int inside_ = 0;
+  std::int64_t sent_ = 0;
+  std::int64_t received_ = 0;
   int live_ = 0;
   int left_ = 0;   // Frames that are gone.
   int ended_ = 0;  // Of those, who came to their end.

@@ -12,10 +12,12 @@
 #include <vector>
 
 #include "base/fault.h"
+#include "http/http2_client.h"
 #include "spate/http/client.h"
 #include "spate/http/events.h"
 #include "spate/http/files.h"
 #include "spate/http/gateway.h"
+#include "spate/http/http2.h"
 #include "spate/http/router.h"
 #include "tests/support/own_tree.h"
 #include "tests/support/scripted.h"
@@ -293,6 +295,108 @@ TEST_P(HttpFaults, EndEveryScenarioAndNothingElse) {
 
 INSTANTIATE_TEST_SUITE_P(Each, HttpFaults, ::testing::ValuesIn(kFaults),
                          [](const auto& info) { return std::string(info.param.name); });
+
+// A server of HTTP/2, and a client that asks for a bit of everything.
+class Http2Scene {
+ public:
+  explicit Http2Scene(const OwnTree& tree) : files_(must(http::Files::open(tree.root()))) {
+    router_.get("/hello", [](Exchange exchange) { exchange.respond("hello"); });
+    router_.get("/pieces", [this](Exchange exchange) {
+      http::Fields fields;
+      for (int i = 0; i < 40; ++i) fields.add("X-" + std::to_string(i), "value");
+      exchange.begin(Status::ok, fields);
+      exchange.set_deadline(Nanos{5'000'000'000});
+      exchange.write("one");
+      kept_.push_back(std::move(exchange));
+    });
+    router_.post("/length", [](Exchange exchange) {
+      read_body(std::move(exchange), 1'000'000,
+                [](Exchange whole, Bytes body) { whole.respond(std::to_string(body.size())); });
+    });
+    router_.get("/files/*path", [this](Exchange exchange) {
+      const std::string path = exchange.request().param("path");
+      files_.serve(std::move(exchange), path);
+    });
+    http::ServerOptions options;
+    options.http2 = must(http::Http2::create());
+    server_ = must(http::Server::create(*loop_, router_, std::move(options)));
+  }
+
+  std::unique_ptr<Http2Client> connect() {
+    auto pair = must(Stream::memory_pair(*loop_));
+    return connect(std::move(pair));
+  }
+  void converse() {
+    const std::unique_ptr<Http2Client> client = connect(std::move(first_));
+    turns(10);
+    client->get("/hello");
+    client->get("/files/long");
+    client->get("/pieces");
+    client->post("/length", kLong);
+    turns(40);
+    for (Exchange& exchange : kept_) {
+      http::Fields trailers;
+      trailers.add("Checksum", "3");
+      exchange.end(trailers);
+    }
+    turns(20);
+    kept_.clear();
+  }
+  bool serves() {
+    const std::unique_ptr<Http2Client> client = connect();
+    const auto id = client->get("/hello");
+    turns(20);
+    return client->answers[id].body == "hello";
+  }
+  bool is_tidy() {
+    for (int i = 0; i < 20; ++i) {
+      turns(10);
+      clock_.advance(Nanos{5'000'000'000});
+    }
+    return server_.metrics().exchanges == 0 && server_.metrics().connections == 0;
+  }
+
+ private:
+  std::unique_ptr<Http2Client> connect(std::pair<Stream, Stream> pair) {
+    auto client = std::make_unique<Http2Client>(std::move(pair.first));
+    server_.add(std::move(pair.second));
+    return client;
+  }
+  void turns(int count) {
+    for (int i = 0; i < count; ++i) loop_->run(Run::no_wait);
+  }
+
+  ScriptedClock clock_;
+  std::unique_ptr<Loop> loop_ = must(Loop::create({.clock = &clock_}));
+  std::pair<Stream, Stream> first_ = must(Stream::memory_pair(*loop_));
+  http::Files files_;
+  http::Router router_;
+  http::Server server_;
+  std::vector<Exchange> kept_;
+};
+
+TEST(Http2Faults, OfMemoryEndWhatTheyBefallAndNothingElse) {
+  OwnTree tree;
+  tree.write("long", kLong);
+  for (const std::uint64_t times : {1u, 4u}) {
+    bool has_failed = true;
+    for (std::uint64_t nth = 1; has_failed && !HasFailure(); ++nth) {
+      SCOPED_TRACE(::testing::Message() << "call " << nth << ", " << times << " times");
+      Http2Scene scene(tree);
+      FaultPlan plan;
+      plan.fail_nth(SystemCall::allocate, nth, ENOMEM, times);
+      {
+        const FaultScope scope(plan);
+        is_new_injected = true;
+        scene.converse();
+        is_new_injected = false;
+      }
+      has_failed = plan.failures(SystemCall::allocate) > 0;
+      EXPECT_TRUE(scene.serves());
+      EXPECT_TRUE(scene.is_tidy());
+    }
+  }
+}
 
 }  // namespace
 }  // namespace spate::testing

@@ -296,6 +296,20 @@ TEST_F(Http2Requests, MayNameTheirHostInAFieldAlone) {
   EXPECT_EQ(client->answers[id].body, "b");
 }
 
+TEST_F(Http2Requests, BehindAProxyAreOfWhomItSpeaksFor) {
+  http::ServerOptions options;
+  options.proxy_protocol = http::ProxyProtocol::always;
+  serve2(std::move(options));
+  on_request = [](Exchange exchange) { exchange.respond(exchange.request().peer().to_string()); };
+  auto [mine, theirs] = must(Stream::memory_pair(loop_));
+  server_.add(std::move(theirs));
+  mine.write("PROXY TCP4 192.0.2.1 192.0.2.2 1000 2000\r\n");
+  Http2Client client(std::move(mine));
+  const auto id = client.get("/");
+  turns();
+  EXPECT_EQ(client.answers[id].body, "192.0.2.1:1000");
+}
+
 TEST_F(Http2Requests, AreRefusedBeyondTheirLimits) {
   http::ServerOptions options;
   options.max_head = 2000;

@@ -447,6 +447,18 @@ TEST_F(WebSockets, ping_who_is_silent_and_give_up_who_does_not_answer) {
   EXPECT_TRUE(client->is_ended || client->is_closed);
 }
 
+TEST_F(WebSockets, let_the_loop_end_when_the_last_is_gone) {
+  const auto timers_behind_one = [&](Nanos ping_after) {
+    options.ping_after = ping_after;
+    const auto client = raw();
+    client->stream().abort();
+    turns();
+    return loop_.metrics().active_timers;
+  };
+  const std::size_t without = timers_behind_one(Nanos{0});
+  EXPECT_EQ(timers_behind_one(10 * kSecond), without);
+}
+
 TEST_F(WebSockets, do_not_ping_if_they_are_not_to) {
   options.ping_after = Nanos{0};
   const auto client = raw();

@@ -194,6 +194,7 @@ constexpr bufferevent_ops kFilterOps = {
     .set_fd = set_fd,
     .fd = fd_of,
     .underlying = underlying,
+    .socket = nullptr,
     .unlink = unlink,
     .destroy = destroy,
 };

@@ -183,12 +183,6 @@ int change_timeout(event& ev, short kind, const timeval& timeout) {
   return is_set(timeout) ? event_add(&ev, &timeout) : event_remove_timer(&ev);
 }
 
-int timeouts_changed(Connection& connection) {
-  const int read = change_timeout(connection.ev_read, EV_READ, connection.timeout_read);
-  const int write = change_timeout(connection.ev_write, EV_WRITE, connection.timeout_write);
-  return read < 0 || write < 0 ? -1 : 0;
-}
-
 void output_added(Connection& connection) {
   SocketConnection& socket = as_socket(connection);
   if (socket.is_calling_read) {
@@ -218,6 +212,8 @@ int set_fd(Connection& connection, evutil_socket_t fd) {
 
 evutil_socket_t fd_of(const Connection& connection) { return connection.ev_read.ev_fd; }
 
+SocketConnection* socket(Connection& connection) { return &as_socket(connection); }
+
 void destroy(Connection& connection) {
   const evutil_socket_t fd = fd_of(connection);
   if ((connection.options & BEV_OPT_CLOSE_ON_FREE) == 0 || fd < 0) return;
@@ -229,13 +225,14 @@ void destroy(Connection& connection) {
 constexpr bufferevent_ops kSocketOps = {
     .start = start,
     .stop = stop,
-    .timeouts_changed = timeouts_changed,
+    .timeouts_changed = change_timeouts,
     .output_added = output_added,
     .input_has_room = nullptr,
     .flush = nullptr,
     .set_fd = set_fd,
     .fd = fd_of,
     .underlying = nullptr,
+    .socket = socket,
     .unlink = nullptr,
     .destroy = destroy,
 };
@@ -243,7 +240,13 @@ constexpr bufferevent_ops kSocketOps = {
 }  // namespace
 
 SocketConnection* spate::libevent::socket_of(bufferevent* bev) {
-  return bev->be_ops == &kSocketOps ? static_cast<SocketConnection*>(bev) : nullptr;
+  return bev->be_ops->socket != nullptr ? bev->be_ops->socket(connection_of(bev)) : nullptr;
+}
+
+int spate::libevent::change_timeouts(Connection& connection) {
+  const int read = change_timeout(connection.ev_read, EV_READ, connection.timeout_read);
+  const int write = change_timeout(connection.ev_write, EV_WRITE, connection.timeout_write);
+  return read < 0 || write < 0 ? -1 : 0;
 }
 
 // ---- the exported functions
@@ -270,7 +273,7 @@ bufferevent* bufferevent_new(evutil_socket_t fd, bufferevent_data_cb on_read,
 
 int bufferevent_base_set(event_base* base, bufferevent* bev) {
   const Keep keep(bev);
-  if (socket_of(bev) == nullptr) return -1;
+  if (bev->be_ops != &kSocketOps) return -1;
   event_base* before = event_get_base(&bev->ev_read);
   if (event_base_set(base, &bev->ev_read) != 0) return -1;
   if (event_base_set(base, &bev->ev_write) != 0) {

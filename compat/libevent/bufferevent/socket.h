@@ -12,7 +12,10 @@ struct SocketConnection : Connection {
   bool has_answered;  // The read callback has written, which is sent when it returns.
 };
 
-// Null if it is of another kind.
+// Null if it is on no socket of its own.
 SocketConnection* socket_of(bufferevent* bev);
+
+// For kinds that watch a descriptor: of what is pending.
+int change_timeouts(Connection& connection);
 
 }  // namespace spate::libevent

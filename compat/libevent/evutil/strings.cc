@@ -7,9 +7,11 @@
 #include <cstdio>
 #include <cstdlib>
 
-namespace {
+#include "compat/libevent/ascii.h"
 
-char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
+using spate::libevent::lower;
+
+namespace {
 
 // Bytes above 127 come before ASCII: they are compared as libevent does it, as signed.
 int compare(signed char a, signed char b) { return a < b ? -1 : static_cast<int>(a > b); }

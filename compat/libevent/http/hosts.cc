@@ -2,15 +2,13 @@
 //
 // Semantics: event2/http.h (evhttp_add_virtual_host and what follows it); that an alias goes before
 // a pattern: probes.
+#include "compat/libevent/ascii.h"
 #include "compat/libevent/http/server.h"
 #include "compat/libevent/memory.h"
 
 using namespace spate::libevent;
 
 namespace {
-
-// In lower case, whatever the locale.
-char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c | 0x20) : c; }
 
 // The pattern's * stands for any text.
 bool matches(const char* pattern, const char* name) {

@@ -2,6 +2,7 @@
 //
 // Semantics: event2/rpc.h and rpc_struct.h; what each error means, which of them clear the reply,
 // when the time of a call begins, and that an answer is read whatever its status: probes.
+#include "compat/libevent/http/connection.h"  // Whether one has a timeout.
 #include "compat/libevent/log.h"
 #include "compat/libevent/memory.h"
 #include "compat/libevent/rpc/hooks.h"
@@ -284,6 +285,9 @@ void evrpc_pool_add_connection(evrpc_pool* pool, evhttp_connection* http) {
   if (connection == nullptr) return warn("%s: no memory", __func__);
   connection->http = http;
   if (pool->base != nullptr) evhttp_connection_set_base(http, pool->base);
+  if (pool->timeout > 0 && !evutil_timerisset(&http->timeout)) {
+    evhttp_connection_set_timeout(http, pool->timeout);
+  }
   TAILQ_INSERT_TAIL(&pool->connections, connection, next);
   schedule(*pool, connection);
 }

@@ -12,8 +12,8 @@
 //                                            somebody's code, the chain may be doomed after that;
 //   void cancel()                            nobody waits any more; the destructor does it, too;
 //   T await_resume()                         what came of it.
-// It calls its Waiter's go() from the loop, or its wake() from another's call, once, and touches
-// nothing of itself after that.
+// When it is over, it calls then.go() from the loop, or then.wake() from another's call, once, and
+// touches nothing of itself after that.
 //
 // Threads: the loop's thread only.
 #pragma once
@@ -34,22 +34,87 @@ class Loop;
 
 namespace spate::coro {
 
+class Place;
 class Promise;
 class Scope;
 class StopPoint;
+class Then;
 
 // Where frames come from: a list for each size, of the thread. nullptr when memory runs out.
 SPATE_EXPORT void* allocate_frame(std::size_t bytes) noexcept;
 SPATE_EXPORT void free_frame(void* frame, std::size_t bytes) noexcept;
 
-// Says who goes on when something that was awaited is over. It is asked once.
-class Chooser {
+// A line of those who wait, first come, first served: for what it stands for, or, once they are
+// woken, for the loop.
+class Line {
  public:
-  using Choose = std::coroutine_handle<> (*)(Chooser& self);  // Nobody: an empty handle.
+  Line() = default;
+  Line(const Line&) = delete;
+  Line& operator=(const Line&) = delete;
+  inline ~Line();
 
-  explicit Chooser(Choose choose) : choose_(choose) {}
-  Chooser(const Chooser&) = delete;
-  Chooser& operator=(const Chooser&) = delete;
+  bool empty() const { return first_ == nullptr; }
+  Place* first() const { return first_; }
+  Place* last() const { return last_; }
+  inline void push(Place& place);
+
+ private:
+  friend class Place;
+
+  Place* first_ = nullptr;
+  Place* last_ = nullptr;
+};
+
+// A place in a line, one at a time. It is left with its owner.
+class Place {
+ public:
+  Place(const Place&) = delete;
+  Place& operator=(const Place&) = delete;
+
+  Line* line() const { return line_; }
+  Place* next() const { return next_; }
+  inline Then then();
+  void leave() {
+    if (line_ == nullptr) return;
+    (previous_ != nullptr ? previous_->next_ : line_->first_) = next_;
+    (next_ != nullptr ? next_->previous_ : line_->last_) = previous_;
+    line_ = nullptr;
+  }
+
+ protected:
+  enum class Owner : bool { promise, chooser };
+
+  explicit Place(Owner owner) : owner_(owner) {}
+  ~Place() { leave(); }
+
+ private:
+  friend class Line;
+
+  Line* line_ = nullptr;
+  Place* next_ = nullptr;
+  Place* previous_ = nullptr;
+  Owner owner_;
+};
+
+inline Line::~Line() {
+  while (first_ != nullptr) first_->leave();
+}
+
+inline void Line::push(Place& place) {
+  place.leave();
+  place.line_ = this;
+  place.next_ = nullptr;
+  place.previous_ = last_;
+  (last_ != nullptr ? last_->next_ : first_) = &place;
+  last_ = &place;
+}
+
+// Says who goes on when something that was awaited is over. It is asked once.
+class Chooser : public Place {
+ public:
+  using Choose = std::coroutine_handle<> (*)(Chooser& self);  // Nobody yet: an empty handle.
+
+  explicit Chooser(Choose choose) : Place(Owner::chooser), choose_(choose) {}
 
   Promise* awaiting = nullptr;  // Whose chain it is.
 
@@ -67,7 +132,18 @@ class Then {
 
   explicit operator bool() const { return bits_ != 0; }
   inline Promise& chain() const;
+  inline Place& place() const;
   inline std::coroutine_handle<> choose() const;
+
+  // From the loop: it is resumed now, or when its chain, which runs the loop, waits again.
+  inline void go() const;
+  // From another's call: it is resumed after the running callback.
+  inline void wake() const;
+  // Nobody is to go on.
+  void leave() {
+    if (*this) place().leave();
+    bits_ = 0;
+  }
 
  private:
   bool is_chooser() const { return (bits_ & 1) != 0; }
@@ -77,39 +153,10 @@ class Then {
   std::uintptr_t bits_ = 0;
 };
 
-// One who waits, in an awaitable or in the object that it waits for.
-class Waiter {
- public:
-  Waiter() = default;
-  Waiter(const Waiter&) = delete;
-  Waiter& operator=(const Waiter&) = delete;
-  inline ~Waiter();
-
-  void wait(Then then) { then_ = then; }
-  bool is_waiting() const { return static_cast<bool>(then_); }
-  // Woken, and not yet resumed.
-  bool is_queued() const { return queue_ != nullptr; }
-  inline void cancel();
-  // From the loop: it is resumed now, or when its chain, which runs the loop, waits again.
-  inline void go();
-  // From another's call: it is resumed after the running callback.
-  inline void wake();
-
- private:
-  friend class Scope;
-
-  Then then_;
-  Scope* queue_ = nullptr;  // Whose queue it is in.
-  Waiter* next_ = nullptr;
-  Waiter* previous_ = nullptr;
-};
-
 // What the promises of all tasks begin with.
-class Promise {
+class Promise : public Place {
  public:
-  Promise() = default;
-  Promise(const Promise&) = delete;
-  Promise& operator=(const Promise&) = delete;
+  Promise() : Place(Owner::promise) {}
 
   static void* operator new(std::size_t bytes) noexcept { return allocate_frame(bytes); }
   static void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
@@ -164,7 +211,6 @@ class Promise {
 
  private:
   friend class Scope;
-  friend class Waiter;
 
   inline void finish();
 
@@ -185,6 +231,16 @@ class Promise {
 
 inline Promise& Then::chain() const {
   return (is_chooser() ? *chooser().awaiting : promise()).chain();
+}
+
+inline Place& Then::place() const {
+  if (is_chooser()) return chooser();
+  return promise();
+}
+
+inline Then Place::then() {
+  if (owner_ == Owner::chooser) return Then(static_cast<Chooser&>(*this));
+  return Then(static_cast<Promise&>(*this));
 }
 
 inline std::coroutine_handle<> Then::choose() const {

@@ -62,17 +62,20 @@ class SPATE_EXPORT Scope {
  private:
   friend class Promise;
   friend class StopPoint;
-  friend class Waiter;
+  friend class Then;
   class Guard;
 
   bool begin(Promise* root, bool gives_error);
-  void queue(Waiter& waiter);
-  void leave(Waiter& waiter);
-  void feed_queue() {
+  void queue(Place& place) {
+    if (place.line() == &woken_) return;
+    woken_.push(place);
+    feed();
+  }
+  void feed() {
     if (!queue_.is_pending()) queue_.feed();
   }
-  void call_queued();
-  Waiter* next_queued() const;
+  void call_woken();
+  Place* next_woken() const;
   void retire(Promise& root);
   void tell(std::error_code error);
   void unlink(Promise& root);
@@ -81,15 +84,14 @@ class SPATE_EXPORT Scope {
   static void destroy(Promise& root);
 
   Promise* newest_ = nullptr;
-  Waiter* first_queued_ = nullptr;
-  Waiter* last_queued_ = nullptr;
+  Line woken_;
   Join* joins_ = nullptr;
   StopPoint* stop_points_ = nullptr;
   Guard* guards_ = nullptr;
   std::size_t size_ = 0;
   std::error_code first_error_;
   std::move_only_function<void(std::error_code)> on_error_;
-  Timer queue_;      // Fed while somebody is queued; never started.
+  Timer queue_;      // Fed while somebody is woken; never started.
   Cleanup cleanup_;  // The loop's end.
   bool is_stopping_ = false;
   bool is_cancelling_ = false;
@@ -114,7 +116,7 @@ class SPATE_EXPORT Scope::Join : public Operation<Join> {
   Join* previous_ = nullptr;
   bool is_linked_ = false;
   std::error_code error_;
-  Waiter waiter_;
+  Then then_;
 };
 
 // What join(grace) gives to co_await.
@@ -143,7 +145,7 @@ class SPATE_EXPORT Scope::JoinWithin : public Operation<JoinWithin> {
 inline Scope::Join Scope::join() { return Join(*this); }
 inline Scope::JoinWithin Scope::join(Nanos grace) { return JoinWithin(*this, grace); }
 
-// ---- of Promise and Waiter
+// ---- of Promise and Then
 
 inline Loop& Promise::loop() const { return scope_->loop(); }
 
@@ -154,7 +156,7 @@ inline void Promise::resume(Then then) {
   }
   is_running_ = false;
   if (has_ended_ || is_doomed_) return finish();
-  if (scope_->first_queued_ != nullptr) scope_->feed_queue();
+  if (!scope_->woken_.empty()) scope_->feed();
 }
 
 inline void Promise::finish() {
@@ -162,23 +164,16 @@ inline void Promise::finish() {
   handle().destroy();
 }
 
-inline Waiter::~Waiter() { cancel(); }
-
-inline void Waiter::cancel() {
-  if (is_queued()) queue_->leave(*this);
-  then_ = Then();
+inline void Then::go() const {
+  Promise& its_chain = chain();
+  if (its_chain.is_running()) return wake();
+  place().leave();
+  its_chain.resume(*this);
 }
 
-inline void Waiter::go() {
-  Promise& chain = then_.chain();
-  if (chain.is_running()) return wake();
-  if (is_queued()) queue_->leave(*this);
-  chain.resume(std::exchange(then_, Then()));
-}
-
-inline void Waiter::wake() {
-  Promise& chain = then_.chain();
-  if (!is_queued() && !chain.is_doomed()) chain.scope().queue(*this);
+inline void Then::wake() const {
+  Promise& its_chain = chain();
+  if (!its_chain.is_doomed()) its_chain.scope().queue(place());
 }
 
 }  // namespace spate::coro

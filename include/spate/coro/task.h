@@ -140,6 +140,13 @@ class Task<T>::Awaiter : public Operation<Awaiter> {
   void cancel() {
     if (promise_ != nullptr) std::exchange(promise_, nullptr)->handle().destroy();
   }
+  // Of one that has ended, before its result is taken.
+  std::error_code error() const
+    requires kIsResult<T>
+  {
+    if (promise_ == nullptr) return std::make_error_code(std::errc::not_enough_memory);
+    return promise_->error();
+  }
   T await_resume() {
     if constexpr (kIsResult<T>) {
       if (promise_ == nullptr)

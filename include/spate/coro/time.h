@@ -32,7 +32,7 @@ class SPATE_EXPORT Sleep : public Operation<Sleep> {
   std::error_code error_;
   Loop* loop_ = nullptr;
   TimerNode node_{};
-  Waiter waiter_;
+  Then then_;
 };
 
 // co_await: not before `delay` has gone by; negative counts as zero, which is the next turn. Gives

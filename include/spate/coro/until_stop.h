@@ -24,10 +24,10 @@ class SPATE_EXPORT StopPoint {
   using GiveUp = void (*)(StopPoint& self);
 
   explicit StopPoint(GiveUp give_up) : give_up_(give_up) {}
-  ~StopPoint() { leave(); }
+  ~StopPoint() { disarm(); }
 
-  void enter(Scope& scope);
-  void leave();
+  void arm(Scope& scope);
+  void disarm();
 
  private:
   friend class Scope;
@@ -51,13 +51,12 @@ class UntilStop : public Operation<UntilStop<Op>>, StopPoint, Chooser {
     awaiting = &chain;
     if (!operation_->start(chain, Then(*static_cast<Chooser*>(this)))) return false;
     if (chain.is_doomed()) return true;  // Meanwhile.
-    enter(chain.scope());
+    arm(chain.scope());
     if (chain.scope().is_stopping()) give_up(*this);
     return true;
   }
   void cancel() {
-    leave();
-    waiter_.cancel();
+    disarm();
     operation_->cancel();
   }
   Given<Op> await_resume() {
@@ -70,21 +69,19 @@ class UntilStop : public Operation<UntilStop<Op>>, StopPoint, Chooser {
  private:
   static std::coroutine_handle<> choose(Chooser& chooser) {
     auto& self = static_cast<UntilStop&>(chooser);
-    self.leave();
+    self.disarm();
     return self.then_.choose();
   }
   static void give_up(StopPoint& point) {
     auto& self = static_cast<UntilStop&>(point);
-    self.leave();
+    self.disarm();
     self.operation_->cancel();
     self.is_stopped_ = true;
-    self.waiter_.wait(self.then_);
-    self.waiter_.wake();
+    self.then_.wake();
   }
 
   Held<Op> operation_;
   Then then_;
-  Waiter waiter_;
   bool is_stopped_ = false;
 };
 

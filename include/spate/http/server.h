@@ -7,12 +7,14 @@
 //   loop->run();
 //
 // Ownership: destroying a Server stops listening and closes its connections, gracefully: what was
-// answered is still sent. Its Exchanges refuse from then on, and no callback follows. drain() lets
-// them finish. The loop may be destroyed first, which does the same.
+// answered is still sent (of HTTP/2 what the client's windows let through, and nothing from within
+// on_request() and on_body()). Its Exchanges refuse from then on, and no callback follows. drain()
+// lets them finish. The loop may be destroyed first, which does the same.
 // Threads: the loop's thread only.
 //
 // Requests of one connection are served one after the other; what a client pipelines stays unread
-// until the answer before it has ended, or while it does not read its answers.
+// until the answer before it has ended, or while it does not read its answers. Those of HTTP/2
+// (ServerOptions::http2) are served as they come.
 // Malformed and ambiguous requests are answered 400 (or 413, 414, 417, 431, 501, 505), and the
 // connection is closed; there are no switches for leniency. docs/guide/http-server.md has the
 // limits and the deadlines, all of which are on by default.

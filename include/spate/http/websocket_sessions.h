@@ -87,7 +87,7 @@ class SPATE_EXPORT WebSocketSessionList {
   // be.
   bool enter(WebSocketSession& session, Exchange exchange);
   // The last call.
-  void close(WebSocketSession& session, Tell tell, const void* what);
+  static void close(WebSocketSession& session, Tell tell, const void* what);
 
  private:
   friend class WebSocketSession;
@@ -129,7 +129,7 @@ class SPATE_EXPORT WebSocketSessions : public WebSocketSessionList {
     static_assert(std::derived_from<T, WebSocketSession> && !std::is_final_v<T>,
                   "a session derives from spate::http::WebSocketSession, publicly, and is not "
                   "final");
-    auto* session = new (std::nothrow) Owned(*this, std::forward<Args>(args)...);
+    auto* session = new (std::nothrow) Owned(std::forward<Args>(args)...);
     if (session == nullptr) return nullptr;
     return enter(*session, std::move(exchange)) ? session : nullptr;
   }
@@ -138,8 +138,7 @@ class SPATE_EXPORT WebSocketSessions : public WebSocketSessionList {
   class Owned final : public T {
    public:
     template <class... Args>
-    explicit Owned(WebSocketSessions& sessions, Args&&... args)
-        : T(std::forward<Args>(args)...), sessions_(sessions) {}
+    explicit Owned(Args&&... args) : T(std::forward<Args>(args)...) {}
 
     void on_closed(CloseCode code, std::string_view reason, std::error_code error) override {
       const How how = {code, reason, error};
@@ -147,7 +146,7 @@ class SPATE_EXPORT WebSocketSessions : public WebSocketSessionList {
         const How& why = *static_cast<const How*>(what);
         static_cast<Owned&>(session).T::on_closed(why.code, why.reason, why.error);
       };
-      sessions_.close(*this, tell, &how);
+      close(*this, tell, &how);
     }
 
    private:
@@ -156,7 +155,6 @@ class SPATE_EXPORT WebSocketSessions : public WebSocketSessionList {
       std::string_view reason;
       std::error_code error;
     };
-    WebSocketSessions& sessions_;
   };
 };
 

@@ -16,9 +16,8 @@ CloseCode code_for(std::error_code error) {
 
 }  // namespace
 
-using State = WebSocketReader::State;
-
-State WebSocketReader::next(Bytes& bytes, const WebSocketRules& rules, const Room& room) {
+WebSocketReader::State WebSocketReader::next(Bytes& bytes, const WebSocketRules& rules,
+                                             const Room& room) {
   if (is_over_) return State::broken;
   if (!is_in_message_) gathered_ = {};  // What was shown.
   for (;;) {
@@ -32,7 +31,8 @@ State WebSocketReader::next(Bytes& bytes, const WebSocketRules& rules, const Roo
 }
 
 // `message`: it is one of data.
-State WebSocketReader::begin_frame(Bytes& bytes, const WebSocketRules& rules, const Room& room) {
+WebSocketReader::State WebSocketReader::begin_frame(Bytes& bytes, const WebSocketRules& rules,
+                                                    const Room& room) {
   FrameHead head;
   const FrameState state = read_frame_head(bytes, head);
   if (state == FrameState::unfinished) return State::unfinished;
@@ -64,7 +64,8 @@ bool WebSocketReader::may_come(const FrameHead& head, const WebSocketRules& rule
 }
 
 // One is short, and is read when all of it is there.
-State WebSocketReader::read_control(Bytes& bytes, const FrameHead& head, const Room& room) {
+WebSocketReader::State WebSocketReader::read_control(Bytes& bytes, const FrameHead& head,
+                                                     const Room& room) {
   const auto size = static_cast<std::size_t>(head.size);
   if (bytes.size() < head.head_size + size) return State::unfinished;
   payload_ = bytes.subspan(head.head_size, size);
@@ -76,7 +77,7 @@ State WebSocketReader::read_control(Bytes& bytes, const FrameHead& head, const R
   return head.opcode == Opcode::ping ? State::ping : State::pong;
 }
 
-State WebSocketReader::read_close_frame() {
+WebSocketReader::State WebSocketReader::read_close_frame() {
   const std::optional<CloseSaid> said = read_close(payload_);
   if (!said) return fail(CloseCode::protocol_error);
   if (!is_utf8(bytes_of(said->reason))) return fail(CloseCode::invalid_text);
@@ -88,7 +89,8 @@ State WebSocketReader::read_close_frame() {
 
 // What there is of the frame. `unfinished` if nothing is to be shown, within the frame or at its
 // end.
-State WebSocketReader::read_data(Bytes& bytes, const WebSocketRules& rules, const Room& room) {
+WebSocketReader::State WebSocketReader::read_data(Bytes& bytes, const WebSocketRules& rules,
+                                                  const Room& room) {
   const bool is_whole_here = left_ <= bytes.size() && is_last_frame_ && gathered_.empty();
   const bool is_in_parts = rules.view == MessageView::parts && !is_compressed_;
   const bool has_room = !is_masked_ || left_ <= room.bytes.size();
@@ -112,7 +114,8 @@ Bytes WebSocketReader::unmask(Bytes bytes, std::byte* to) {
 }
 
 // Behind what there is of the message. A text is checked as it comes.
-State WebSocketReader::gather(Bytes& bytes, const WebSocketRules& rules, const Room& room) {
+WebSocketReader::State WebSocketReader::gather(Bytes& bytes, const WebSocketRules& rules,
+                                               const Room& room) {
   const auto size = static_cast<std::size_t>(std::min<std::uint64_t>(left_, bytes.size()));
   if (!gathered_.reserve(gathered_.size() + size)) return fail(CloseCode::internal_error);
   Bytes part = bytes.first(size);
@@ -136,13 +139,14 @@ State WebSocketReader::gather(Bytes& bytes, const WebSocketRules& rules, const R
   return State::message;
 }
 
-State WebSocketReader::inflate(Bytes compressed, const WebSocketRules& rules, const Room& room) {
+WebSocketReader::State WebSocketReader::inflate(Bytes compressed, const WebSocketRules& rules,
+                                                const Room& room) {
   const Result<Bytes> message = room.inflater.decompress(compressed, rules.max_message);
   if (!message) return fail(code_for(message.error()));
   return show(*message, true);
 }
 
-State WebSocketReader::show(Bytes bytes, bool is_last) {
+WebSocketReader::State WebSocketReader::show(Bytes bytes, bool is_last) {
   if (is_text_ && (!text_.add(bytes) || (is_last && !text_.is_complete())))
     return fail(CloseCode::invalid_text);
   is_last_ = is_last;
@@ -151,7 +155,7 @@ State WebSocketReader::show(Bytes bytes, bool is_last) {
   return State::message;
 }
 
-State WebSocketReader::fail(CloseCode code) {
+WebSocketReader::State WebSocketReader::fail(CloseCode code) {
   is_over_ = true;
   code_ = code;
   gathered_ = {};

@@ -25,8 +25,6 @@ bool is_at_end(const ExchangeState& state) {
 // Of a body that nobody wants, so that the connection may be used again.
 constexpr std::uint64_t kMostDiscarded = 256 * 1024;
 
-std::error_code lost() { return system_error(ECONNRESET); }
-
 }  // namespace
 
 Http1Connection::Http1Connection(ServerCore& server, Stream stream)

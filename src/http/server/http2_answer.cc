@@ -66,7 +66,8 @@ bool Http2Wire::has_room(std::uint64_t size) {
 void Http2Wire::on_queued() {
   if (out_.size() > kLimits.high) set(kIsFull);
   last_progress_ = server().loop().now();
-  session().wake(id_);
+  if (has(kIsAwaited)) session().wake(id_);
+  clear(kIsAwaited);
   connection_.flush_later();
 }
 
@@ -122,6 +123,7 @@ Http2Piece Http2Wire::next_piece(std::size_t most) {
   const auto size = static_cast<std::size_t>(prepared);
   Http2Piece piece = {.size = size, .is_last = has(kOutEnded) && size == out_.size()};
   if (piece.is_last && trailers_ != nullptr) piece.trailers = trailers_->list.view();
+  if (size == 0 && !piece.is_last) set(kIsAwaited);
   return piece;
 }
 

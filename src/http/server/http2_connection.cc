@@ -15,7 +15,7 @@ namespace spate::http {
 
 namespace {
 
-constexpr Nanos kSecond{1'000'000'000};
+constexpr Nanos kTick{1'000'000'000};
 // A frame up to that size is sent in one piece.
 constexpr std::size_t kMostCopied = 2048;
 
@@ -26,8 +26,6 @@ constexpr Budget kResets(500, 33);
 constexpr Budget kIdleFrames(1000, 100);
 constexpr std::int64_t kForUseful = 4;
 constexpr std::size_t kBytesForIdle = 256;
-
-std::error_code lost() { return system_error(ECONNRESET); }
 
 Http2Wire& wire_of(Http2Stream& stream) { return static_cast<Http2Wire&>(stream); }
 
@@ -328,7 +326,7 @@ void Http2Connection::link(Http2Wire& wire) {
   if (wires_ != nullptr) wires_->previous = &wire;
   wires_ = &wire;
   if (tick_.is_active()) return;
-  tick_.start(kSecond, kSecond);
+  tick_.start(kTick, kTick);
   stream_.set_idle_timeout(Nanos{0});
 }
 

@@ -14,12 +14,6 @@
 
 namespace spate::http {
 
-namespace {
-
-std::error_code lost() { return system_error(ECONNRESET); }
-
-}  // namespace
-
 Http2Wire::Http2Wire(Http2Connection& connection, std::int32_t id, ExchangeState& state)
     : connection_(connection), state_(&state), id_(id) {}
 

@@ -111,6 +111,7 @@ class Http2Wire final : public Wire, public Http2Stream {
     kIsClosed = 1 << 8,      // The stream is.
     kIsReset = 1 << 9,       // By us.
     kHasHeardEnd = 1 << 10,  // Of the client's.
+    kIsAwaited = 1 << 11,    // The session has found nothing to send.
   };
   bool has(unsigned flags) const { return (flags_ & flags) != 0; }
   void set(Flag flag) { flags_ = static_cast<std::uint16_t>(flags_ | flag); }

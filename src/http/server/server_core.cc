@@ -240,11 +240,9 @@ void ServerCore::note_end(const ExchangeState& state, std::error_code error) {
                 .error = error});
 }
 
-void ServerCore::begin_head(HeadWriter& writer, Status status) {
-  keep_lines_fresh();
-  if (status == Status::ok) return writer.prepared(prepared_lines_);
-  writer.status_line(status);
-  writer.prepared(std::string_view(prepared_lines_).substr(kStatusLine.size()));
+inline void ServerCore::keep_lines_fresh() {
+  const std::int64_t second = loop_.now() / kSecond;
+  if (second != std::exchange(prepared_in_, second)) prepare_lines();
 }
 
 std::string_view ServerCore::date() {
@@ -252,9 +250,11 @@ std::string_view ServerCore::date() {
   return std::string_view(prepared_lines_).substr(kStatusLine.size() + kDateName.size(), kDateSize);
 }
 
-void ServerCore::keep_lines_fresh() {
-  const std::int64_t second = loop_.now() / kSecond;
-  if (second != std::exchange(prepared_in_, second)) prepare_lines();
+void ServerCore::begin_head(HeadWriter& writer, Status status) {
+  keep_lines_fresh();
+  if (status == Status::ok) return writer.prepared(prepared_lines_);
+  writer.status_line(status);
+  writer.prepared(std::string_view(prepared_lines_).substr(kStatusLine.size()));
 }
 
 void ServerCore::prepare_lines() {

@@ -91,7 +91,7 @@ class ServerCore {
   void visit_connections(Visit visit);
   void link(ServerConnection& connection);
   void prepare_lines();
-  void keep_lines_fresh();
+  inline void keep_lines_fresh();
   void tick();
   void close_all();
   void settle_soon();

@@ -39,12 +39,13 @@ void WebSocketGroup::append(WebSocketState& state) {
   last_ = &state;
 }
 
-// The timer comes in vain for one that has left.
+// The timer may come in vain for one that has left, but the last takes it along: the loop ends.
 void WebSocketGroup::unwatch(WebSocketState& state) {
   if (!state.is_watched_) return;
   state.is_watched_ = false;
   (state.previous_ == nullptr ? first_ : state.previous_->next_) = state.next_;
   (state.next_ == nullptr ? last_ : state.next_->previous_) = state.previous_;
+  if (first_ == nullptr) timer_.stop();
 }
 
 bool WebSocketGroup::arm() {

@@ -45,8 +45,9 @@ bool WebSocketSessionList::enter(WebSocketSession& session, Exchange exchange) {
 }
 
 void WebSocketSessionList::close(WebSocketSession& session, Tell tell, const void* what) {
-  retire(session);
-  call(session, tell, what);
+  WebSocketSessionList& list = *session.list_;
+  list.retire(session);
+  list.call(session, tell, what);
 }
 
 // It has ended, and is destroyed by the loop.

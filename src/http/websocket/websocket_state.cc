@@ -157,7 +157,7 @@ std::size_t WebSocketState::on_data(Bytes bytes) {
       .max_message = options().max_message,
   };
   WebSocketReader reader = take_reader();
-  while (may_show()) {
+  while (!bytes.empty() && may_show()) {
     const State state = reader.next(bytes, rules, {room->bytes, room->inflater});
     if (state == State::unfinished) break;
     if (!show(reader, state) || call.is_gone()) return size;

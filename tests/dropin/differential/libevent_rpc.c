@@ -86,10 +86,12 @@ static void incomplete(void) {
 
 static void on_raw(struct evhttp_request* http, void* arg) {
   (void)arg;
-  const char* type = evhttp_find_header(evhttp_request_get_input_headers(http), "Content-Type");
-  printf("  raw %d, %s, %zu bytes\n", evhttp_request_get_response_code(http),
-         type != NULL ? type : "no type",
-         evbuffer_get_length(evhttp_request_get_input_buffer(http)));
+  const struct evkeyval* header;
+  printf("  raw %d", evhttp_request_get_response_code(http));
+  TAILQ_FOREACH(header, evhttp_request_get_input_headers(http), next) {
+    if (strcmp(header->key, "Content-Type") == 0) printf(", %s", header->value);
+  }
+  printf(", %zu bytes\n", evbuffer_get_length(evhttp_request_get_input_buffer(http)));
   ends++;
 }
 
@@ -167,6 +169,11 @@ static void generic(void) {
   }
   for (int i = 0; i < 6; i++) ask_named(kNames[i]);
   for (int i = 0; i < 6; i++) printf("unregister %d\n", evrpc_unregister_rpc(rpcs, kNames[i]));
+  register_generic("Other", (New)note_new_with_arg, (New)note_new_with_arg);
+  raw(EVHTTP_REQ_POST, "/.rpc.Other", "", 0);
+  raw(EVHTTP_REQ_GET, "/.rpc.Other", "x", 1);
+  raw(EVHTTP_REQ_POST, "/.rpc.Other", "x", 1);
+  evrpc_unregister_rpc(rpcs, "Other");
   register_generic("Other", no_new, (New)note_new_with_arg);
   ask_named("Other");
   evrpc_unregister_rpc(rpcs, "Other");

@@ -23,12 +23,36 @@ LOADED = re.compile(r"calling init: (\S*/(lib(?:ev|event\S*)[.-][\d.]*so[.\d]*))
 SEARCHED = os.environ.get("PATH", "/usr/bin:/bin") + ":/usr/sbin:/sbin"
 
 PROGRAMS = {
-    "libev.so.4": ["elinks -version", "h2load --version", "i3 --version", "multiwatch",
-                   "nghttp --version", "nghttpd --version", "nghttpx --version", "sniproxy -V",
-                   "ss-local -h", "ss-server -h"],
-    "libevent-2.1.so.7": ["gearmand --version", "memcached -V", "nsd -v", "pgbouncer --version",
-                          "tcpbench", "tmux -V", "unbound -V"],
+    "libev.so.4": [
+        "curvedns", "dvblast -V", "elinks -version", "gdnsd version", "gtlsclient -h",
+        "gtlsserver -h", "h2load --version", "hitch -V", "i3 --version", "i3bar --version",
+        "i3lock -v", "knxd --version", "multiwatch", "nftlb -h", "nghttp --version",
+        "nghttpd --version", "nghttpx --version", "nsca-ng -V", "obfs-local -h", "obfs-server -h",
+        "ocserv -v", "ocserv-worker", "picom --version", "send_nsca -V", "sniproxy -V",
+        "ss-local -h", "ss-manager -h", "ss-redir -h", "ss-server -h", "ss-tunnel -h",
+        "ualpn --version", "unagi -v", "unclutter --version", "yubiserver --version"],
+    "libevent-2.1.so.7": [
+        "apt-cacher-ng -h", "bgplgd -h", "bitlbee -V", "cam --help", "catmaster --version",
+        "dnsproxy -V", "farpd -h", "fstrm_capture --help", "gearmand --version", "getstream -h",
+        "iked -h", "inetd -h", "kickpass --version", "ladvd -h", "links2 -version", "lldpd -v",
+        "memcached -V", "memcaslap -V", "mpirun --version", "nfsdcld -h", "nsd -v", "ocproxy",
+        "pgbouncer --version", "pgqd -V", "php --version", "poolcounterd -h", "redsocks -v",
+        "remctld -v", "rpc.gssd -h", "rpc.idmapd -h", "rtpengine --version", "scanssh -V",
+        "seaf-daemon --help", "smtpd -h", "sslsplit -V", "sstpc --version", "tcpbench",
+        "tmate -V", "tmux -V", "tor --version", "transmission-daemon --version",
+        "trust_router --help", "trickled -V", "turnserver -h", "turnutils_uclient", "tvoe -h",
+        "unbound -V", "unbound-host -h", "unworkable", "ustreamer --version", "zabbix_proxy -V"],
 }
+
+# Those that are loaded by others are loaded by a program that does nothing else.
+MODULES = {
+    "libev.so.4": ["libgetdns_ex_ev.so.10", "libshadowsocks-libev.so.2", "libverto-libev.so.1",
+                   "libwebsockets-evlib_ev.so",
+                   "/usr/lib/python3/dist-packages/cassandra/io/libevwrapper.*.so"],
+    "libevent-2.1.so.7": ["libevhtp.so.0", "libgetdns_ex_event.so.10", "libopen-pal.so.40",
+                          "libpmix.so.2", "libradsec.so.0", "libunbound.so.8"],
+}
+LOAD = "import ctypes, glob, sys; ctypes.CDLL((glob.glob(sys.argv[1]) or sys.argv[1:])[0])"
 
 
 class Ending:
@@ -64,6 +88,25 @@ def check(command, lib_dir):
         yield f"prints\n{ours.output}\nand on the original\n{theirs.output}"
 
 
+def program(command):
+    """[path, argument...], or None if it is not installed."""
+    name, *arguments = command.split()
+    path = shutil.which(name, path=SEARCHED)
+    return path and [path, *arguments]
+
+
+def loader_of(module):
+    """A command that loads it, or None if it is not installed."""
+    command = [sys.executable, "-c", LOAD, module]
+    return command if start(command, None).status == 0 else None
+
+
+def commands(soname):
+    """{name: command or None} of all that use the library."""
+    found = {command.split()[0]: program(command) for command in PROGRAMS[soname]}
+    return {**found, **{module: loader_of(module) for module in MODULES[soname]}}
+
+
 def main():
     parser = argparse.ArgumentParser(usage=__doc__)
     parser.add_argument("--lib-dir", required=True)
@@ -71,21 +114,18 @@ def main():
     options = parser.parse_args()
     problems = []
     tried = 0
-    for soname, commands in PROGRAMS.items():
+    for soname in PROGRAMS:
         if not os.path.exists(os.path.join(options.lib_dir, soname)):
             print(f"left out: {soname} was not built")
             continue
-        for command in commands:
-            name, *arguments = command.split()
-            path = shutil.which(name, path=SEARCHED)
+        for name, command in commands(soname).items():
             if options.programs and name not in options.programs:
                 continue
-            if path is None:
+            if command is None:
                 print(f"left out: {name} is not installed")
                 continue
             tried += 1
-            problems += [f"{command}: {problem}"
-                         for problem in check([path, *arguments], options.lib_dir)]
+            problems += [f"{name}: {problem}" for problem in check(command, options.lib_dir)]
     if not tried:
         return left_out("nothing to start")
     return finish(problems, f"{tried} programs")

@@ -21,7 +21,11 @@ local function serve(client)
   local function ready(what)
     if what == event.EV_READ then
       local size, why = input:read(client:getfd(), 65536)
-      if why == "closed" or size == 0 then served[client] = nil; client:close() return event.LEAVE end
+      if why == "closed" or size == 0 then
+        served[client] = nil
+        client:close()
+        return event.LEAVE
+      end
       local line = input:readline()
       while line do
         if line == "ticks" then line = tostring(ticks > 0) end
@@ -75,7 +79,8 @@ pmix = ctypes.CDLL("libpmix.so.2")
 class Proc(ctypes.Structure):
     _fields_ = [("nspace", ctypes.c_char * 256), ("rank", ctypes.c_uint32)]
 class Value(ctypes.Structure):
-    _fields_ = [("type", ctypes.c_uint16), ("number", ctypes.c_uint64), ("rest", ctypes.c_uint64 * 2)]
+    _fields_ = [("type", ctypes.c_uint16), ("number", ctypes.c_uint64),
+                ("rest", ctypes.c_uint64 * 2)]
 def do(result):
     if result != 0: sys.exit(f"failed: {result}")
 me = Proc()

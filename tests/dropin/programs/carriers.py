@@ -4,11 +4,13 @@
 import os
 import random
 import socket
+import struct
 import threading
 
 import harness
 from peers import frames
 from peers.table import Table
+from peers.web import tls_context
 
 table = Table()
 
@@ -78,7 +80,8 @@ def redsocks(run):
     with socket.create_server(("127.0.0.1", 0)) as listener:
         threading.Thread(target=serve_tunnels, args=(listener, heard), daemon=True).start()
         server = run.start("redsocks", "-c", run.file("redsocks.conf", REDSOCKS.format(
-            port=port, proxy=listener.getsockname()[1], kind="http-connect")), weather=harness.Weather(share=0.3))
+            port=port, proxy=listener.getsockname()[1], kind="http-connect")),
+                           weather=harness.Weather(share=0.3))
         server.wait_tcp(port)
         server.assert_uses()
         data = os.urandom(300_000)
@@ -90,6 +93,53 @@ def redsocks(run):
                 harness.check(piece, f"ended after {len(got)} bytes; {heard}")
                 got += piece
         harness.check(got == data, "other bytes came back")
+
+
+# [MS-SSTP] 2.2
+SSTP = struct.Struct(">BBHH")
+CONNECT, ACKNOWLEDGED, ECHO_REQUEST, ECHO_REPLY = 1, 2, 8, 9
+ECHOES = 100
+
+
+def serve_sstp(listener, done):
+    """The server's part: a handshake, then questions whether the client is still there."""
+    stream, _ = listener.accept()
+    with stream, stream.makefile("rb") as reader:
+        def hear():
+            _, _, size, kind = SSTP.unpack(reader.read(SSTP.size))
+            reader.read(size - SSTP.size)
+            done.append(kind)
+
+        while reader.readline().strip():
+            pass
+        stream.sendall(b"HTTP/1.1 200\r\nContent-Length: 18446744073709551615\r\n\r\n")
+        hear()
+        stream.sendall(SSTP.pack(0x10, 1, 48, ACKNOWLEDGED)
+                       + struct.pack(">HHHL32x", 1, 4, 40, 2))
+        for _ in range(ECHOES):
+            stream.sendall(SSTP.pack(0x10, 1, 8, ECHO_REQUEST) + bytes(2))
+            hear()
+        reader.read(1)  # Until the client ends.
+
+
+@table.row("sstpc", "openssl")
+def sstpc(run):
+    """A tunnel in TLS; what it would carry comes from its standard input, where nothing is."""
+    kinds = []
+    near, far = os.openpty()
+    with socket.create_server(("127.0.0.1", 0)) as plain:
+        with tls_context(run).wrap_socket(plain, server_side=True) as listener:
+            threading.Thread(target=serve_sstp, args=(listener, kinds), daemon=True).start()
+            program = run.start("sstpc", "--nolaunchpppd", "--cert-warn", "--log-stderr",
+                                "--ipparam", f"spate{os.getpid()}", "--user", "name",
+                                "--password", "word", f"127.0.0.1:{listener.getsockname()[1]}",
+                                stdin=far)
+            program.assert_uses()
+            program.wait_for(lambda: len(kinds) > ECHOES, "all echoes")
+            program.stop()
+    os.close(near)
+    os.close(far)
+    harness.check(kinds == [CONNECT] + [ECHO_REPLY] * ECHOES, f"{kinds}")
 
 
 if __name__ == "__main__":

@@ -173,7 +173,7 @@ def die_with_parent():
 class Program:
     """A program that was started, in a process group of its own."""
 
-    def __init__(self, run, name, command, environment, user, cwd, stdin):
+    def __init__(self, run, name, command, environment, user, cwd, stdin, pass_fds):
         self.run = run
         self.name = name
         number = len(run.programs)
@@ -184,7 +184,7 @@ class Program:
             self.process = subprocess.Popen(
                 command, env=environment, cwd=cwd or run.directory, stdout=output,
                 stderr=subprocess.STDOUT, start_new_session=True, preexec_fn=die_with_parent,
-                stdin=subprocess.DEVNULL if stdin is None else stdin,
+                stdin=subprocess.DEVNULL if stdin is None else stdin, pass_fds=pass_fds,
                 **(as_user or {}))
         self.pid = self.process.pid
 
@@ -342,7 +342,7 @@ class Run:
         return path
 
     def start(self, name, *arguments, dropin=True, weather=None, user=None, env=None, cwd=None,
-              stdin=None):
+              stdin=None, pass_fds=()):
         """Starts a program; only from the test's own thread, with whose end its programs end.
 
         dropin=False: one that only helps the test; it runs on the originals, without faults.
@@ -354,7 +354,7 @@ class Run:
         command = [program_path(name), *map(str, arguments)]
         name = os.path.basename(str(name))
         program = Program(self, name, command, environment, user if is_root() else None,
-                          cwd, stdin)
+                          cwd, stdin, pass_fds)
         self.programs.append(program)
         return program
 

@@ -4,6 +4,7 @@
 import http.client
 import json
 import os
+import re
 import threading
 
 import harness
@@ -12,6 +13,7 @@ from peers.table import Table
 
 CLIENTS = 8
 ROUNDS = 20
+CALLS = 200
 
 table = Table()
 
@@ -114,12 +116,42 @@ def inetd(run):
     all_at_once(client)
 
 
+def start_redis(run):
+    port = harness.free_port()
+    run.start("redis-server", "--port", port, "--bind", "127.0.0.1", "--save", "",
+              "--notify-keyspace-events", "KA", dropin=False).wait_tcp(port)
+    return port
+
+
+@table.row("rtpengine", "redis-server")
+def rtpengine(run):
+    """It listens to redis for calls of its like; these are none, and it says so, one by one."""
+    port, redis_port = harness.free_port(), start_redis(run)
+    server = run.start("rtpengine", "--config-file=none", "--foreground", "--log-stderr",
+                       "--log-level=7", "--interface=127.0.0.1", f"--listen-ng=127.0.0.1:{port}",
+                       f"--redis=127.0.0.1:{redis_port}/0", "--subscribe-keyspace=0", "--table=-1",
+                       "--num-threads=1", weather=harness.Weather(share=0.7, kinds="short"))
+    server.assert_uses()
+    server.wait_for(lambda: has_listener(redis_port), "it to listen")
+    with Lines(redis_port, end="\r\n") as talk:
+        for number in range(CALLS):
+            talk.ask(f"SET call{number} nothing", "+OK")
+    server.wait_output(f"'call{CALLS - 1}'")
+    # What was there when it began is told twice.
+    got = set(re.findall(r"restore call ID 'call(\d+)'", server.output()))
+    harness.check(len(got) == CALLS, f"it heard of {len(got)} calls")
+
+
+def has_listener(port):
+    with Lines(port, end="\r\n") as talk:
+        talk.say("PUBSUB NUMPAT")
+        return talk.hear() == ":1"
+
+
 @table.row("webdis", "redis-server")
 def webdis(run):
     """HTTP before redis, in two threads."""
-    port, redis_port = harness.free_port(), harness.free_port()
-    run.start("redis-server", "--port", redis_port, "--bind", "127.0.0.1", "--save", "",
-              dropin=False).wait_tcp(redis_port)
+    port, redis_port = harness.free_port(), start_redis(run)
     settings = {"redis_host": "127.0.0.1", "redis_port": redis_port, "http_host": "127.0.0.1",
                 "http_port": port, "threads": 2, "daemonize": False, "database": 0,
                 "logfile": run.path("webdis.log")}

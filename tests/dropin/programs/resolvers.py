@@ -55,7 +55,7 @@ def dnsproxy(run):
             got = [data for _, _, data in answer.answers]
             harness.check(got == [address_of(name)], f"{name}: {got}")
         harness.check(client.ask("none.example").code == NO_SUCH_NAME, "a name that does not exist")
-        harness.check(client.ask("long.example", "TXT").is_truncated(), "an answer that is too long")
+        harness.check(client.ask("long.example", "TXT").is_truncated(), "what is too long")
 
 
 @table.row("unbound-host")

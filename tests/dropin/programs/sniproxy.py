@@ -2,10 +2,9 @@
 """sniproxy: connections led to a server by the HTTP host or the TLS name, unread bytes and all."""
 
 import signal
-import ssl
 
 import harness
-from peers.web import WebServer, checksum, random_contents
+from peers.web import WebServer, checksum, random_contents, tls_context
 
 SIZES = {"small": 700, "page": 60_000, "big": 3_000_000}
 PARALLEL = 6
@@ -112,14 +111,6 @@ def check_reload(proxy, secure):
     proxy.program.wait_for(lambda: is_served(proxy, "renamed.test"), "the new configuration")
     harness.check(not is_served(proxy, "secure.test"), "the old configuration is in force too")
     check_tls(proxy, "renamed.test", secure)
-
-
-def tls_context(run):
-    run.call("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=test",
-             "-days", 2, "-keyout", run.path("key"), "-out", run.path("certificate"), dropin=False)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(run.path("certificate"), run.path("key"))
-    return context
 
 
 def test(run):

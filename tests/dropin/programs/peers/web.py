@@ -3,6 +3,7 @@
 import hashlib
 import http.server
 import os
+import ssl
 import threading
 
 
@@ -64,6 +65,15 @@ class WebServer(http.server.ThreadingHTTPServer):
 
 def checksum(data):
     return hashlib.sha256(data).hexdigest()
+
+
+def tls_context(run):
+    """A server's, with a certificate of its own."""
+    run.call("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=test",
+             "-days", 2, "-keyout", run.path("key"), "-out", run.path("certificate"), dropin=False)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(run.path("certificate"), run.path("key"))
+    return context
 
 
 def random_contents(sizes):

@@ -1,0 +1,79 @@
+// Boost.Beast: websocket::stream on a tcp_stream; async_read of a message, async_write of its echo,
+// as in its documentation's asynchronous server; on an io_context for one thread, with its timeouts
+// for servers.
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/beast/core.hpp>
+#include <boost/beast/version.hpp>
+#include <boost/beast/websocket.hpp>
+#include <memory>
+
+#include "harness/server.h"
+
+namespace {
+
+namespace asio = boost::asio;
+namespace beast = boost::beast;
+namespace websocket = beast::websocket;
+using asio::ip::tcp;
+
+class Session : public std::enable_shared_from_this<Session> {
+ public:
+  explicit Session(tcp::socket socket) : socket_(std::move(socket)) {
+    socket_.set_option(websocket::stream_base::timeout::suggested(beast::role_type::server));
+    socket_.binary(true);
+    socket_.auto_fragment(false);
+  }
+
+  void start() {
+    socket_.async_accept([self = shared_from_this()](beast::error_code error) {
+      if (!error) self->read();
+    });
+  }
+
+ private:
+  void read() {
+    socket_.async_read(buffer_, [self = shared_from_this()](beast::error_code error, std::size_t) {
+      if (!error) self->echo();
+    });
+  }
+  void echo() {
+    socket_.async_write(buffer_.data(),
+                        [self = shared_from_this()](beast::error_code error, std::size_t) {
+                          if (error) return;
+                          self->buffer_.consume(self->buffer_.size());
+                          self->read();
+                        });
+  }
+
+  websocket::stream<beast::tcp_stream> socket_;
+  beast::flat_buffer buffer_;
+};
+
+class Server {
+ public:
+  Server(int socket, const ServerOptions&, Tally&) : context_(1), acceptor_(context_) {
+    acceptor_.assign(tcp::v4(), socket);
+    accept();
+  }
+
+  void run() { context_.run(); }
+  static void version() { bench_version(BOOST_BEAST_VERSION_STRING, nullptr); }
+
+ private:
+  void accept() {
+    acceptor_.async_accept([this](beast::error_code error, tcp::socket socket) {
+      if (!error) {
+        socket.set_option(tcp::no_delay(true));
+        std::make_shared<Session>(std::move(socket))->start();
+      }
+      accept();
+    });
+  }
+
+  asio::io_context context_;
+  tcp::acceptor acceptor_;
+};
+
+}  // namespace
+
+int main(int argc, char** argv) { return ServerProgram<Server>::main(argc, argv, SOCK_STREAM); }

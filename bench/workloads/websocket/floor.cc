@@ -1,0 +1,122 @@
+// Hand-written epoll, and no more of WebSocket than this client asks for: one answer to all
+// handshakes, and binary messages that are unmasked and sent back. The bound, and no server for the
+// world.
+#include <utility>
+
+#include "harness/floor.h"
+#include "harness/server.h"
+#include "workloads/websocket/message.h"
+
+namespace {
+
+struct Session {
+  int fd;
+  bool is_open = false;
+  std::string rest;     // Of a message that is not yet whole.
+  std::string waiting;  // To be sent.
+  bool waiting_for_room = false;
+};
+
+class Server : Floor {
+ public:
+  Server(int socket, const ServerOptions&, Tally& tally) : Floor(socket, tally) {
+    watch(EPOLL_CTL_ADD, listener_, EPOLLIN, nullptr);
+  }
+
+  void run() {
+    std::vector<epoll_event> events(1024);
+    for (;;) {
+      const int count = epoll_wait(epoll_, events.data(), int(events.size()), -1);
+      for (int i = 0; i < count; ++i) {
+        auto* session = static_cast<Session*>(events[std::size_t(i)].data.ptr);
+        if (session == nullptr)
+          accept_all([this](int fd) {
+            watch(EPOLL_CTL_ADD, fd, EPOLLIN, new Session{.fd = fd, .rest = {}, .waiting = {}});
+          });
+        else if ((events[std::size_t(i)].events & EPOLLOUT) != 0)
+          send_out(*session, std::exchange(session->waiting, {}));
+        else
+          receive(*session);
+      }
+    }
+  }
+
+  static void version() { bench_version("none", nullptr); }
+
+ private:
+  void receive(Session& session) {
+    const std::size_t kept = session.rest.size();
+    memcpy(buffer_.get(), session.rest.data(), kept);
+    const ssize_t size = recv(session.fd, buffer_.get() + kept, kReadSize - kept, 0);
+    if (size < 0 && errno == EAGAIN) return;
+    if (size <= 0) {
+      close(session.fd);
+      delete &session;
+      return;
+    }
+    char* at = buffer_.get();
+    char* const end = at + kept + size;
+    out_.clear();
+    while (char* next = session.is_open ? take_message(at, end) : take_handshake(session, at, end))
+      at = next;
+    session.rest.assign(at, std::size_t(end - at));
+    send_out(session, out_);
+  }
+
+  char* take_handshake(Session& session, char* at, char* end) {
+    const std::size_t size = std::string_view(at, std::size_t(end - at)).find("\r\n\r\n");
+    if (size == std::string_view::npos) return nullptr;
+    session.is_open = true;
+    out_ +=
+        "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+        "Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n";
+    return at + size + 4;
+  }
+
+  // Where the next one begins; nullptr if this one is not whole.
+  char* take_message(char* at, char* end) {
+    const auto byte = [at](int i) { return std::uint64_t(static_cast<unsigned char>(at[i])); };
+    if (end - at < 6) return nullptr;
+    std::uint64_t size = byte(1) & 0x7f;
+    std::ptrdiff_t head = 6;
+    if (size >= 126) {
+      const int bytes = size == 126 ? 2 : 8;
+      head += bytes;
+      if (end - at < head) return nullptr;
+      size = 0;
+      for (int i = 0; i < bytes; ++i) size = size << 8 | byte(2 + i);
+    }
+    char* const payload = at + head;
+    if (std::uint64_t(end - payload) < size) return nullptr;
+    char mask[8];
+    memcpy(mask, payload - 4, 4);
+    memcpy(mask + 4, payload - 4, 4);
+    std::uint64_t i = 0;
+    for (; i + 8 <= size; i += 8) {
+      std::uint64_t word, masks;
+      memcpy(&word, payload + i, 8);
+      memcpy(&masks, mask, 8);
+      word ^= masks;
+      memcpy(payload + i, &word, 8);
+    }
+    for (; i < size; ++i) payload[i] = char(payload[i] ^ mask[i % 4]);
+    out_ += frame_head(size);
+    out_.append(payload, size);
+    return payload + size;
+  }
+
+  void send_out(Session& session, const std::string& bytes) {
+    const std::size_t sent = bytes.empty() ? 0 : bench_send(session.fd, bytes.data(), bytes.size());
+    const bool was_waiting = session.waiting_for_room;
+    session.waiting.assign(bytes, sent);
+    session.waiting_for_room = !session.waiting.empty();
+    if (session.waiting_for_room != was_waiting)
+      watch(EPOLL_CTL_MOD, session.fd, session.waiting_for_room ? EPOLLOUT : EPOLLIN, &session);
+  }
+
+  std::string out_;
+};
+
+}  // namespace
+
+int main(int argc, char** argv) { return ServerProgram<Server>::main(argc, argv, SOCK_STREAM); }

@@ -1,0 +1,79 @@
+// libwebsockets on its own loop: a message is gathered, and sent back when it says that one may
+// write. Its buffers are as large as the largest message, and compression is off.
+#include <libwebsockets.h>
+
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "harness/server.h"
+
+namespace {
+
+constexpr std::size_t kLargest = 64 * 1024;
+
+// LWS_PRE bytes in front of the message are the library's.
+struct Session {
+  std::vector<unsigned char>* message;
+};
+
+int on_event(lws* socket, lws_callback_reasons reason, void* user, void* bytes, std::size_t size) {
+  auto* session = static_cast<Session*>(user);
+  switch (reason) {
+    case LWS_CALLBACK_ESTABLISHED:
+      session->message = new std::vector<unsigned char>(LWS_PRE);
+      break;
+    case LWS_CALLBACK_CLOSED:
+      delete session->message;
+      break;
+    case LWS_CALLBACK_RECEIVE: {
+      const auto* from = static_cast<const unsigned char*>(bytes);
+      session->message->insert(session->message->end(), from, from + size);
+      if (lws_is_final_fragment(socket) && lws_remaining_packet_payload(socket) == 0)
+        lws_callback_on_writable(socket);
+      break;
+    }
+    case LWS_CALLBACK_SERVER_WRITEABLE: {
+      std::vector<unsigned char>& message = *session->message;
+      if (message.size() == LWS_PRE) break;
+      const int sent =
+          lws_write(socket, message.data() + LWS_PRE, message.size() - LWS_PRE, LWS_WRITE_BINARY);
+      message.resize(LWS_PRE);
+      if (sent < 0) return -1;
+      break;
+    }
+    default:
+      break;
+  }
+  return 0;
+}
+
+class Server {
+ public:
+  Server(int socket, const ServerOptions&, Tally&) {
+    lws_set_log_level(0, nullptr);
+    static lws_protocols protocols[2] = {};
+    protocols[0].name = "echo";
+    protocols[0].callback = on_event;
+    protocols[0].per_session_data_size = sizeof(Session);
+    protocols[0].rx_buffer_size = kLargest;
+    lws_context_creation_info info = {};
+    info.port = bench_give_up(socket);
+    info.iface = "127.0.0.1";
+    info.protocols = protocols;
+    context_ = lws_create_context(&info);
+    if (context_ == nullptr) bench_die("lws_create_context");
+  }
+
+  void run() {
+    while (lws_service(context_, 0) >= 0) continue;
+  }
+  static void version() { bench_version(lws_get_library_version(), nullptr); }
+
+ private:
+  lws_context* context_;
+};
+
+}  // namespace
+
+int main(int argc, char** argv) { return ServerProgram<Server>::main(argc, argv, SOCK_STREAM); }

@@ -1,0 +1,23 @@
+#!/usr/bin/env node
+// `ws` on Node, without compression: each message is sent back as it was received.
+'use strict';
+const fs = require('node:fs');
+const {WebSocketServer} = require('ws');
+
+// As bench/harness/README.md has them. What V8 has given out is for the most part garbage, and is
+// not told.
+const tally = 'tally 0 0 0 0 0 0\n';
+process.on('SIGUSR1', () => fs.writeSync(1, tally));
+process.on('SIGTERM', () => {
+  fs.writeSync(1, tally);
+  process.exit(0);
+});
+
+const options = {port: 0, host: '127.0.0.1', backlog: 4096, perMessageDeflate: false};
+const server = new WebSocketServer(options, () => {
+  fs.writeSync(1, `{"version": "${process.version}", "library": ""}\n`);
+  fs.writeSync(1, `ready ${process.pid} ${server.address().port}\n`);
+});
+server.on('connection', (socket) => {
+  socket.on('message', (bytes, isBinary) => socket.send(bytes, {binary: isBinary}));
+});
