@@ -186,7 +186,7 @@ void spate::libevent::connected(evhttp_connection& connection) {
 
 void spate::libevent::connect_failed(evhttp_connection& connection) {
   connection.disconnect();
-  if (may_retry(connection)) return retry_later(connection);
+  if (may_retry(connection) && connection.request() != nullptr) return retry_later(connection);
   connection.retries = 0;
   give_up_all(connection);
   if (connection.is_freed) return;
@@ -223,7 +223,8 @@ void spate::libevent::finish_answer(evhttp_connection& connection) {
 
 void spate::libevent::restart(evhttp_connection& connection) {
   const Stay stay(connection);
-  connection.disconnect();
+  // A lookup cannot be called off, so that an attempt to connect goes on.
+  if (connection.state != evhttp_connection::State::connecting) connection.disconnect();
   if (!connection.is_freed) go_on(connection);
   if (!connection.is_freed) end_if_done(connection);
 }
