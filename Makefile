@@ -10,6 +10,7 @@ help:
 	@echo 'make bench   install what is missing, build, run the benchmarks quickly (ARGS=...)'
 	@echo 'make amalgamation  the loop as one source, below C or libev: build/amalgamation'
 	@echo 'make perl-package  the module for Perl, as .deb and .tar.gz: build/perl-package'
+	@echo 'make compat-package  spate-run and the drop-in libraries, as .deb: build/compat-package'
 	@echo 'make tidy    check style and layers'
 	@echo 'make clean   remove build/'
 
@@ -46,6 +47,9 @@ amalgamation:
 perl-package:
 	tools/perl_package.py build/perl-package
 
+compat-package:
+	tools/compat_package.py build/compat-package
+
 tidy:
 	tools/tidy.py
 	tools/check_layers.py
@@ -53,4 +57,4 @@ tidy:
 clean:
 	rm -rf build
 
-.PHONY: help setup test check bench amalgamation perl-package tidy clean
+.PHONY: help setup test check bench amalgamation perl-package compat-package tidy clean

@@ -2,6 +2,7 @@
 # spate_testing, all of their sources with the fault seam of src/sys.
 
 include(${CMAKE_CURRENT_LIST_DIR}/cares.cmake)
+include(${CMAKE_CURRENT_LIST_DIR}/nghttp2.cmake)
 include(${CMAKE_CURRENT_LIST_DIR}/inspector_page.cmake)
 if(NOT TARGET c-ares::cares)
   message(FATAL_ERROR "c-ares, with which spate looks names up, was not found (ares.h, libcares). "
@@ -10,9 +11,10 @@ if(NOT TARGET c-ares::cares)
 endif()
 
 # The directories of src/ that are libraries of their own, and the packages that they need.
-set(SPATE_ROOMS http tls)
+set(SPATE_ROOMS http http2 tls)
 find_package(ZLIB QUIET)
 set(SPATE_NEEDS_http ZLIB::ZLIB)
+set(SPATE_NEEDS_http2 nghttp2::nghttp2)
 find_package(OpenSSL 3.0 QUIET)
 set(SPATE_NEEDS_tls OpenSSL::SSL)
 

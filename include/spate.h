@@ -323,6 +323,9 @@ SPATE_API int spate_async_start(spate_async* async);
 SPATE_API void spate_async_stop(spate_async* async);
 // Any thread; async-signal-safe. Sends before the call are merged into one.
 SPATE_API void spate_async_send(spate_async* async);
+// 1 if it was sent and the loop has not noticed yet; from then on spate_is_pending() says it. Any
+// thread.
+SPATE_API int spate_async_is_sent(const spate_async* async);
 
 // ---- signal: the process has received one
 

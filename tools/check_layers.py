@@ -38,11 +38,12 @@ LAYERS = {
     "tls": {"base", "core", "net", "net/secure", "net/names", "c"},
     "http/codec": {"base", "spate/net/bytes.h", "spate/net/buffer.h", "spate/net/address.h"},
     "http/server": {PUBLIC, "sys", "http/codec"},
+    "http2": {PUBLIC, "http/codec"},
     "http/client": {PUBLIC, "http/codec"},
     "http/websocket": {PUBLIC, "base", "sys", "core", "http/codec", "http/server", "http/client"},
     "http/gateway": {PUBLIC, "http/codec", "http/server", "http/client"},
     "http/inspector": {PUBLIC, "http/codec", "http/server", "http/client"},
-    "coro": {"core", "net", "net/stream"},
+    "coro": {"base", "core", "net", "net/stream"},
     "sim": GROUND | {"backend", "net/stream"},
 }
 
@@ -78,8 +79,11 @@ COMPAT = {
     "libevent/evutil": {"libevent"},
     "libevent/buffer": {"libevent", "libevent/event"},
     "libevent/bufferevent": {"libevent", "libevent/buffer", "libevent/event"},
-    "libevent/listener": {"libevent"},
-    "libevent_openssl": set(),
+    "libevent/listener": {"libevent", "libevent/event"},
+    "libevent/http": {"libevent"},
+    "libevent/rpc": {"libevent", "libevent/http"},
+    "libevent/dns": {"libevent", "libevent/event", "libevent/evutil"},
+    "libevent_openssl": {"libevent", "libevent/bufferevent"},
 }
 
 # Public headers that depend on nothing but one another, and that every layer may use.

@@ -7,23 +7,22 @@ C++23, and dpkg-deb, dpkg-shlibdeps (Debian's dpkg-dev).
 """
 
 import argparse
-import gzip
-import hashlib
 import os
 import pathlib
 import re
 import shutil
-import subprocess
 import sys
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+import debian_package
+from debian_package import ROOT, files_below, run
+
 NAME = "libspate-perl"
 MANIFEST_SKIP = "#!include_default\n"
 CONTROL = """\
 Package: {name}
 Version: {version}-1
 Architecture: {architecture}
-Maintainer: The spate authors <spate@localhost>
+Maintainer: {maintainer}
 Section: perl
 Priority: optional
 Installed-Size: {kibibytes}
@@ -34,24 +33,6 @@ Description: fast event loop for Perl
  interface is that of EV where that makes sense. AnyEvent, Mojolicious,
  IO::Async and POE run on it.
 """
-CHANGELOG = """\
-{name} ({version}-1) unstable; urgency=medium
-
-  * Made from spate {version}.
-
- -- The spate authors <spate@localhost>  Thu, 01 Jan 2026 00:00:00 +0000
-"""
-
-
-def run(*command, at, **more):
-    done = subprocess.run(command, cwd=at, text=True, capture_output=True, **more)
-    if done.returncode != 0:
-        sys.exit(f"{' '.join(command)}: {done.returncode}\n{done.stdout}{done.stderr}")
-    return done.stdout
-
-
-def files_below(root):
-    return sorted(path for path in root.rglob("*") if path.is_file() and not path.is_symlink())
 
 
 def git_files(below):
@@ -82,62 +63,6 @@ def install(source, root):
     for path in files_below(root):
         if path.name in (".packlist", "perllocal.pod"):
             path.unlink()
-        elif path.suffix == ".so":
-            path.chmod(0o644)
-            run("strip", "--strip-unneeded", str(path), at=root)
-        elif re.fullmatch(r"\.[1-9]\w*", path.suffix):
-            compress(path)
-        else:
-            path.chmod(0o644)
-    for path in sorted(root.rglob("*"), reverse=True):
-        if path.is_dir():
-            path.chmod(0o755)
-            if not any(path.iterdir()):
-                path.rmdir()
-
-
-def compress(path):
-    to = path.with_name(path.name + ".gz")
-    with open(to, "wb") as file, gzip.GzipFile("", "wb", 9, file, mtime=0) as packed:
-        packed.write(path.read_bytes())
-    path.unlink()
-    to.chmod(0o644)
-
-
-def add_documents(root, values):
-    documents = root / "usr/share/doc" / NAME
-    documents.mkdir(parents=True)
-    shutil.copyfile(ROOT / "LICENSE", documents / "copyright")
-    (documents / "changelog.Debian").write_text(CHANGELOG.format(**values))
-    compress(documents / "changelog.Debian")
-
-
-def libraries_of(root):
-    """What dpkg-shlibdeps finds; it wants to be beside a debian/control."""
-    beside = root.parent / "shlibdeps"
-    (beside / "debian").mkdir(parents=True)
-    (beside / "debian/control").write_text(
-        f"Source: {NAME}\n\nPackage: {NAME}\nArchitecture: any\n")
-    objects = [str(path) for path in files_below(root) if path.suffix == ".so"]
-    found = run("dpkg-shlibdeps", "-O", *objects, at=beside)
-    return re.search(r"shlibs:Depends=(.*)", found)[1]
-
-
-def add_control(root, values):
-    files = files_below(root)
-    sums = [f"{hashlib.md5(path.read_bytes()).hexdigest()}  {path.relative_to(root)}\n"
-            for path in files]
-    values |= {
-        "libraries": libraries_of(root),
-        "kibibytes": sum(path.stat().st_size for path in files) // 1024 + 1,
-        "perl_abi": run("perl", "-MConfig", "-e",
-                        'print "perlapi-", $Config{debian_abi} || $Config{version}', at=root),
-        "architecture": run("dpkg", "--print-architecture", at=root).strip(),
-    }
-    (root / "DEBIAN").mkdir()
-    (root / "DEBIAN/control").write_text(CONTROL.format(**values))
-    (root / "DEBIAN/md5sums").write_text("".join(sums))
-    return f"{NAME}_{values['version']}-1_{values['architecture']}.deb"
 
 
 def main():
@@ -151,15 +76,14 @@ def main():
 
     copy_sources(source)
     version = re.search(r"VERSION = '(.*)'", (source / "lib/Spate.pm").read_text())[1]
-    values = {"name": NAME, "version": version}
     build(source)
     shutil.copy(source / f"Spate-{version}.tar.gz", directory)
     install(source, root)
-    add_documents(root, values)
-    package = add_control(root, values)
-    run("dpkg-deb", "--root-owner-group", "--build", str(root), str(directory / package), at=work)
+    abi = run("perl", "-MConfig", "-e",
+              'print "perlapi-", $Config{debian_abi} || $Config{version}', at=root)
+    package = debian_package.build(root, directory, CONTROL, NAME, version, perl_abi=abi)
     shutil.rmtree(work)
-    print(f"{directory / package}\n{directory / f'Spate-{version}.tar.gz'}")
+    print(f"{package}\n{directory / f'Spate-{version}.tar.gz'}")
 
 
 if __name__ == "__main__":

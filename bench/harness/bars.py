@@ -142,17 +142,26 @@ def pingpong_bars(results):
         calls = results.counts.get(("pingpong", op, "syscalls_per_op", me))
         yield at_most(f"pingpong system calls a {op}", calls, limit)
     yield from fewest_instructions(results, "pingpong")
+    for block, connections, least in ((16384, 100, 2.5), (16384, 1000, 2.5), (64, 100, 1.2)):
+        key = case_where(results, "pingpong", block=block, connections=connections)
+        yield at_least(f"pingpong, {connections:,} connections, {block:,} bytes: "
+                       "libevent_on_spate / libevent",
+                       results.cost_ratio("pingpong", key, "mib_per_s", "libevent",
+                                          "libevent_on_spate") if key else None, least)
+    yield from twins_bars(results, "pingpong", ("mib_per_s",))
 
 
 def header_body_bars(results):
     yield ahead_of_peers(results, "header_body", "seconds")
     yield from fewest_instructions(results, "header_body")
+    yield from twins_bars(results, "header_body", ("seconds",))
 
 
 def rate_bars(workload, metric):
     def bars(results):
         yield ahead_of_peers(results, workload, metric)
         yield from fewest_instructions(results, workload)
+        yield from twins_bars(results, workload, (metric,))
     return bars
 
 
@@ -164,6 +173,7 @@ def idle_bars(results):
         whole, own = of("bytes_per_connection"), of("user_bytes")
         library = whole - own if whole is not None and own is not None else None
         yield at_most(f"idle {title(key)}: bytes of spate's own", library, 128)
+    yield from twins_bars(results, "idle", ("bytes_per_connection",))
 
 
 def latency_bars(results):

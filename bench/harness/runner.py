@@ -2,6 +2,7 @@
 import dataclasses
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -73,6 +74,8 @@ def run_once(contestant, params, pinned, timeout_s):
         output = parse(done.stdout)
     except ValueError as error:
         raise Refused(f"{' '.join(command)}: not the protocol: {error}") from None
+    if stub := re.search(r"\w+ is not implemented by spate's libevent", done.stderr):
+        raise LeftOut(stub[0])
     if done.returncode != 0:
         raise Refused(f"{' '.join(command)}: status {done.returncode}: {done.stderr[-500:]}")
     return output

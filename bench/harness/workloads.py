@@ -34,6 +34,10 @@ TWINNED = {
     "fd": {"libev", "libev_libevent", "libevent"},
     "watchers": {"libev", "libevent"},
     "timers": {"libev", "libevent"},
+    **{name: {"libevent"} for name in
+       ("pingpong", "header_body", "threads", "churn", "idle", "latency")},
+    "http": {"evhttp"},
+    "idle_http": {"evhttp"},
     "programs": {"memcached", "nghttpd"},
 }
 

@@ -654,3 +654,10 @@ void
 send(SV* self)
   CODE:
     spate_async_send(&slot_of_kind(aTHX_ self, KIND_ASYNC)->async);
+
+bool
+is_sent(SV* self)
+  CODE:
+    RETVAL = spate_async_is_sent(&slot_of_kind(aTHX_ self, KIND_ASYNC)->async);
+  OUTPUT:
+    RETVAL

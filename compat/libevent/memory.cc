@@ -60,13 +60,18 @@ char* duplicate(const char* text) {
     errno = EINVAL;
     return nullptr;
   }
-  const std::size_t size = std::strlen(text) + 1;
-  void* copy = allocate(size);
+  return duplicate(std::string_view(text));
+}
+
+char* duplicate(std::string_view text) {
+  char* copy = static_cast<char*>(allocate(text.size() + 1));
   if (copy == nullptr) {
     errno = ENOMEM;
     return nullptr;
   }
-  return static_cast<char*>(std::memcpy(copy, text, size));
+  text.copy(copy, text.size());
+  copy[text.size()] = '\0';
+  return copy;
 }
 
 }  // namespace spate::libevent

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string_view>
 
 namespace spate::libevent {
 
@@ -21,5 +22,6 @@ void release(void* memory);
 
 // A copy of a string; null for null, with EINVAL.
 char* duplicate(const char* text);
+char* duplicate(std::string_view text);
 
 }  // namespace spate::libevent

@@ -42,6 +42,8 @@ class Async : public Watcher<Async, AsyncNode> {
   }
   // Calls back in the loop's next turn. A system call only if the loop sleeps. Async-signal-safe.
   void send() noexcept { loop_->send(node_); }
+  // Sent, and the loop has not noticed yet; from then on is_pending() says it. Any thread.
+  bool is_sent() const noexcept { return node_.sent.load() == AsyncNode::kSent; }
 
  private:
   friend class Delegate<Async>;

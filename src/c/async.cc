@@ -26,3 +26,8 @@ void spate_async_send(spate_async* async) {
   AsyncPart& part = c::part_of<AsyncPart>(async);
   core_of(c::loop_behind(part.loop).loop()).send(part.node);
 }
+
+int spate_async_is_sent(const spate_async* async) {
+  const AsyncPart& part = c::part_of<AsyncPart>(const_cast<spate_async*>(async));
+  return part.node.sent.load() == AsyncNode::kSent ? 1 : 0;
+}

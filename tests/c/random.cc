@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "tests/c/c_loop.h"
+#include "tests/support/backends.h"
 #include "tests/support/random.h"
 #include "tests/support/seeds.h"
 
@@ -43,7 +44,8 @@ struct Thing {
 
 class Program {
  public:
-  explicit Program(std::uint64_t seed) : random_(seed) {
+  Program(std::uint64_t seed, std::string_view backend)
+      : random_(seed), options_(options_with(this, backend)) {
     EXPECT_EQ(::pipe(ends_), 0);
     things_.resize(20);
   }
@@ -269,15 +271,16 @@ class Program {
 
   spate_loop* loop() const { return loop_.get(); }
 
-  static spate_loop_options options_with(void* data) {
+  static spate_loop_options options_with(void* data, std::string_view backend) {
     spate_loop_options options;
     spate_loop_options_init(&options, sizeof(options));
     options.data = data;
+    options.backend = backend.data();
     return options;
   }
 
   Random random_;
-  const spate_loop_options options_ = options_with(this);
+  const spate_loop_options options_;
   CLoop loop_{&options_};
   int ends_[2] = {-1, -1};
   std::vector<std::unique_ptr<Thing>> things_;
@@ -286,10 +289,14 @@ class Program {
   bool is_settling_ = false;
 };
 
-TEST(CRandomTest, WhatIsDueIsDeliveredOnceAndToNobodyElse) {
-  for (const std::uint64_t seed : seeds(20)) {
+class CRandomTest : public ::testing::TestWithParam<std::string_view> {};
+INSTANTIATE_TEST_SUITE_P(EveryBackend, CRandomTest, ::testing::ValuesIn(backends_here()),
+                         [](const auto& test) { return std::string(test.param); });
+
+TEST_P(CRandomTest, WhatIsDueIsDeliveredOnceAndToNobodyElse) {
+  for (const std::uint64_t seed : seeds(10)) {
     SCOPED_TRACE(seed);
-    Program program{seed};
+    Program program{seed, GetParam()};
     program.run(1000);
     EXPECT_GT(program.delivered(), 1000);
     if (HasFailure()) return;

@@ -123,6 +123,7 @@ class Async : public StandIn<Async, spate_async> {
   }
   bool start() { return spate_async_start(&face_) == 0; }
   void send() { spate_async_send(&face_); }
+  bool is_sent() const { return spate_async_is_sent(&face_) != 0; }
 };
 
 class Signal : public StandIn<Signal, spate_signal> {

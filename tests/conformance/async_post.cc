@@ -27,6 +27,26 @@ TEST_P(AsyncTest, ASendIsACall) {
   EXPECT_EQ(async.calls, 1);
 }
 
+TEST_P(AsyncTest, IsSentUntilTheLoopHasNoticed) {
+  Probe<Timer> first{*loop_};
+  Probe<Async> async{*loop_};
+  EXPECT_FALSE(async->is_sent());
+  EXPECT_TRUE(async->start());
+  async->send();
+  EXPECT_TRUE(async->is_sent());
+  EXPECT_FALSE(async->is_pending());
+  first->set_priority(1);
+  first.then = [&] {
+    EXPECT_FALSE(async->is_sent());
+    EXPECT_TRUE(async->is_pending());
+  };
+  EXPECT_TRUE(first->start(0ns));
+  turn();
+  EXPECT_EQ(first.calls, 1);
+  EXPECT_EQ(async.calls, 1);
+  EXPECT_FALSE(async->is_sent());
+}
+
 TEST_P(AsyncTest, SendsAreMergedUntilTheCallbackRuns) {
   Probe<Async> async{*loop_};
   EXPECT_TRUE(async->start());

@@ -1,7 +1,7 @@
-// Random programs of a server and its clients, which do whatever exchange.h and server.h allow, in
-// and out of callbacks, and check what those promise: answers come whole, in order and as they were
-// given; bodies as they were sent; nobody is told anything behind his last call, or of an exchange
-// that he has let go; and nothing is left in the end.
+// Random programs of a server and its clients, of HTTP/1 and HTTP/2, which do whatever exchange.h
+// and server.h allow, in and out of callbacks, and check what those promise: answers come whole, in
+// order and as they were given; bodies as they were sent; nobody is told anything behind his last
+// call, or of an exchange that he has let go; and nothing is left in the end.
 //
 // SPATE_SEED=<number> does one alone, SPATE_SEEDS=<number> has that many done.
 #include <gtest/gtest.h>
@@ -16,6 +16,8 @@
 #include "http/codec/framing.h"
 #include "http/codec/head.h"
 #include "http/harness.h"
+#include "http/http2_client.h"
+#include "spate/http/http2.h"
 #include "spate/http/server.h"
 #include "support/random.h"
 #include "support/seeds.h"
@@ -81,21 +83,33 @@ class Handling final : public ExchangeHandler {
 };
 
 // Sends requests, and reads what is answered.
-class Peer final : public StreamHandler {
+class Peer {
  public:
-  Peer(World& world, Stream stream) : world_(world), stream_(std::move(stream)) {
+  virtual ~Peer() = default;
+  virtual void ask() = 0;
+  virtual void send_some(std::size_t most) = 0;
+  virtual void end() = 0;
+  virtual bool is_busy() const = 0;
+  virtual Stream& stream() = 0;
+
+  void abort() { stream().abort(); }
+  void toggle() { stream().is_paused() ? stream().resume() : stream().pause(); }
+};
+
+class Http1Peer final : public Peer, public StreamHandler {
+ public:
+  Http1Peer(World& world, Stream stream) : world_(world), stream_(std::move(stream)) {
     stream_.set_half_open(true);
     stream_.start(*this);
   }
 
-  void ask();
-  void send_some(std::size_t most);
-  void end() {
+  void ask() override;
+  void send_some(std::size_t most) override;
+  void end() override {
     if (unsent_.empty()) stream_.end();
   }
-  void abort() { stream_.abort(); }
-  void toggle() { stream_.is_paused() ? stream_.resume() : stream_.pause(); }
-  bool is_busy() const { return unsent_.size() > 100'000; }
+  bool is_busy() const override { return unsent_.size() > 100'000; }
+  Stream& stream() override { return stream_; }
 
   std::size_t on_data(Bytes bytes) override;
   void on_end() override { is_ended_ = true; }
@@ -120,6 +134,31 @@ class Peer final : public StreamHandler {
   bool is_numbered_ = false;  // The handler's answer, and none of the server's own.
   bool is_last_ = false;
   bool is_ended_ = false;
+};
+
+// Asks on several streams, and lets windows wait.
+class Http2Peer final : public Peer {
+ public:
+  Http2Peer(World& world, Stream stream);
+
+  void ask() override;
+  void send_some(std::size_t most) override;
+  void end() override { client_.stream().end(); }
+  bool is_busy() const override { return asked_.size() > 12; }
+  Stream& stream() override { return client_.stream(); }
+
+ private:
+  struct Asked {
+    std::size_t number;
+    std::size_t sent = 0;      // Of the body.
+    std::size_t credited = 0;  // Of the answer.
+  };
+  void check(const Http2Client::Answer& answer, const Asked& asked);
+
+  World& world_;
+  Http2Client client_;
+  const bool credits_by_hand_;
+  std::map<std::int32_t, Asked> asked_;  // That are not over.
 };
 
 class World {
@@ -149,6 +188,7 @@ class World {
  private:
   void make_server() {
     http::ServerOptions options;
+    options.http2 = must(http::Http2::create({.stream_window = 4096}));
     if (random.one_in(4)) options.max_requests = 1 + random.below(4);
     if (random.one_in(6)) options.max_body = random.below(kMostBody);
     options.log = [this](const http::AccessRecord& record) {
@@ -353,7 +393,11 @@ class World {
   void connect() {
     auto [mine, theirs] = must(Stream::memory_pair(*loop_));
     server_.add(std::move(theirs));
-    peers_.push_back(std::make_unique<Peer>(*this, std::move(mine)));
+    if (random.one_in(2)) {
+      peers_.push_back(std::make_unique<Http1Peer>(*this, std::move(mine)));
+    } else {
+      peers_.push_back(std::make_unique<Http2Peer>(*this, std::move(mine)));
+    }
   }
 
   // Everybody goes, and nothing is left.
@@ -436,9 +480,9 @@ void Handling::on_closed(std::error_code error) {
   world_.on_call(*this);
 }
 
-// ---- a peer
+// ---- a peer of HTTP/1
 
-void Peer::ask() {
+void Http1Peer::ask() {
   const std::size_t number = ++world_.last_number;
   Expected& expected = world_.expected[number];
   Random& random = world_.random;
@@ -468,13 +512,13 @@ void Peer::ask() {
   unsent_ += "0\r\n\r\n";
 }
 
-void Peer::send_some(std::size_t most) {
+void Http1Peer::send_some(std::size_t most) {
   const std::size_t size = std::min(most, unsent_.size());
   if (stream_.queued() < 200'000 && stream_.write(std::string_view(unsent_).substr(0, size)))
     unsent_.erase(0, size);
 }
 
-std::size_t Peer::on_data(Bytes bytes) {
+std::size_t Http1Peer::on_data(Bytes bytes) {
   std::size_t used = 0;
   while (used < bytes.size()) {
     const std::size_t count =
@@ -485,7 +529,7 @@ std::size_t Peer::on_data(Bytes bytes) {
   return used;
 }
 
-std::size_t Peer::read_head(Bytes bytes) {
+std::size_t Http1Peer::read_head(Bytes bytes) {
   EXPECT_FALSE(is_last_) << "an answer behind the last";
   const http::Parsed parsed = parse_response(bytes, 0, {}, head_);
   if (parsed.state == http::Parsed::State::unfinished) return 0;
@@ -509,7 +553,7 @@ std::size_t Peer::read_head(Bytes bytes) {
   return size;
 }
 
-std::size_t Peer::read_body(Bytes bytes) {
+std::size_t Http1Peer::read_body(Bytes bytes) {
   if (framing_.body == http::BodyKind::sized) {
     const Bytes piece = bytes.first(std::min<std::uint64_t>(bytes.size(), left_));
     body_ += text_of(piece);
@@ -526,7 +570,7 @@ std::size_t Peer::read_body(Bytes bytes) {
   return step.used + step.data.size();
 }
 
-void Peer::end_answer() {
+void Http1Peer::end_answer() {
   is_in_body_ = false;
   const std::size_t number = asked_.front();
   asked_.erase(asked_.begin());
@@ -534,6 +578,64 @@ void Peer::end_answer() {
   const Expected& expected = world_.expected[number];
   if (framing_.body == http::BodyKind::chunked) EXPECT_TRUE(expected.is_ended) << number;
   if (expected.method != Method::head) EXPECT_EQ(body_, expected.answer) << number;
+}
+
+// ---- one of HTTP/2
+
+Http2Peer::Http2Peer(World& world, Stream stream)
+    : world_(world),
+      client_(std::move(stream), Http2Client::Windows::by_hand),
+      credits_by_hand_(world.random.one_in(2)) {}
+
+void Http2Peer::ask() {
+  Random& random = world_.random;
+  const std::size_t number = ++world_.last_number;
+  Expected& expected = world_.expected[number];
+  const bool has_body = random.one_in(2);
+  expected.method = has_body ? Method::post : random.one_in(5) ? Method::head : Method::get;
+  Http2Client::Fields more;
+  if (has_body) expected.body = letters(number, random.below(random.one_in(4) ? kMostBody : 200));
+  if (has_body && random.one_in(2))
+    more.emplace_back("content-length", std::to_string(expected.body.size()));
+  if (random.one_in(3)) more.emplace_back("priority", "u=" + std::to_string(random.below(8)));
+  const std::int32_t id =
+      client_.begin(Http2Client::request(std::string(name_of(expected.method)),
+                                         "/" + std::to_string(number), std::move(more)),
+                    has_body);
+  if (id > 0) asked_.emplace(id, Asked{.number = number});
+}
+
+// Of any stream: some of its body, a credit, or its end.
+void Http2Peer::send_some(std::size_t most) {
+  Random& random = world_.random;
+  std::erase_if(asked_, [this](const auto& each) {
+    const auto& answer = client_.answers[each.first];
+    if (answer.is_ended) check(answer, each.second);
+    return answer.is_closed;
+  });
+  if (asked_.empty()) return;
+  auto& [id, asked] =
+      *std::next(asked_.begin(), static_cast<std::ptrdiff_t>(random.below(asked_.size())));
+  const std::string_view body = world_.expected[asked.number].body;
+  Http2Client::Answer& answer = client_.answers[id];
+  if (!answer.is_finished) {
+    const std::string_view piece = body.substr(asked.sent, most);
+    asked.sent += piece.size();
+    client_.write(id, piece, asked.sent == body.size());
+  }
+  if (!credits_by_hand_ || random.one_in(3))
+    client_.credit(id, answer.body.size() - std::exchange(asked.credited, answer.body.size()));
+  if (random.one_in(30)) client_.reset(id);
+}
+
+void Http2Peer::check(const Http2Client::Answer& answer, const Asked& asked) {
+  if (!answer.fields.contains("x-number")) return;  // The server's own.
+  const Expected& expected = world_.expected[asked.number];
+  EXPECT_EQ(answer.fields.at("x-number"), std::to_string(asked.number));
+  if (expected.method == Method::head) return;
+  EXPECT_EQ(answer.body, expected.answer) << asked.number;
+  const auto length = answer.fields.find("content-length");
+  if (length == answer.fields.end()) EXPECT_TRUE(expected.is_ended) << asked.number;
 }
 
 class RandomHttp : public ::testing::TestWithParam<int> {};

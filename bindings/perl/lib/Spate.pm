@@ -226,7 +226,8 @@ In a child of a fork, before its first turn.
 
 =item Spate::async $cb
 
-Somebody has called its method C<send>.
+Somebody has called its method C<send>. C<is_sent> says so until the loop has noticed; then
+C<is_pending> does.
 
 =back
 

@@ -136,12 +136,8 @@ sub add {
     start($known) if chance(0.7);
 }
 
-# An io that waits for nothing cannot be started.
-sub is_paused { $_[0]{kind} eq 'io' && !$_[0]{w}->events }
-
 sub start {
     my ($known) = @_;
-    return if is_paused($known);
     my $starts = eval { $known->{w}->start; 1 };
     $known->{fed} &&= $known->{w}->is_pending if $known->{kind} eq 'child';
     if (!$starts) {
@@ -200,7 +196,6 @@ sub set {
 
 sub prioritize {
     my ($known) = @_;
-    return if is_paused($known);
     my $w = $known->{w};
     my $priority = int(rand 7) - 3;
     wrong "$known->{name} has another priority" if $w->priority($priority) != $known->{priority};

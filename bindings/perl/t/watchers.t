@@ -209,8 +209,11 @@ subtest 'hooks come around the wait' => sub {
 subtest 'an async is sent' => sub {
     my $calls = 0;
     my $async = Spate::async sub { ++$calls };
+    ok !$async->is_sent;
     $async->send for 1 .. 5;
+    ok $async->is_sent;
     Spate::run Spate::RUN_ONCE;
+    ok !$async->is_sent, 'the loop has noticed';
     is $calls, 1, 'and what was sent before is merged';
 };
 

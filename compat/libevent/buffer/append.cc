@@ -109,6 +109,11 @@ void evbuffer::link_last(Piece* piece) {
 void evbuffer::append_all(evbuffer& other) {
   (last_ != nullptr ? last_->next : first_) = other.first_;
   last_ = other.last_;
+  take_all(other);
+}
+
+// Of what is linked here already.
+void evbuffer::take_all(evbuffer& other) {
   size_ += other.size_;
   added_ += other.size_;
   may_have_unmapped_ = may_have_unmapped_ || other.may_have_unmapped_;
@@ -132,13 +137,7 @@ void evbuffer::prepend_all(evbuffer& other) {
   other.last_->next = first_;
   first_ = other.first_;
   if (last_ == nullptr) last_ = other.last_;
-  size_ += other.size_;
-  added_ += other.size_;
-  may_have_unmapped_ = may_have_unmapped_ || other.may_have_unmapped_;
-  other.first_ = other.last_ = nullptr;
-  other.deleted_ += other.size_;
-  other.size_ = 0;
-  other.may_have_unmapped_ = false;
+  take_all(other);
 }
 
 // A new piece is filled from its end, so that there is room for what may come before it.
@@ -260,6 +259,7 @@ int evbuffer_add_file_segment(evbuffer* buffer, evbuffer_file_segment* segment, 
 
 // A descriptor whose range cannot be had stays open, as in libevent.
 int evbuffer_add_file(evbuffer* buffer, int fd, ev_off_t offset, ev_off_t length) {
+  if (buffer == nullptr) return -1;  // As libevent, if the range is none.
   unsigned flags = EVBUF_FS_CLOSE_ON_FREE;
   {
     const Use use(buffer);
@@ -274,26 +274,28 @@ int evbuffer_add_file(evbuffer* buffer, int fd, ev_off_t offset, ev_off_t length
 
 // ---- whole buffers
 
-int evbuffer_add_buffer(evbuffer* target, evbuffer* source) {
+namespace {
+
+int move_all(evbuffer* target, evbuffer* source, bool (evbuffer::*is_frozen)() const,
+             void (evbuffer::*put)(evbuffer& other)) {
   const UseBoth use(target, source);
   if (source->size() == 0 || source == target) return 0;
-  if (target->is_back_frozen() || source->is_front_frozen()) return -1;
+  if ((target->*is_frozen)() || source->is_front_frozen()) return -1;
   if (!target->can_grow_by(source->size())) return -1;
-  target->append_all(*source);
+  (target->*put)(*source);
   source->changed();
   target->changed();
   return 0;
 }
 
+}  // namespace
+
+int evbuffer_add_buffer(evbuffer* target, evbuffer* source) {
+  return move_all(target, source, &evbuffer::is_back_frozen, &evbuffer::append_all);
+}
+
 int evbuffer_prepend_buffer(evbuffer* target, evbuffer* source) {
-  const UseBoth use(target, source);
-  if (source->size() == 0 || source == target) return 0;
-  if (target->is_front_frozen() || source->is_front_frozen()) return -1;
-  if (!target->can_grow_by(source->size())) return -1;
-  target->prepend_all(*source);
-  source->changed();
-  target->changed();
-  return 0;
+  return move_all(target, source, &evbuffer::is_front_frozen, &evbuffer::prepend_all);
 }
 
 namespace {
@@ -353,6 +355,7 @@ int evbuffer_reserve_space(evbuffer* buffer, ev_ssize_t size, evbuffer_iovec* ex
   const Use use(buffer);
   const auto wanted = static_cast<std::size_t>(size);
   if (size < 0 || count < 1 || buffer->is_back_frozen() || !buffer->can_grow_by(wanted)) return -1;
+  if (count >= 2 && wanted == 0) return 0;
   if (count >= 2 && buffer->room_in_last() < wanted) {
     return buffer->make_room(wanted) ? buffer->extents(extents, count) : -1;
   }

@@ -117,6 +117,7 @@ struct evbuffer {
   bool remove_callback(evbuffer_cb_entry* entry);
   evbuffer_cb_entry* find_callback(evbuffer_cb_func callback, void* argument) const;
   void remove_callbacks();
+  bool has_callbacks() const { return callbacks_ != nullptr; }
   bool defer(event_base* base);
 
   // ---- lifetime
@@ -133,6 +134,7 @@ struct evbuffer {
 
  private:
   bool make_spare(std::size_t at_least);
+  void take_all(evbuffer& other);
   void tell();
   void schedule(const evbuffer_cb_info& change);
   void call_callbacks(const evbuffer_cb_info& change);

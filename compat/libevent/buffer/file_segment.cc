@@ -72,7 +72,7 @@ bool evbuffer_file_segment::load() {
 // Not beyond the end of the file: there a look at the memory would be the end of the program.
 bool evbuffer_file_segment::map() {
   const off_t skipped = offset_ % sysconf(_SC_PAGESIZE);
-  const std::size_t size = length_ != 0 ? static_cast<std::size_t>(length_ + skipped) : 0;
+  const auto size = static_cast<std::size_t>(length_ + skipped);
   void* memory = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd_, offset_ - skipped);
   if (memory == MAP_FAILED) {
     warn("evbuffer_file_segment: mmap of descriptor %d", fd_);

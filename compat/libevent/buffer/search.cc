@@ -5,6 +5,7 @@
 //
 // Of an evbuffer_ptr only `pos` is used. A pointer that has become stale is thereby a position like
 // any other, for the price of a walk along the pieces.
+#include <cstdint>
 #include <cstring>
 
 #include "compat/libevent/buffer/evbuffer.h"
@@ -142,7 +143,7 @@ int evbuffer_ptr_set(evbuffer* buffer, evbuffer_ptr* pointer, size_t position,
                      evbuffer_ptr_how how) {
   const Use use(buffer);
   if (how == EVBUFFER_PTR_ADD) {
-    if (pointer->pos < 0 || position > kLengthMost - static_cast<std::size_t>(pointer->pos)) {
+    if (pointer->pos < 0 || position > SIZE_MAX - static_cast<std::size_t>(pointer->pos)) {
       return -1;
     }
     position += static_cast<std::size_t>(pointer->pos);
@@ -161,8 +162,8 @@ evbuffer_ptr evbuffer_search_range(evbuffer* buffer, const char* what, size_t le
                                    const evbuffer_ptr* start, const evbuffer_ptr* end) {
   const Use use(buffer);
   const ev_ssize_t from = start != nullptr ? start->pos : 0;
-  if (from < 0 || length > kLengthMost) return pointer_to(kNowhere);
-  if (length == 0) return pointer_to(from);
+  if (from < 0) return pointer_to(kNowhere);
+  if (length == 0 || length > kLengthMost) return pointer_to(from);
   std::size_t until = buffer->size();
   if (end != nullptr && end->pos >= 0 && static_cast<std::size_t>(end->pos) < until) {
     until = static_cast<std::size_t>(end->pos);
@@ -173,10 +174,11 @@ evbuffer_ptr evbuffer_search_range(evbuffer* buffer, const char* what, size_t le
 
 evbuffer_ptr evbuffer_search_eol(evbuffer* buffer, evbuffer_ptr* start, size_t* length,
                                  evbuffer_eol_style style) {
-  const Use use(buffer);
   const ev_ssize_t from = start != nullptr ? start->pos : 0;
   if (length != nullptr) *length = 0;
-  if (from < 0 || !buffer->make_readable()) return pointer_to(kNowhere);
+  if (from < 0) return pointer_to(kNowhere);
+  const Use use(buffer);
+  if (!buffer->make_readable()) return pointer_to(kNowhere);
   const LineEnd end = find_line_end(*buffer, static_cast<std::size_t>(from), style);
   if (length != nullptr) *length = end.length;
   return pointer_to(end.position);

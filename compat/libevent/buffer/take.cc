@@ -174,6 +174,7 @@ ev_ssize_t evbuffer_copyout_from(evbuffer* buffer, const evbuffer_ptr* start, vo
   const Use use(buffer);
   const ev_ssize_t offset = start != nullptr ? start->pos : 0;
   if (offset < 0 || static_cast<std::size_t>(offset) > buffer->size()) return -1;
+  if (start != nullptr && count > kLengthMost - static_cast<std::size_t>(offset)) return -1;
   const std::size_t most = buffer->size() - static_cast<std::size_t>(offset);
   if (count > most) count = most;
   if (count == 0) return 0;
@@ -191,9 +192,10 @@ unsigned char* evbuffer_pullup(evbuffer* buffer, ev_ssize_t size) {
 
 int evbuffer_peek(evbuffer* buffer, ev_ssize_t length, evbuffer_ptr* start, evbuffer_iovec* extents,
                   int count) {
-  const Use use(buffer);
   const ev_ssize_t offset = start != nullptr ? start->pos : 0;
-  if (offset < 0 || !buffer->make_readable()) return 0;
+  if (offset < 0) return 0;
+  const Use use(buffer);
+  if (!buffer->make_readable()) return 0;
   Cursor at = buffer->cursor_at(static_cast<std::size_t>(offset));
   const bool stops_when_full = length < 0 && count > 0;
   std::size_t wanted = length < 0 ? kLengthMost : static_cast<std::size_t>(length);

@@ -10,6 +10,7 @@
 #include <cstdio>
 
 #include "compat/libevent/bufferevent/socket.h"
+#include "compat/libevent/dns_api.h"
 
 using namespace spate::libevent;
 
@@ -57,15 +58,36 @@ int connect_own(SocketConnection& connection, const sockaddr* address, int size)
   return wait_for(connection, result);
 }
 
-// The first address of a name; the error of getaddrinfo().
-int look_up(const char* name, int family, int port, evutil_addrinfo*& found) {
+// What a name is looked up with.
+struct Lookup {
+  Lookup(int family, int port) {
+    std::snprintf(service, sizeof service, "%d", port);
+    hints.ai_family = family;
+    hints.ai_socktype = SOCK_STREAM;
+    hints.ai_protocol = IPPROTO_TCP;
+  }
   char service[8];
-  std::snprintf(service, sizeof service, "%d", port);
   evutil_addrinfo hints{};
-  hints.ai_family = family;
-  hints.ai_socktype = SOCK_STREAM;
-  hints.ai_protocol = IPPROTO_TCP;
-  return evutil_getaddrinfo(name, service, &hints, &found);
+};
+
+// With the lock. The first address is tried; what is enabled begins.
+void end_lookup(SocketConnection& connection, int error, evutil_addrinfo* found) {
+  connection.lookup_error = error;
+  connection.resume_writing(kRestLookup);
+  connection.resume_reading(kRestLookup);
+  const bool is_trying = error == 0 && found != nullptr &&
+                         bufferevent_socket_connect(&connection, found->ai_addr,
+                                                    static_cast<int>(found->ai_addrlen)) == 0;
+  if (found != nullptr) evutil_freeaddrinfo(found);
+  if (!is_trying) connection.call_event(BEV_EVENT_ERROR, 0);
+}
+
+// Also of one that the program has freed meanwhile, as libevent does.
+void on_found(int error, evutil_addrinfo* found, void* argument) {
+  auto& connection = *static_cast<SocketConnection*>(argument);
+  const Keep keep(&connection);
+  connection.give_up();
+  end_lookup(connection, error, found);
 }
 
 bool is_known(int family) { return family == AF_INET || family == AF_INET6 || family == AF_UNSPEC; }
@@ -85,23 +107,24 @@ int bufferevent_socket_connect(bufferevent* bev, const sockaddr* address, int si
   return wait_for(*connection, result);
 }
 
-// Without an evdns_base, and there is none yet, the lookup blocks. What is enabled begins after it.
-int bufferevent_socket_connect_hostname(bufferevent* bev, evdns_base*, int family, const char* name,
-                                        int port) {
+// Without an evdns_base the lookup blocks.
+int bufferevent_socket_connect_hostname(bufferevent* bev, evdns_base* base, int family,
+                                        const char* name, int port) {
   const Keep keep(bev);
   SocketConnection* connection = socket_of(bev);
   if (connection == nullptr || !is_known(family) || port < 1 || port > kPortMost) return -1;
-  evutil_addrinfo* found = nullptr;
+  const Lookup lookup(family, port);
   connection->rest_writing(kRestLookup);
   connection->rest_reading(kRestLookup);
-  connection->lookup_error = look_up(name, family, port, found);
-  connection->resume_writing(kRestLookup);
-  connection->resume_reading(kRestLookup);
-  const bool is_trying =
-      connection->lookup_error == 0 &&
-      bufferevent_socket_connect(bev, found->ai_addr, static_cast<int>(found->ai_addrlen)) == 0;
-  if (found != nullptr) evutil_freeaddrinfo(found);
-  if (!is_trying) connection->call_event(BEV_EVENT_ERROR, 0);
+  connection->lookup_error = 0;
+  if (base != nullptr) {
+    connection->take();
+    evdns_getaddrinfo(base, name, lookup.service, &lookup.hints, on_found, connection);
+    return 0;
+  }
+  evutil_addrinfo* found = nullptr;
+  const int error = evutil_getaddrinfo(name, lookup.service, &lookup.hints, &found);
+  end_lookup(*connection, error, found);
   return 0;
 }
 

@@ -22,6 +22,7 @@ namespace spate::libevent {
 
 struct Connection;
 struct RateLimit;
+struct SocketConnection;
 
 // Why reading or writing rests although it is enabled; several may at once.
 enum Rest : std::uint8_t {
@@ -50,6 +51,8 @@ struct bufferevent_ops {
   int (*set_fd)(Connection& connection, evutil_socket_t fd);
   evutil_socket_t (*fd)(const Connection& connection);
   bufferevent* (*underlying)(const Connection& connection);
+  // Itself, if it is on one that can be connected.
+  spate::libevent::SocketConnection* (*socket)(Connection& connection);
   // Nobody uses it any more; then, from the loop, that it goes.
   void (*unlink)(Connection& connection);
   void (*destroy)(Connection& connection);

@@ -194,6 +194,7 @@ constexpr bufferevent_ops kFilterOps = {
     .set_fd = set_fd,
     .fd = fd_of,
     .underlying = underlying,
+    .socket = nullptr,
     .unlink = unlink,
     .destroy = destroy,
 };
@@ -213,6 +214,7 @@ bufferevent_filter_result pass_on(evbuffer* source, evbuffer* target, ev_ssize_t
 bufferevent* bufferevent_filter_new(bufferevent* below, bufferevent_filter_cb input_filter,
                                     bufferevent_filter_cb output_filter, int options,
                                     void (*free_context)(void*), void* context) {
+  if (below == nullptr) return nullptr;
   const Keep keep(below);
   auto* filter = static_cast<Filter*>(allocate_zeroed(sizeof(Filter)));
   if (filter == nullptr) return nullptr;

@@ -117,6 +117,7 @@ constexpr bufferevent_ops kPairOps = {
     .set_fd = nullptr,
     .fd = nullptr,
     .underlying = nullptr,
+    .socket = nullptr,
     .unlink = nullptr,
     .destroy = destroy,
 };

@@ -29,22 +29,17 @@ bool has_rates(const Connection& connection) {
 void wait_for_tick(RateLimit& limit) { event_add(&limit.next_tick, &limit.rates->tick); }
 
 // Rests or goes on as the bucket's level says.
-void heed_read_level(Connection& connection) {
-  if (connection.rate_limit->bucket.read > 0) {
-    connection.resume_reading(kRestBandwidth);
+void heed_level(Connection& connection, const Flow& flow) {
+  if (connection.rate_limit->bucket.*flow.level > 0) {
+    (connection.*flow.resume)(kRestBandwidth);
   } else {
-    connection.rest_reading(kRestBandwidth);
+    (connection.*flow.rest)(kRestBandwidth);
     wait_for_tick(*connection.rate_limit);
   }
 }
 
-void heed_write_level(Connection& connection) {
-  if (connection.rate_limit->bucket.write > 0) {
-    connection.resume_writing(kRestBandwidth);
-  } else {
-    connection.rest_writing(kRestBandwidth);
-    wait_for_tick(*connection.rate_limit);
-  }
+void heed_filled(Connection& connection, const Flow& flow) {
+  if ((connection.*flow.rests & kRestBandwidth) != 0) heed_level(connection, flow);
 }
 
 void on_tick(evutil_socket_t, short, void* argument) {
@@ -52,8 +47,8 @@ void on_tick(evutil_socket_t, short, void* argument) {
   const Keep keep(&connection);
   if (connection.is_finalized || !has_rates(connection)) return;
   fill(connection);
-  if ((connection.reading_rests & kRestBandwidth) != 0) heed_read_level(connection);
-  if ((connection.writing_rests & kRestBandwidth) != 0) heed_write_level(connection);
+  heed_filled(connection, kReading);
+  heed_filled(connection, kWriting);
 }
 
 RateLimit* limit_of(Connection& connection) {
@@ -77,18 +72,58 @@ std::size_t cut(std::size_t most, ev_ssize_t level) {
   return std::min(most, static_cast<std::size_t>(std::max<ev_ssize_t>(level, 0)));
 }
 
-// `own`: what the connection moves at a time, or 0.
-std::size_t most_to_move(Connection& connection, std::size_t own, ev_ssize_t TokenBucket::* level,
-                         ev_ssize_t (bufferevent_rate_limit_group::*share)(Connection&)) {
-  std::size_t most = own != 0 ? own : kMostAtOnce;
+std::size_t most_to_move(Connection& connection, const Flow& flow) {
+  std::size_t most = connection.*flow.most_at_once;
+  if (most == 0) most = kMostAtOnce;
   RateLimit* limit = connection.rate_limit;
   if (limit == nullptr) [[likely]]
     return most;
   if (limit->rates != nullptr) {
     fill(connection);
-    most = cut(kMostEver, limit->bucket.*level);
+    most = cut(kMostEver, limit->bucket.*flow.level);
   }
-  return limit->group != nullptr ? cut(most, (limit->group->*share)(connection)) : most;
+  return limit->group != nullptr ? cut(most, limit->group->share(connection, flow)) : most;
+}
+
+void note_moved(Connection& connection, const Flow& flow, std::size_t count) {
+  RateLimit* limit = connection.rate_limit;
+  if (limit == nullptr) [[likely]]
+    return;
+  if (limit->rates != nullptr) {
+    limit->bucket.*flow.level -= static_cast<ev_ssize_t>(count);
+    if (limit->bucket.*flow.level <= 0) heed_level(connection, flow);
+  }
+  if (limit->group != nullptr) limit->group->note_moved(flow, count);
+}
+
+ev_ssize_t level_of(bufferevent* bev, const Flow& flow) {
+  const Keep keep(bev);
+  if (!has_rates(connection_of(bev))) return EV_SSIZE_MAX;
+  fill(connection_of(bev));
+  return connection_of(bev).rate_limit->bucket.*flow.level;
+}
+
+int decrement(bufferevent* bev, const Flow& flow, ev_ssize_t count) {
+  Connection& connection = connection_of(bev);
+  const Keep keep(bev);
+  if (!has_rates(connection)) return -1;
+  ev_ssize_t& level = connection.rate_limit->bucket.*flow.level;
+  const bool had_some = level > 0;
+  level -= count;
+  if (had_some != (level > 0)) heed_level(connection, flow);
+  return 0;
+}
+
+int set_most_at_once(bufferevent* bev, const Flow& flow, std::size_t size) {
+  const Keep keep(bev);
+  connection_of(bev).*flow.most_at_once = size > EV_SSIZE_MAX ? 0 : size;
+  return 0;
+}
+
+ev_ssize_t most_at_once(bufferevent* bev, const Flow& flow) {
+  const Keep keep(bev);
+  const std::size_t size = connection_of(bev).*flow.most_at_once;
+  return static_cast<ev_ssize_t>(size != 0 ? size : kMostAtOnce);
 }
 
 }  // namespace
@@ -96,35 +131,16 @@ std::size_t most_to_move(Connection& connection, std::size_t own, ev_ssize_t Tok
 // ---- transfers
 
 std::size_t spate::libevent::most_to_read(Connection& connection) {
-  return most_to_move(connection, connection.max_single_read, &TokenBucket::read,
-                      &bufferevent_rate_limit_group::read_share);
+  return most_to_move(connection, kReading);
 }
-
 std::size_t spate::libevent::most_to_write(Connection& connection) {
-  return most_to_move(connection, connection.max_single_write, &TokenBucket::write,
-                      &bufferevent_rate_limit_group::write_share);
+  return most_to_move(connection, kWriting);
 }
-
 void spate::libevent::note_read(Connection& connection, std::size_t count) {
-  RateLimit* limit = connection.rate_limit;
-  if (limit == nullptr) [[likely]]
-    return;
-  if (limit->rates != nullptr) {
-    limit->bucket.read -= static_cast<ev_ssize_t>(count);
-    if (limit->bucket.read <= 0) heed_read_level(connection);
-  }
-  if (limit->group != nullptr) limit->group->note_read(count);
+  note_moved(connection, kReading, count);
 }
-
 void spate::libevent::note_written(Connection& connection, std::size_t count) {
-  RateLimit* limit = connection.rate_limit;
-  if (limit == nullptr) [[likely]]
-    return;
-  if (limit->rates != nullptr) {
-    limit->bucket.write -= static_cast<ev_ssize_t>(count);
-    if (limit->bucket.write <= 0) heed_write_level(connection);
-  }
-  if (limit->group != nullptr) limit->group->note_written(count);
+  note_moved(connection, kWriting, count);
 }
 
 void spate::libevent::leave_rate_limit(Connection& connection) {
@@ -177,8 +193,8 @@ int bufferevent_set_rate_limit(bufferevent* bev, ev_token_bucket_cfg* rates) {
   }
   limit->rates = rates;
   event_del(&limit->next_tick);
-  heed_read_level(connection);
-  heed_write_level(connection);
+  heed_level(connection, kReading);
+  heed_level(connection, kWriting);
   return 0;
 }
 
@@ -188,40 +204,14 @@ const ev_token_bucket_cfg* bufferevent_get_token_bucket_cfg(const bufferevent* b
   return limit != nullptr ? limit->rates : nullptr;
 }
 
-ev_ssize_t bufferevent_get_read_limit(bufferevent* bev) {
-  const Keep keep(bev);
-  if (!has_rates(connection_of(bev))) return EV_SSIZE_MAX;
-  fill(connection_of(bev));
-  return connection_of(bev).rate_limit->bucket.read;
-}
-
-ev_ssize_t bufferevent_get_write_limit(bufferevent* bev) {
-  const Keep keep(bev);
-  if (!has_rates(connection_of(bev))) return EV_SSIZE_MAX;
-  fill(connection_of(bev));
-  return connection_of(bev).rate_limit->bucket.write;
-}
+ev_ssize_t bufferevent_get_read_limit(bufferevent* bev) { return level_of(bev, kReading); }
+ev_ssize_t bufferevent_get_write_limit(bufferevent* bev) { return level_of(bev, kWriting); }
 
 int bufferevent_decrement_read_limit(bufferevent* bev, ev_ssize_t count) {
-  Connection& connection = connection_of(bev);
-  const Keep keep(bev);
-  if (!has_rates(connection)) return -1;
-  ev_ssize_t& level = connection.rate_limit->bucket.read;
-  const bool had_some = level > 0;
-  level -= count;
-  if (had_some != (level > 0)) heed_read_level(connection);
-  return 0;
+  return decrement(bev, kReading, count);
 }
-
 int bufferevent_decrement_write_limit(bufferevent* bev, ev_ssize_t count) {
-  Connection& connection = connection_of(bev);
-  const Keep keep(bev);
-  if (!has_rates(connection)) return -1;
-  ev_ssize_t& level = connection.rate_limit->bucket.write;
-  const bool had_some = level > 0;
-  level -= count;
-  if (had_some != (level > 0)) heed_write_level(connection);
-  return 0;
+  return decrement(bev, kWriting, count);
 }
 
 // ---- groups
@@ -251,27 +241,14 @@ int bufferevent_remove_from_rate_limit_group(bufferevent* bev) {
 // ---- of one system call
 
 int bufferevent_set_max_single_read(bufferevent* bev, size_t size) {
-  const Keep keep(bev);
-  connection_of(bev).max_single_read = size > EV_SSIZE_MAX ? 0 : size;
-  return 0;
+  return set_most_at_once(bev, kReading, size);
 }
-
 int bufferevent_set_max_single_write(bufferevent* bev, size_t size) {
-  const Keep keep(bev);
-  connection_of(bev).max_single_write = size > EV_SSIZE_MAX ? 0 : size;
-  return 0;
+  return set_most_at_once(bev, kWriting, size);
 }
-
-ev_ssize_t bufferevent_get_max_single_read(bufferevent* bev) {
-  const Keep keep(bev);
-  const std::size_t size = connection_of(bev).max_single_read;
-  return static_cast<ev_ssize_t>(size != 0 ? size : kMostAtOnce);
-}
-
+ev_ssize_t bufferevent_get_max_single_read(bufferevent* bev) { return most_at_once(bev, kReading); }
 ev_ssize_t bufferevent_get_max_single_write(bufferevent* bev) {
-  const Keep keep(bev);
-  const std::size_t size = connection_of(bev).max_single_write;
-  return static_cast<ev_ssize_t>(size != 0 ? size : kMostAtOnce);
+  return most_at_once(bev, kWriting);
 }
 
 ev_ssize_t bufferevent_get_max_to_read(bufferevent* bev) {

@@ -46,9 +46,9 @@ void bufferevent_rate_limit_group::set_rates(const ev_token_bucket_cfg& rates) {
   if (has_other_tick) event_add(&next_tick_, &rates_.tick);
 }
 
-void bufferevent_rate_limit_group::set_least_share(std::size_t share) {
+void bufferevent_rate_limit_group::set_least_share(ev_ssize_t share) {
   const Holding holding(lock_);
-  wanted_least_share_ = static_cast<ev_ssize_t>(std::min<std::size_t>(share, EV_SSIZE_MAX));
+  wanted_least_share_ = share;
   least_share_ = std::min({wanted_least_share_, rates_.read.per_tick, rates_.write.per_tick});
 }
 
@@ -63,8 +63,8 @@ void bufferevent_rate_limit_group::add(Connection& connection) {
   if (members_ != nullptr) limit_of(*members_).previous_member = &limit.next_member;
   members_ = &connection;
   ++count_;
-  if (reading_rests_) connection.rest_reading(kRestGroup);
-  if (writing_rests_) connection.rest_writing(kRestGroup);
+  if (reading_.rests) connection.rest_reading(kRestGroup);
+  if (writing_.rests) connection.rest_writing(kRestGroup);
 }
 
 void bufferevent_rate_limit_group::remove(Connection& connection) {
@@ -84,15 +84,14 @@ void bufferevent_rate_limit_group::remove(Connection& connection) {
 }
 
 // False if one was in use.
-template <class Change>
-bool bufferevent_rate_limit_group::change_members(const Change& change) {
+bool bufferevent_rate_limit_group::change_members(void (Connection::*change)(Rest why)) {
   bool has_all = true;
   for (Connection* member = members_; member != nullptr; member = limit_of(*member).next_member) {
     if (!try_lock(member->lock)) {
       has_all = false;
       continue;
     }
-    change(*member);
+    (member->*change)(kRestGroup);
     give_back(member->lock);
   }
   return has_all;
@@ -104,96 +103,65 @@ ev_ssize_t bufferevent_rate_limit_group::share_of(ev_ssize_t level) const {
   return std::max(level / std::max(count_, 1), least_share_);
 }
 
-ev_ssize_t bufferevent_rate_limit_group::read_share(Connection& connection) {
+ev_ssize_t bufferevent_rate_limit_group::share(Connection& connection, const Flow& flow) {
   const Holding holding(lock_);
-  if (!reading_rests_) return share_of(bucket_.read);
-  connection.rest_reading(kRestGroup);
+  if (!state_of(flow).rests) return share_of(bucket_.*flow.level);
+  (connection.*flow.rest)(kRestGroup);
   return 0;
 }
 
-ev_ssize_t bufferevent_rate_limit_group::write_share(Connection& connection) {
-  const Holding holding(lock_);
-  if (!writing_rests_) return share_of(bucket_.write);
-  connection.rest_writing(kRestGroup);
-  return 0;
-}
-
-void bufferevent_rate_limit_group::heed_read_level() {
-  if (bucket_.read <= 0 && !reading_rests_) {
-    reading_rests_ = true;
-    some_still_rest_reading_ = false;
-    change_members([](Connection& member) { member.rest_reading(kRestGroup); });
-  } else if (bucket_.read > 0 && (reading_rests_ || some_still_rest_reading_)) {
-    reading_rests_ = false;
-    some_still_rest_reading_ =
-        !change_members([](Connection& member) { member.resume_reading(kRestGroup); });
+void bufferevent_rate_limit_group::heed_level(const Flow& flow) {
+  State& state = state_of(flow);
+  const bool is_empty = bucket_.*flow.level <= 0;
+  if (is_empty && !state.rests) {
+    state.rests = true;
+    state.some_still_rest = false;
+    change_members(flow.rest);
+  } else if (!is_empty && (state.rests || state.some_still_rest)) {
+    state.rests = false;
+    state.some_still_rest = !change_members(flow.resume);
   }
 }
 
-void bufferevent_rate_limit_group::heed_write_level() {
-  if (bucket_.write <= 0 && !writing_rests_) {
-    writing_rests_ = true;
-    some_still_rest_writing_ = false;
-    change_members([](Connection& member) { member.rest_writing(kRestGroup); });
-  } else if (bucket_.write > 0 && (writing_rests_ || some_still_rest_writing_)) {
-    writing_rests_ = false;
-    some_still_rest_writing_ =
-        !change_members([](Connection& member) { member.resume_writing(kRestGroup); });
-  }
+// After a rest there is to be enough for a share.
+void bufferevent_rate_limit_group::heed_filled(const Flow& flow) {
+  if (!state_of(flow).rests || bucket_.*flow.level >= least_share_) heed_level(flow);
 }
 
 void bufferevent_rate_limit_group::on_tick(evutil_socket_t, short, void* argument) {
   auto& group = *static_cast<bufferevent_rate_limit_group*>(argument);
   const Holding holding(group.lock_);
   group.bucket_.fill(group.rates_, tick_now(group.rates_, group.base_));
-  // After a rest there is to be enough for a share.
-  if (!group.reading_rests_ || group.bucket_.read >= group.least_share_) group.heed_read_level();
-  if (!group.writing_rests_ || group.bucket_.write >= group.least_share_) group.heed_write_level();
+  group.heed_filled(kReading);
+  group.heed_filled(kWriting);
 }
 
-void bufferevent_rate_limit_group::take_read(ev_ssize_t count) {
+void bufferevent_rate_limit_group::take(const Flow& flow, ev_ssize_t count) {
   const Holding holding(lock_);
-  bucket_.read -= count;
-  heed_read_level();
+  bucket_.*flow.level -= count;
+  heed_level(flow);
 }
 
-void bufferevent_rate_limit_group::take_written(ev_ssize_t count) {
+void bufferevent_rate_limit_group::note_moved(const Flow& flow, std::size_t count) {
   const Holding holding(lock_);
-  bucket_.write -= count;
-  heed_write_level();
+  state_of(flow).total += count;
+  take(flow, static_cast<ev_ssize_t>(count));
 }
 
-void bufferevent_rate_limit_group::note_read(std::size_t count) {
+ev_ssize_t bufferevent_rate_limit_group::level(const Flow& flow) {
   const Holding holding(lock_);
-  total_read_ += count;
-  take_read(static_cast<ev_ssize_t>(count));
-}
-
-void bufferevent_rate_limit_group::note_written(std::size_t count) {
-  const Holding holding(lock_);
-  total_written_ += count;
-  take_written(static_cast<ev_ssize_t>(count));
-}
-
-ev_ssize_t bufferevent_rate_limit_group::read_level() {
-  const Holding holding(lock_);
-  return bucket_.read;
-}
-
-ev_ssize_t bufferevent_rate_limit_group::write_level() {
-  const Holding holding(lock_);
-  return bucket_.write;
+  return bucket_.*flow.level;
 }
 
 void bufferevent_rate_limit_group::totals(ev_uint64_t* read, ev_uint64_t* written) {
   const Holding holding(lock_);
-  if (read != nullptr) *read = total_read_;
-  if (written != nullptr) *written = total_written_;
+  if (read != nullptr) *read = reading_.total;
+  if (written != nullptr) *written = writing_.total;
 }
 
 void bufferevent_rate_limit_group::reset_totals() {
   const Holding holding(lock_);
-  total_read_ = total_written_ = 0;
+  reading_.total = writing_.total = 0;
 }
 
 // ---- the exported functions
@@ -221,27 +189,28 @@ int bufferevent_rate_limit_group_set_cfg(bufferevent_rate_limit_group* group,
 }
 
 int bufferevent_rate_limit_group_set_min_share(bufferevent_rate_limit_group* group, size_t share) {
-  group->set_least_share(share);
+  if (share > EV_SSIZE_MAX) return -1;
+  group->set_least_share(static_cast<ev_ssize_t>(share));
   return 0;
 }
 
 ev_ssize_t bufferevent_rate_limit_group_get_read_limit(bufferevent_rate_limit_group* group) {
-  return group->read_level();
+  return group->level(kReading);
 }
 
 ev_ssize_t bufferevent_rate_limit_group_get_write_limit(bufferevent_rate_limit_group* group) {
-  return group->write_level();
+  return group->level(kWriting);
 }
 
 int bufferevent_rate_limit_group_decrement_read(bufferevent_rate_limit_group* group,
                                                 ev_ssize_t count) {
-  group->take_read(count);
+  group->take(kReading, count);
   return 0;
 }
 
 int bufferevent_rate_limit_group_decrement_write(bufferevent_rate_limit_group* group,
                                                  ev_ssize_t count) {
-  group->take_written(count);
+  group->take(kWriting, count);
   return 0;
 }
 

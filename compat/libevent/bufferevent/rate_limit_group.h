@@ -6,6 +6,21 @@
 
 namespace spate::libevent {
 
+// Reading or writing: what a connection has for each.
+struct Flow {
+  ev_ssize_t TokenBucket::* level;
+  std::size_t Connection::* most_at_once;
+  std::uint8_t Connection::* rests;
+  void (Connection::*rest)(Rest why);
+  void (Connection::*resume)(Rest why);
+};
+inline constexpr Flow kReading = {&TokenBucket::read, &Connection::max_single_read,
+                                  &Connection::reading_rests, &Connection::rest_reading,
+                                  &Connection::resume_reading};
+inline constexpr Flow kWriting = {&TokenBucket::write, &Connection::max_single_write,
+                                  &Connection::writing_rests, &Connection::rest_writing,
+                                  &Connection::resume_writing};
+
 // What a connection has that is limited. Of zeroed memory.
 struct RateLimit {
   const ev_token_bucket_cfg* rates;  // Its own; null if only its group's count.
@@ -21,6 +36,7 @@ struct RateLimit {
 struct bufferevent_rate_limit_group {
  public:
   using Connection = spate::libevent::Connection;
+  using Flow = spate::libevent::Flow;
 
   bufferevent_rate_limit_group(event_base* base, const ev_token_bucket_cfg& rates);
   bufferevent_rate_limit_group(const bufferevent_rate_limit_group&) = delete;
@@ -30,30 +46,35 @@ struct bufferevent_rate_limit_group {
 
   bool begin();
   void set_rates(const ev_token_bucket_cfg& rates);
-  void set_least_share(std::size_t share);
+  void set_least_share(ev_ssize_t share);
 
   // With the lock of the connection, as what follows.
   void add(Connection& connection);
   void remove(Connection& connection);
-  ev_ssize_t read_share(Connection& connection);
-  ev_ssize_t write_share(Connection& connection);
-  void note_read(std::size_t count);
-  void note_written(std::size_t count);
+  // What a member may transfer now; if that is nothing, it rests.
+  ev_ssize_t share(Connection& connection, const Flow& flow);
+  void note_moved(const Flow& flow, std::size_t count);
 
-  ev_ssize_t read_level();
-  ev_ssize_t write_level();
-  void take_read(ev_ssize_t count);
-  void take_written(ev_ssize_t count);
+  ev_ssize_t level(const Flow& flow);
+  void take(const Flow& flow, ev_ssize_t count);
   void totals(ev_uint64_t* read, ev_uint64_t* written);
   void reset_totals();
 
  private:
+  struct State {
+    ev_uint64_t total = 0;
+    bool rests = false;
+    bool some_still_rest = false;  // Were in use when the others went on.
+  };
+
   static void on_tick(evutil_socket_t, short, void* argument);
+  State& state_of(const Flow& flow) {
+    return &flow == &spate::libevent::kReading ? reading_ : writing_;
+  }
   ev_ssize_t share_of(ev_ssize_t level) const;
-  void heed_read_level();
-  void heed_write_level();
-  template <class Change>
-  bool change_members(const Change& change);
+  void heed_level(const Flow& flow);
+  void heed_filled(const Flow& flow);
+  bool change_members(void (Connection::*change)(spate::libevent::Rest why));
 
   event_base* base_;
   ev_token_bucket_cfg rates_;
@@ -62,12 +83,8 @@ struct bufferevent_rate_limit_group {
   int count_ = 0;
   ev_ssize_t wanted_least_share_;
   ev_ssize_t least_share_ = 0;
-  bool reading_rests_ = false;
-  bool writing_rests_ = false;
-  bool some_still_rest_reading_ = false;  // Were in use when the others went on.
-  bool some_still_rest_writing_ = false;
-  ev_uint64_t total_read_ = 0;
-  ev_uint64_t total_written_ = 0;
+  State reading_;
+  State writing_;
   void* lock_;
   event next_tick_{};
 };

@@ -7,8 +7,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <climits>
+#include <utility>
 
 #include "compat/libevent/bufferevent/rate_limit.h"
+#include "compat/libevent/event/closing.h"
 #include "compat/libevent/memory.h"
 
 using namespace spate::libevent;
@@ -26,47 +28,6 @@ short failure_of(int result, short direction) {
   return static_cast<short>((result == 0 ? BEV_EVENT_EOF : BEV_EVENT_ERROR) | direction);
 }
 
-// ---- reading
-
-int read_into(Connection& connection, std::size_t most) {
-  evbuffer* input = connection.input;
-  input->freeze(false, false);
-  const auto cut = static_cast<int>(std::min<std::size_t>(most, INT_MAX));
-  const int got = evbuffer_read(input, connection.ev_read.ev_fd, cut);
-  input->freeze(false, true);
-  return got;
-}
-
-void end_reading(Connection& connection, short event) {
-  const int error = errno;
-  bufferevent_disable(&connection, EV_READ);
-  errno = error;
-  connection.call_event(event, 0);
-}
-
-void on_readable(evutil_socket_t, short what, void* argument) {
-  auto& connection = *static_cast<Connection*>(argument);
-  const Keep keep(&connection);
-  if (connection.is_finalized) return;
-  if (what == EV_TIMEOUT) {
-    return end_reading(connection, BEV_EVENT_READING | BEV_EVENT_TIMEOUT);
-  }
-  std::size_t most = most_to_read(connection);
-  if (connection.wm_read.high != 0) {
-    if (connection.input_size() >= connection.wm_read.high) {
-      return connection.rest_reading(kRestWatermark);
-    }
-    const std::size_t room = connection.wm_read.high - connection.input_size();
-    if (room < most) most = room;
-  }
-  if (connection.reading_rests != 0 || most == 0) return;
-  const int got = read_into(connection, most);
-  if (got < 0 && is_retriable(errno)) return;
-  if (got <= 0) return end_reading(connection, failure_of(got, BEV_EVENT_READING));
-  note_read(connection, static_cast<std::size_t>(got));
-  connection.trigger(EV_READ, 0);
-}
-
 // ---- writing
 
 int write_from(Connection& connection, std::size_t most) {
@@ -76,6 +37,28 @@ int write_from(Connection& connection, std::size_t most) {
       evbuffer_write_atmost(output, connection.ev_write.ev_fd, static_cast<ev_ssize_t>(most));
   output->freeze(true, true);
   return written;
+}
+
+void wait_to_write(Connection& connection) {
+  const bool may_write = (connection.enabled & EV_WRITE) != 0 && connection.writing_rests == 0;
+  if (!may_write || event_pending(&connection.ev_write, EV_WRITE, nullptr) != 0) return;
+  add_event(connection.ev_write, connection.timeout_write);
+}
+
+// Whether all of the output can go now, without the kernel being asked first, and nobody sees the
+// difference: who has a write callback is told in the loop's next turn, at the earliest.
+bool may_write_at_once(Connection& connection) {
+  constexpr int kProgramAndKeep = 2;  // Otherwise the program has freed it, and nothing is sent.
+  return connection.writecb == nullptr && !connection.output->has_callbacks() &&
+         connection.rate_limit == nullptr && connection.references >= kProgramAndKeep &&
+         (connection.enabled & EV_WRITE) != 0 && connection.writing_rests == 0 &&
+         event_pending(&connection.ev_write, EV_WRITE | EV_TIMEOUT, nullptr) == 0;
+}
+
+// An answer, while its bytes are at hand. What is left, and what fails, is for the loop.
+void write_answer(Connection& connection) {
+  if (may_write_at_once(connection)) write_from(connection, most_to_write(connection));
+  if (connection.output_size() != 0) wait_to_write(connection);
 }
 
 void end_writing(Connection& connection, short event) {
@@ -135,6 +118,50 @@ void on_writable(evutil_socket_t, short what, void* argument) {
   if (written != 0 || !was_connecting) connection.trigger(EV_WRITE, 0);
 }
 
+// ---- reading
+
+int read_into(Connection& connection, std::size_t most) {
+  evbuffer* input = connection.input;
+  input->freeze(false, false);
+  const auto cut = static_cast<int>(std::min<std::size_t>(most, INT_MAX));
+  const int got = evbuffer_read(input, connection.ev_read.ev_fd, cut);
+  input->freeze(false, true);
+  return got;
+}
+
+void end_reading(Connection& connection, short event) {
+  const int error = errno;
+  bufferevent_disable(&connection, EV_READ);
+  errno = error;
+  connection.call_event(event, 0);
+}
+
+void on_readable(evutil_socket_t, short what, void* argument) {
+  auto& connection = *static_cast<SocketConnection*>(argument);
+  const Keep keep(&connection);
+  if (connection.is_finalized) return;
+  if (what == EV_TIMEOUT) {
+    return end_reading(connection, BEV_EVENT_READING | BEV_EVENT_TIMEOUT);
+  }
+  std::size_t most = most_to_read(connection);
+  if (connection.wm_read.high != 0) {
+    if (connection.input_size() >= connection.wm_read.high) {
+      return connection.rest_reading(kRestWatermark);
+    }
+    const std::size_t room = connection.wm_read.high - connection.input_size();
+    if (room < most) most = room;
+  }
+  if (connection.reading_rests != 0 || most == 0) return;
+  const int got = read_into(connection, most);
+  if (got < 0 && is_retriable(errno)) return;
+  if (got <= 0) return end_reading(connection, failure_of(got, BEV_EVENT_READING));
+  note_read(connection, static_cast<std::size_t>(got));
+  connection.is_calling_read = true;
+  connection.trigger(EV_READ, 0);
+  connection.is_calling_read = false;
+  if (std::exchange(connection.has_answered, false)) write_answer(connection);
+}
+
 // ---- what all bufferevents do
 
 int start(Connection& connection, short what) {
@@ -156,16 +183,13 @@ int change_timeout(event& ev, short kind, const timeval& timeout) {
   return is_set(timeout) ? event_add(&ev, &timeout) : event_remove_timer(&ev);
 }
 
-int timeouts_changed(Connection& connection) {
-  const int read = change_timeout(connection.ev_read, EV_READ, connection.timeout_read);
-  const int write = change_timeout(connection.ev_write, EV_WRITE, connection.timeout_write);
-  return read < 0 || write < 0 ? -1 : 0;
-}
-
 void output_added(Connection& connection) {
-  const bool may_write = (connection.enabled & EV_WRITE) != 0 && connection.writing_rests == 0;
-  if (!may_write || event_pending(&connection.ev_write, EV_WRITE, nullptr) != 0) return;
-  add_event(connection.ev_write, connection.timeout_write);
+  SocketConnection& socket = as_socket(connection);
+  if (socket.is_calling_read) {
+    socket.has_answered = true;
+  } else {
+    wait_to_write(connection);
+  }
 }
 
 void assign(Connection& connection, evutil_socket_t fd) {
@@ -182,26 +206,33 @@ int set_fd(Connection& connection, evutil_socket_t fd) {
   assign(connection, fd);
   event_priority_set(&connection.ev_read, priority);
   event_priority_set(&connection.ev_write, priority);
-  return fd >= 0 ? bufferevent_enable(&connection, connection.enabled) : 0;
+  if (fd >= 0) bufferevent_enable(&connection, connection.enabled);
+  return 0;  // Though the descriptor may be none that can be waited for.
 }
 
 evutil_socket_t fd_of(const Connection& connection) { return connection.ev_read.ev_fd; }
 
+SocketConnection* socket(Connection& connection) { return &as_socket(connection); }
+
 void destroy(Connection& connection) {
   const evutil_socket_t fd = fd_of(connection);
-  if ((connection.options & BEV_OPT_CLOSE_ON_FREE) != 0 && fd >= 0) evutil_closesocket(fd);
+  if ((connection.options & BEV_OPT_CLOSE_ON_FREE) == 0 || fd < 0) return;
+  forget_descriptor(connection.ev_read);
+  forget_descriptor(connection.ev_write);
+  evutil_closesocket(fd);
 }
 
 constexpr bufferevent_ops kSocketOps = {
     .start = start,
     .stop = stop,
-    .timeouts_changed = timeouts_changed,
+    .timeouts_changed = change_timeouts,
     .output_added = output_added,
     .input_has_room = nullptr,
     .flush = nullptr,
     .set_fd = set_fd,
     .fd = fd_of,
     .underlying = nullptr,
+    .socket = socket,
     .unlink = nullptr,
     .destroy = destroy,
 };
@@ -209,7 +240,13 @@ constexpr bufferevent_ops kSocketOps = {
 }  // namespace
 
 SocketConnection* spate::libevent::socket_of(bufferevent* bev) {
-  return bev->be_ops == &kSocketOps ? static_cast<SocketConnection*>(bev) : nullptr;
+  return bev->be_ops->socket != nullptr ? bev->be_ops->socket(connection_of(bev)) : nullptr;
+}
+
+int spate::libevent::change_timeouts(Connection& connection) {
+  const int read = change_timeout(connection.ev_read, EV_READ, connection.timeout_read);
+  const int write = change_timeout(connection.ev_write, EV_WRITE, connection.timeout_write);
+  return read < 0 || write < 0 ? -1 : 0;
 }
 
 // ---- the exported functions
@@ -236,7 +273,7 @@ bufferevent* bufferevent_new(evutil_socket_t fd, bufferevent_data_cb on_read,
 
 int bufferevent_base_set(event_base* base, bufferevent* bev) {
   const Keep keep(bev);
-  if (socket_of(bev) == nullptr) return -1;
+  if (bev->be_ops != &kSocketOps) return -1;
   event_base* before = event_get_base(&bev->ev_read);
   if (event_base_set(base, &bev->ev_read) != 0) return -1;
   if (event_base_set(base, &bev->ev_write) != 0) {

@@ -8,9 +8,14 @@ namespace spate::libevent {
 struct SocketConnection : Connection {
   int lookup_error;  // Of getaddrinfo().
   bool is_connecting;
+  bool is_calling_read;
+  bool has_answered;  // The read callback has written, which is sent when it returns.
 };
 
-// Null if it is of another kind.
+// Null if it is on no socket of its own.
 SocketConnection* socket_of(bufferevent* bev);
+
+// For kinds that watch a descriptor: of what is pending.
+int change_timeouts(Connection& connection);
 
 }  // namespace spate::libevent

@@ -65,6 +65,7 @@ struct event_base final : public spate::Dispatcher {
   }
   int del(event& ev, Running running);
   void remove_timer(event& ev);
+  void forget_descriptor(event& ev) { loop_->stop_before_close(spate::libevent::fd_node(ev)); }
   // Queues an event to be called, or adds to what it is called with.
   void activate(event& ev, short what, int calls);
   void activate_deferred(event& ev);

@@ -15,7 +15,11 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "compat/libevent/ascii.h"
 #include "compat/libevent/memory.h"
+
+using spate::libevent::is_digit;
+using spate::libevent::is_hex_digit;
 
 namespace {
 
@@ -112,12 +116,6 @@ bool read_ipv4(const char* text, std::uint8_t* bytes) {
     bytes[i] = static_cast<std::uint8_t>(parts[i]);
   }
   return true;
-}
-
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-
-bool is_hex_digit(char c) {
-  return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
 }
 
 // The words of an IPv6 address as they come, and before which of them "::" stood.

@@ -6,6 +6,8 @@
 
 #include <climits>
 
+#include "compat/libevent/evutil/address_list.h"
+
 namespace {
 
 // As libevent, which knows names of its own for the errors that its own resolver has, too.
@@ -54,9 +56,12 @@ int evutil_getaddrinfo(const char* node, const char* service, const evutil_addri
   return getaddrinfo(node, service, &wanted, result);
 }
 
-// libc allocated it, and libc frees it: not the program's functions.
+// What libc allocated, libc frees: not the program's functions.
 void evutil_freeaddrinfo(evutil_addrinfo* list) {
-  if (list != nullptr) {
+  if (list == nullptr) return;
+  if (spate::libevent::is_own_address_list(*list)) {
+    spate::libevent::free_own_address_list(list);
+  } else {
     freeaddrinfo(list);
   }
 }

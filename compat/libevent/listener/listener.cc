@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "compat/libevent/bufferevent_api.h"
+#include "compat/libevent/event/closing.h"
 #include "compat/libevent/log.h"
 #include "compat/libevent/memory.h"
 #include "compat/libevent/threads.h"
@@ -156,8 +157,12 @@ void evconnlistener_free(evconnlistener* listener) {
   listener->callback = nullptr;
   listener->error_callback = nullptr;
   give_back(listener->lock);
+  const bool was_added = event_pending(&listener->ev, EV_READ, nullptr) != 0;
   event_del(&listener->ev);
   acquire(listener->lock);
+  if (was_added && (listener->flags & LEV_OPT_CLOSE_ON_FREE) != 0) {
+    forget_descriptor(listener->ev);  // Otherwise the base may have gone before.
+  }
   give_up(*listener);
 }
 

@@ -19,9 +19,10 @@
 // answers to what the client has pipelined, in one send.
 // The body of the request is read by read_body(), whole, or by an ExchangeHandler, in pieces. If
 // nobody asks for it, it is thrown away behind the answer, up to 256 KiB; a longer one closes the
-// connection. "100 Continue" is sent when the body is first asked for.
-// The connection's own fields (Connection, Content-Length, Date, Keep-Alive, TE, Transfer-Encoding,
-// Upgrade) are the server's: an answer with one of them in its Fields is refused.
+// connection (of HTTP/2 the client is asked to stop). "100 Continue" is sent when the body is first
+// asked for. The connection's own fields (Connection, Content-Length, Date, Keep-Alive, TE,
+// Transfer-Encoding, Upgrade) are the server's: an answer with one of them in its Fields is
+// refused.
 #pragma once
 
 #include <cstddef>
@@ -149,12 +150,14 @@ class SPATE_EXPORT Exchange {
   // Sets who is told of the body, and of the rest; again, to replace it. `handler` must outlive the
   // Exchange, or its on_closed(). False if the exchange is over: then nobody is told anything.
   bool start(ExchangeHandler& handler);
-  // While paused, nothing is read, and neither the end nor the loss of the client is seen.
+  // While paused, nothing is read, and neither the end nor the loss of the client is seen; of
+  // HTTP/2 both are, and only this body waits.
   void pause();
   void resume();
 
-  // Closes the connection with Error::deadline unless the exchange is over by then; zero is none.
-  // The body's rate is watched anyway (ServerOptions). False when memory runs out.
+  // Closes the connection (of HTTP/2: resets the stream) with Error::deadline unless the exchange
+  // is over by then; zero is none. The body's rate is watched anyway (ServerOptions). False when
+  // memory runs out.
   bool set_deadline(Nanos timeout);
   // Resets the connection (of HTTP/2: the stream). No callback follows.
   void abort();
@@ -162,7 +165,7 @@ class SPATE_EXPORT Exchange {
   // Takes the connection out of HTTP: answers 101 with `Upgrade: protocol`, or 200 to a CONNECT,
   // for which `protocol` is empty. What the client has sent behind its head is read from the
   // Stream, once it is started. Errors, with which the exchange goes on: EPIPE if it was answered,
-  // EPROTO if the client has not asked for it, or has sent a body.
+  // EPROTO if the client has not asked for it, or has sent a body, or speaks HTTP/2.
   Result<Stream> upgrade(std::string_view protocol, const Fields& fields = {});
 
  private:

@@ -7,12 +7,14 @@
 //   loop->run();
 //
 // Ownership: destroying a Server stops listening and closes its connections, gracefully: what was
-// answered is still sent. Its Exchanges refuse from then on, and no callback follows. drain() lets
-// them finish. The loop may be destroyed first, which does the same.
+// answered is still sent (of HTTP/2 what the client's windows let through, and nothing from within
+// on_request() and on_body()). Its Exchanges refuse from then on, and no callback follows. drain()
+// lets them finish. The loop may be destroyed first, which does the same.
 // Threads: the loop's thread only.
 //
 // Requests of one connection are served one after the other; what a client pipelines stays unread
-// until the answer before it has ended, or while it does not read its answers.
+// until the answer before it has ended, or while it does not read its answers. Those of HTTP/2
+// (ServerOptions::http2) are served as they come.
 // Malformed and ambiguous requests are answered 400 (or 413, 414, 417, 431, 501, 505), and the
 // connection is closed; there are no switches for leniency. docs/guide/http-server.md has the
 // limits and the deadlines, all of which are on by default.
@@ -32,6 +34,7 @@
 #include "spate/error.h"
 #include "spate/export.h"
 #include "spate/http/exchange.h"
+#include "spate/http/http2.h"
 #include "spate/net/address.h"
 #include "spate/net/listener.h"
 #include "spate/net/server.h"
@@ -73,10 +76,15 @@ enum class ProxyProtocol : std::uint8_t {
 };
 
 struct ServerOptions {
-  // Connections that are accepted speak TLS: a server's context, with "http/1.1" in its `alpn`, or
-  // with none; not with `proxy_protocol`. TlsContext::reload() changes the certificates of a server
-  // that runs. For plain connections on another port, a second Server may have the same Service.
+  // Connections that are accepted speak TLS: a server's context, with "http/1.1" in its `alpn` (and
+  // "h2", with `http2`), or with none; not with `proxy_protocol`. TlsContext::reload() changes the
+  // certificates of a server that runs. For plain connections on another port, a second Server may
+  // have the same Service.
   TlsContext tls{};
+
+  // HTTP/2 beside HTTP/1.1. What is said of a connection's requests below is of all its streams; an
+  // exchange that is reset, or that nobody ends, is one stream's.
+  Http2 http2{};
 
   // ---- limits; what exceeds them is answered with the status in brackets
   std::size_t max_head = 16 * 1024;         // Bytes of a request's head [431]; at most 64 KiB.

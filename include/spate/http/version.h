@@ -5,6 +5,6 @@
 
 namespace spate::http {
 
-enum class Version : std::uint8_t { http_1_0, http_1_1 };
+enum class Version : std::uint8_t { http_1_0, http_1_1, http_2 };
 
 }  // namespace spate::http

@@ -64,10 +64,10 @@ Refusal frame_body(const FieldsView& fields, Version version, std::uint64_t repe
 }
 
 bool keeps_alive(const FieldsView& fields, Version version) {
-  if (!fields.contains(FieldId::connection)) return version == Version::http_1_1;
+  if (!fields.contains(FieldId::connection)) return version != Version::http_1_0;
   const ListValues options = fields.list(FieldId::connection);
   if (options.contains("close")) return false;
-  return version == Version::http_1_1 || options.contains("keep-alive");
+  return version != Version::http_1_0 || options.contains("keep-alive");
 }
 
 bool asks_upgrade(const FieldsView& fields, Version version) {
@@ -88,7 +88,7 @@ Refusal read_expectation(const RequestView& request, Framing& framing) {
 
 Refusal frame_request(const RequestView& request, Framing& framing) {
   framing = {};
-  framing.keeps_alive = request.version == Version::http_1_1;
+  framing.keeps_alive = request.version != Version::http_1_0;
   if (!request.fields.contains_any(kDecisive)) return {};
   if (const Refusal refusal =
           frame_body(request.fields, request.version, request.repeated, framing))

@@ -28,7 +28,7 @@ void announce_chunks(Outgoing& outgoing) {
 // Nobody may be sent a coding that he does not know.
 void announce(Outgoing& outgoing, Version version, std::optional<std::uint64_t> size) {
   if (size) return announce_length(outgoing, *size);
-  if (version == Version::http_1_1) return announce_chunks(outgoing);
+  if (version != Version::http_1_0) return announce_chunks(outgoing);
   outgoing.body = BodyKind::until_end;
   outgoing.keeps_alive = false;
 }

@@ -44,7 +44,8 @@ bool add_end_to_end(FieldsView from, Fields& to, IsLeftOut is_left_out) {
 }
 
 bool add_via(Version version, const GatewayOptions& options, Fields& fields) {
-  const std::string_view number = version == Version::http_1_0 ? "1.0 " : "1.1 ";
+  constexpr std::string_view kNumbers[] = {"1.0 ", "1.1 ", "2 "};
+  const std::string_view number = kNumbers[static_cast<int>(version)];
   return fields.add(FieldId::via, std::string(number) + options.name);
 }
 

@@ -35,7 +35,7 @@ void describe(const Request& request, const GatewayOptions& gateway, CallOptions
   options.upgrade = wanted_upgrade(request, gateway);
   if (!request.has_body()) return;
   options.upload = request.content_length().value_or(kUnknownSize);
-  const bool asks_first = request.version() == Version::http_1_1;
+  const bool asks_first = request.version() != Version::http_1_0;
   if (asks_first && !request[FieldId::expect].empty()) options.expect_continue = kPatience;
 }
 

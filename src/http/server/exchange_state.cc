@@ -9,6 +9,7 @@
 #include "http/codec/request_check.h"
 #include "http/server/body_reader.h"
 #include "http/server/exchange_pool.h"
+#include "spate/error.h"
 #include "spate/http/url.h"
 #include "spate/loop.h"
 #include "spate/net/stream.h"
@@ -22,7 +23,16 @@ constexpr std::uint64_t kOwnFields = kFramingFields | bit_of(FieldId::date);
 
 std::error_code closed() { return system_error(EPIPE); }
 
+// Before the rate of a body is looked at.
+constexpr Nanos kRateGrace{10'000'000'000};
+
 }  // namespace
+
+std::error_code error_of(const Refusal& refusal) {
+  if (refusal.status == Status::request_timeout) return Error::read_timeout;
+  const int number = refusal.status == Status::content_too_large ? EMSGSIZE : EBADMSG;
+  return system_error(number);
+}
 
 ExchangeState::ExchangeState(ExchangePool& pool) : pool_(pool) {}
 ExchangeState::~ExchangeState() { drop_compressor(); }
@@ -193,6 +203,14 @@ bool ExchangeState::start(std::unique_ptr<BodyReader> reader) {
   if (body == Body::none) body = Body::waiting;
   reader_ = std::move(reader);
   return start(*reader_);
+}
+
+bool ExchangeState::is_body_slow(Nanos timeout, std::uint64_t min_rate, Nanos now) const {
+  if (!is_reading() && body != Body::discarded) return false;
+  if (timeout > Nanos{0} && now - last_arrival >= timeout) return true;
+  const Nanos elapsed = now - reading_since;
+  const auto seconds = static_cast<std::uint64_t>(elapsed / Nanos{1'000'000'000});
+  return elapsed > kRateGrace && received - received_before < seconds * min_rate;
 }
 
 std::unique_ptr<BodyReader> ExchangeState::take_reader() {

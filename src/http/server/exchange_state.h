@@ -28,6 +28,9 @@ class Compressor;
 class ExchangePool;
 class ServerCore;
 
+// What becomes of an exchange whose request is refused.
+std::error_code error_of(const Refusal& refusal);
+
 class ExchangeState {
  public:
   static ExchangeState* of(const Exchange& exchange) { return exchange.state_; }
@@ -144,6 +147,8 @@ class ExchangeState {
   }
   bool is_counted = false;  // Among the server's exchanges.
   bool is_paused() const { return is_paused_; }
+  // A body that is being read comes more slowly than that, in bytes a second, or not at all.
+  bool is_body_slow(Nanos timeout, std::uint64_t min_rate, Nanos now) const;
   bool is_over() const {
     return answer_ == Answer::ended && (body == Body::none || body == Body::ended);
   }

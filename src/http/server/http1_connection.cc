@@ -22,19 +22,8 @@ bool is_at_end(const ExchangeState& state) {
   return state.framing.body != BodyKind::chunked && state.body_left == 0;
 }
 
-// What becomes of an exchange whose request is refused.
-std::error_code error_of(const Refusal& refusal) {
-  if (refusal.status == Status::request_timeout) return Error::read_timeout;
-  const int number = refusal.status == Status::content_too_large ? EMSGSIZE : EBADMSG;
-  return system_error(number);
-}
-
 // Of a body that nobody wants, so that the connection may be used again.
 constexpr std::uint64_t kMostDiscarded = 256 * 1024;
-// Before the rate of a body is looked at.
-constexpr Nanos kRateGrace{10'000'000'000};
-
-std::error_code lost() { return system_error(ECONNRESET); }
 
 }  // namespace
 
@@ -108,7 +97,7 @@ std::size_t Http1Connection::take_head(Bytes bytes) {
   if (stream_.is_full()) return hold();
   if (state_ == nullptr) {
     state_ = server_.pool().take();
-    if (state_ == nullptr) return close(), bytes.size();
+    if (state_ == nullptr) return stream_.close(), bytes.size();
     state_->attach(*this, server_.loop().now());
     set(kInHead);
   }
@@ -120,12 +109,27 @@ std::size_t Http1Connection::take_head(Bytes bytes) {
     return take_request(state);
   }
   if (parsed.state == Parsed::State::broken) {
+    if (is_http2(bytes)) return become_http2(state), 0;
     refuse(state, parsed.refusal);
     return bytes.size();
   }
   state.looked_at = parsed.looked_at;
   server_.list(state);
   return 0;
+}
+
+// What comes first from those who know that we speak it (RFC 9113 §3.4); of HTTP/1 it is broken.
+bool Http1Connection::is_http2(Bytes bytes) const {
+  return requests_ == 0 && server_.options().http2 &&
+         text_of(bytes).starts_with("PRI * HTTP/2.0\r\n\r\n");
+}
+
+// All that has come is the other's.
+void Http1Connection::become_http2(ExchangeState& state) {
+  state_ = nullptr;
+  state.detach_unheard();
+  server_.add_http2(std::move(stream_), std::move(forwarded_));
+  go();
 }
 
 std::size_t Http1Connection::take_request(ExchangeState& state) {
@@ -214,7 +218,7 @@ void Http1Connection::refuse(ExchangeState& state, const Refusal& refusal) {
 
 void Http1Connection::on_end() {
   set(kClientEnded);
-  if (state_ == nullptr) return close();
+  if (state_ == nullptr) return stream_.close();
   ExchangeState& state = *state_;
   const ExchangeState::Use use(state);
   const bool is_cut = has(kInHead) || (state.body != ExchangeState::Body::none &&
@@ -319,6 +323,11 @@ void Http1Connection::lose(ExchangeState& state, std::error_code error) {
   if (!watch.is_gone()) go();
 }
 
+// Between two requests, if none has begun.
+void Http1Connection::close_to_requests() {
+  if (state_ == nullptr) stream_.close();
+}
+
 void Http1Connection::abort(std::error_code error) {
   if (state_ != nullptr) {
     const ExchangeState::Use use(*state_);
@@ -378,15 +387,8 @@ void Http1Connection::on_tick(ExchangeState& state, Nanos now) {
 }
 
 bool Http1Connection::is_slow(const ExchangeState& state, Nanos now) const {
-  const bool is_awaited = state.is_reading() || state.body == ExchangeState::Body::discarded;
-  if (has(kInHead) || !is_awaited) return false;
   const ServerOptions& options = server_.options();
-  const Nanos timeout = options.body_timeout;
-  if (timeout > Nanos{0} && now - state.last_arrival >= timeout) return true;
-  const Nanos taken = now - state.reading_since;
-  const auto seconds = static_cast<std::uint64_t>(taken / Nanos{1'000'000'000});
-  const std::uint64_t received = state.received - state.received_before;
-  return taken > kRateGrace && received < seconds * options.min_body_rate;
+  return !has(kInHead) && state.is_body_slow(options.body_timeout, options.min_body_rate, now);
 }
 
 // Something is to be sent, and the client takes nothing.

@@ -13,6 +13,7 @@
 #include "http/codec/refusal.h"
 #include "http/server/exchange_state.h"
 #include "http/server/lifetime.h"
+#include "http/server/server_connection.h"
 #include "http/server/wire.h"
 #include "spate/net/stream.h"
 
@@ -20,24 +21,18 @@ namespace spate::http {
 
 class ServerCore;
 
-class Http1Connection final : public StreamHandler, public Wire {
+class Http1Connection final : public ServerConnection, public Wire {
  public:
   Http1Connection(ServerCore& server, Stream stream);
-  Http1Connection(const Http1Connection&) = delete;
-  Http1Connection& operator=(const Http1Connection&) = delete;
-  // Closes the Stream gracefully; an exchange in progress is over.
-  ~Http1Connection();
+  ~Http1Connection() override;
 
   void start();
-  // In its server's list.
-  Http1Connection* next = nullptr;
-  Http1Connection* previous = nullptr;
 
-  // Between two requests, and none has begun.
-  bool is_idle() const { return state_ == nullptr; }
-  void close() { stream_.close(); }
-  // Resets it. Its exchange is told; the connection is gone then.
-  void abort(std::error_code error);
+  // ---- ServerConnection
+
+  void on_drain() override {}  // Its answers say so.
+  void close_to_requests() override;
+  void abort(std::error_code error) override;
 
   // ---- StreamHandler
 
@@ -90,6 +85,8 @@ class Http1Connection final : public StreamHandler, public Wire {
   std::size_t take(Bytes bytes);
   std::size_t take_proxy_header(Bytes bytes);
   std::size_t take_head(Bytes bytes);
+  bool is_http2(Bytes bytes) const;
+  void become_http2(ExchangeState& state);
   std::size_t take_request(ExchangeState& state);
   std::size_t take_body(ExchangeState& state, Bytes bytes);
   std::size_t take_sized(ExchangeState& state, Bytes bytes);

@@ -9,6 +9,7 @@
 
 #include "http/codec/head_writer.h"
 #include "http/server/http1_connection.h"
+#include "http/server/http2_connection.h"
 #include "spate/assert.h"
 #include "spate/error.h"
 #include "spate/http/date.h"
@@ -19,8 +20,14 @@ namespace {
 
 constexpr Nanos kSecond{1'000'000'000};
 constexpr std::string_view kStatusLine = "HTTP/1.1 200 OK\r\n";  // Of most answers.
+constexpr std::string_view kDateName = "Date: ";
 // ListenOptions::max_unsent: enough for the time it takes to be told of room, and to write.
 constexpr int kMostUnsent = 128 * 1024;
+
+bool has_agreed_on_http2(const Stream& stream) {
+  const std::optional<TlsInfo> tls = tls_info(stream);
+  return tls && tls->alpn == "h2";
+}
 
 }  // namespace
 
@@ -73,7 +80,7 @@ ServerCore::~ServerCore() {
 void ServerCore::close_all() {
   on_drained_ = {};
   while (connections_ != nullptr) {
-    Http1Connection* connection = connections_;
+    ServerConnection* connection = connections_;
     forget(*connection);
     delete connection;
   }
@@ -125,21 +132,30 @@ void ServerCore::accept(Stream stream, const Address& peer) {
 // Out of memory, it is closed.
 void ServerCore::add(Stream stream) {
   SPATE_ASSERT(&stream.loop() == &loop_, "a server's connections are of its loop");
+  ++metrics_.accepted;
+  if (options_.http2 && has_agreed_on_http2(stream)) return add_http2(std::move(stream), nullptr);
   auto* connection = new (std::nothrow) Http1Connection(*this, std::move(stream));
   if (connection == nullptr) return;
-  ++metrics_.accepted;
   link(*connection);
   connection->start();
 }
 
-void ServerCore::link(Http1Connection& connection) {
+void ServerCore::add_http2(Stream stream, std::unique_ptr<Address> forwarded) {
+  auto* connection =
+      new (std::nothrow) Http2Connection(*this, std::move(stream), std::move(forwarded));
+  if (connection == nullptr) return;
+  link(*connection);
+  connection->start();
+}
+
+void ServerCore::link(ServerConnection& connection) {
   connection.next = connections_;
   if (connections_ != nullptr) connections_->previous = &connection;
   connections_ = &connection;
   ++metrics_.connections;
 }
 
-void ServerCore::forget(Http1Connection& connection) {
+void ServerCore::forget(ServerConnection& connection) {
   if (next_visited_ == &connection) next_visited_ = connection.next;
   if (connection.next != nullptr) connection.next->previous = connection.previous;
   (connection.previous == nullptr ? connections_ : connection.previous->next) = connection.next;
@@ -153,7 +169,7 @@ void ServerCore::visit_connections(Visit visit) {
   const Watch watch(lifetime_);
   next_visited_ = connections_;
   while (!watch.is_gone() && next_visited_ != nullptr) {
-    Http1Connection& connection = *next_visited_;
+    ServerConnection& connection = *next_visited_;
     next_visited_ = connection.next;
     visit(connection);
   }
@@ -225,17 +241,27 @@ void ServerCore::note_end(const ExchangeState& state, std::error_code error) {
 }
 
 void ServerCore::begin_head(HeadWriter& writer, Status status) {
-  const std::int64_t second = loop_.now() / kSecond;
-  if (second != std::exchange(prepared_in_, second)) prepare_lines();
+  keep_lines_fresh();
   if (status == Status::ok) return writer.prepared(prepared_lines_);
   writer.status_line(status);
   writer.prepared(std::string_view(prepared_lines_).substr(kStatusLine.size()));
 }
 
+std::string_view ServerCore::date() {
+  keep_lines_fresh();
+  return std::string_view(prepared_lines_).substr(kStatusLine.size() + kDateName.size(), kDateSize);
+}
+
+void ServerCore::keep_lines_fresh() {
+  const std::int64_t second = loop_.now() / kSecond;
+  if (second != std::exchange(prepared_in_, second)) prepare_lines();
+}
+
 void ServerCore::prepare_lines() {
   char date[kDateSize];
   format_date(std::chrono::floor<std::chrono::seconds>(loop_.wall_now()), date);
-  prepared_lines_ = std::string(kStatusLine) + "Date: " + std::string(date, kDateSize) + "\r\n";
+  prepared_lines_ = std::string(kStatusLine);
+  prepared_lines_.append(kDateName).append(date, kDateSize).append("\r\n");
   if (!options_.server_name.empty()) prepared_lines_ += "Server: " + options_.server_name + "\r\n";
 }
 
@@ -247,6 +273,7 @@ void ServerCore::drain(Nanos grace, std::move_only_function<void()> done) {
   drained_by_ = deadline_after(loop_.now(), grace);
   for (Listener& listener : listeners_) listener.close();
   grace_.start(std::min(grace, kSecond));
+  for (ServerConnection* each = connections_; each != nullptr; each = each->next) each->on_drain();
   if (connections_ == nullptr) settle_soon();
 }
 
@@ -255,16 +282,14 @@ void ServerCore::end_grace() {
   const Nanos left = drained_by_ - loop_.now();
   if (left > Nanos{0}) {
     grace_.start(left);
-    visit_connections([](Http1Connection& connection) {
-      if (connection.is_idle()) connection.close();
-    });
+    visit_connections([](ServerConnection& connection) { connection.close_to_requests(); });
   } else {
     abort_all(Error::deadline);
   }
 }
 
 void ServerCore::abort_all(std::error_code error) {
-  visit_connections([error](Http1Connection& connection) { connection.abort(error); });
+  visit_connections([error](ServerConnection& connection) { connection.abort(error); });
 }
 
 ServerMetrics ServerCore::metrics() const { return metrics_; }

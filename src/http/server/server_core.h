@@ -24,7 +24,7 @@
 namespace spate::http {
 
 class HeadWriter;
-class Http1Connection;
+class ServerConnection;
 
 class ServerCore {
  public:
@@ -61,11 +61,16 @@ class ServerCore {
   ExchangePool& pool() { return *pool_; }
   bool is_draining() const { return is_draining_; }
   void serve(Exchange exchange);
+  // One that turns out to speak HTTP/2, of whoever a proxy speaks for, if one does.
+  void add_http2(Stream stream, std::unique_ptr<Address> forwarded);
   // Whether a connection begins with a header of the PROXY protocol.
   bool expects_proxy_header(const Stream& stream) const;
   // What an answer begins with: the status line, Date, of this second or the one before, and
   // Server.
   void begin_head(HeadWriter& writer, Status status);
+  // The values of the same.
+  std::string_view date();
+  std::string_view name() const { return options_.server_name; }
 
   // It goes on beyond the callback that it came in: it is looked at once a second. False if it is
   // listed already.
@@ -78,14 +83,15 @@ class ServerCore {
   void note_end(const ExchangeState& state, std::error_code error);
   void count_refused() { ++metrics_.refused; }
   // The connection is going.
-  void forget(Http1Connection& connection);
+  void forget(ServerConnection& connection);
 
  private:
   ServerCore(Loop& loop, Service* service, OnRequest on_request, ServerOptions options);
   template <class Visit>
   void visit_connections(Visit visit);
-  void link(Http1Connection& connection);
+  void link(ServerConnection& connection);
   void prepare_lines();
+  void keep_lines_fresh();
   void tick();
   void close_all();
   void settle_soon();
@@ -100,8 +106,8 @@ class ServerCore {
   ExchangePool* pool_ = nullptr;
   std::vector<Listener> listeners_;
   std::move_only_function<void(Stream stream, const Address& peer)> shake_hands_;
-  Http1Connection* connections_ = nullptr;
-  Http1Connection* next_visited_ = nullptr;
+  ServerConnection* connections_ = nullptr;
+  ServerConnection* next_visited_ = nullptr;
   ExchangeList in_progress_;
   ExchangeList unsettled_;
   ServerMetrics metrics_;

@@ -185,9 +185,11 @@ TEST(LockedBufferevent, AGroupLimitsConnectionsOfTwoBases) {
         bufferevent_socket_new(base, ends[0], BEV_OPT_THREADSAFE | BEV_OPT_CLOSE_ON_FREE);
     bufferevent_setcb(
         bev, nullptr, [](bufferevent* self, void*) { bufferevent_free(self); }, nullptr, nullptr);
-    bufferevent_add_to_rate_limit_group(bev, group);
     const std::string bytes(20'000, 'x');
+    bufferevent_lock(bev);  // Whose output is still empty, so that it may be freed any time.
+    bufferevent_add_to_rate_limit_group(bev, group);
     bufferevent_write(bev, bytes.data(), bytes.size());
+    bufferevent_unlock(bev);
     EXPECT_EQ(read_to_end(ends[1]), bytes.size());
     ::close(ends[1]);
   });

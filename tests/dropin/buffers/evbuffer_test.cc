@@ -1,20 +1,14 @@
-// evbuffers against strings: random programs that do what the headers allow, and what they do not
-// speak of (buffers freed in their own callbacks, positions that have become stale, parts of files
-// that are looked at).
+// evbuffers: random programs (evbuffer_model.h), and what the headers do not speak of, as buffers
+// that are freed in their own callbacks.
 #include <event2/buffer.h>
 #include <event2/event.h>
 #include <gtest/gtest.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <array>
-#include <cstdio>
-#include <memory>
 #include <random>
 #include <string>
-#include <string_view>
-#include <vector>
+
+#include "evbuffer_model.h"
 
 extern "C" {  // Which this header forgets.
 #include <event2/buffer_compat.h>
@@ -23,276 +17,27 @@ extern "C" {  // Which this header forgets.
 namespace spate::dropin {
 namespace {
 
-struct FreeBuffer {
-  void operator()(evbuffer* buffer) const { evbuffer_free(buffer); }
-};
-using Buffer = std::unique_ptr<evbuffer, FreeBuffer>;
+// ---- random programs
 
-Buffer make(std::string_view text = {}) {
-  Buffer buffer(evbuffer_new());
-  evbuffer_add(buffer.get(), text.data(), text.size());
-  return buffer;
-}
-
-std::string contents(evbuffer* buffer) {
-  std::string text(evbuffer_get_length(buffer), '\0');
-  EXPECT_EQ(evbuffer_copyout(buffer, text.data(), text.size()),
-            static_cast<ev_ssize_t>(text.size()));
-  return text;
-}
-
-// A file without a name.
-int make_file(std::string_view text) {
-  std::FILE* file = std::tmpfile();
-  const int fd = ::dup(::fileno(file));
-  std::fclose(file);
-  EXPECT_EQ(::write(fd, text.data(), text.size()), static_cast<ssize_t>(text.size()));
-  return fd;
-}
-
-// ---- the model
-
-// Of each buffer the bytes, and who has to be given memory back.
-class Program {
+class RandomWorld {
  public:
-  explicit Program(unsigned seed) : random_(seed) {
-    for (std::unique_ptr<std::string>& text : lent_) {
-      text = std::make_unique<std::string>(1 + below(3000), 'x');
-      for (char& byte : *text) byte = "abab\r\n\0c"[below(8)];
-    }
-    file_ = make_file(*lent_[0]);
-    EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends_), 0);
-  }
-  ~Program() {
-    for (Buffer& buffer : buffers_) buffer.reset();
-    EXPECT_EQ(given_back_, lendings_);
-    ::close(file_);
-    ::close(ends_[0]);
-    ::close(ends_[1]);
-  }
-  Program(const Program&) = delete;
-  Program& operator=(const Program&) = delete;
-
-  void run(int steps) {
-    for (int step = 0; step < steps && !testing::Test::HasFailure(); ++step) {
-      take_step();
-      const std::size_t shown = below(kBuffers);
-      ASSERT_EQ(evbuffer_get_length(buffers_[shown].get()), models_[shown].size());
-      if (below(3) == 0) {
-        ASSERT_EQ(contents(buffers_[shown].get()), models_[shown]);
-      }
-    }
-  }
-
- private:
-  static constexpr std::size_t kBuffers = 3;
+  explicit RandomWorld(unsigned seed) : random_(seed) {}
 
   std::size_t below(std::size_t limit) {
     return std::uniform_int_distribution<std::size_t>(0, limit - 1)(random_);
   }
-  std::size_t some_size() { return below(8) == 0 ? below(9000) : below(60); }
-  std::string_view some_text() {
-    const std::string_view text = *lent_[below(lent_.size())];
-    return text.substr(below(text.size()), some_size());
-  }
+  bool is_over() const { return testing::Test::HasFailure(); }
+  void check(bool holds, const char* what) { EXPECT_TRUE(holds) << what; }
 
-  static void on_given_back(const void*, std::size_t, void* program) {
-    ++static_cast<Program*>(program)->given_back_;
-  }
-
-  void take_step() {
-    const std::size_t to = below(kBuffers);
-    const std::size_t from = below(kBuffers);
-    switch (below(14)) {
-      case 0:
-      case 1:
-        return add(to);
-      case 2:
-        return prepend(to);
-      case 3:
-        return lend(to);
-      case 4:
-        return reserve(to);
-      case 5:
-        return show(to, from);
-      case 6:
-        return add_file(to);
-      case 7:
-      case 8:
-        return move(to, from);
-      case 9:
-      case 10:
-        return take(to);
-      case 11:
-        return find(to);
-      case 12:
-        return make_contiguous(to);
-      default:
-        return transfer(to);
-    }
-  }
-
-  void add(std::size_t to) {
-    const std::string_view text = some_text();
-    if (below(3) == 0) {
-      const std::string word(text.substr(0, text.find('\0')));
-      EXPECT_EQ(evbuffer_add_printf(buffers_[to].get(), "%s.", word.c_str()),
-                static_cast<int>(word.size()) + 1);
-      models_[to] += word + ".";
-      return;
-    }
-    EXPECT_EQ(evbuffer_add(buffers_[to].get(), text.data(), text.size()), 0);
-    models_[to] += text;
-  }
-
-  void prepend(std::size_t to) {
-    const std::string_view text = some_text();
-    EXPECT_EQ(evbuffer_prepend(buffers_[to].get(), text.data(), text.size()), 0);
-    models_[to].insert(0, text);
-  }
-
-  void lend(std::size_t to) {
-    const std::string_view text = some_text();
-    ++lendings_;
-    EXPECT_EQ(
-        evbuffer_add_reference(buffers_[to].get(), text.data(), text.size(), on_given_back, this),
-        0);
-    models_[to] += text;
-  }
-
-  void reserve(std::size_t to) {
-    std::string_view text = some_text();
-    std::array<evbuffer_iovec, 2> extents;
-    const int count =
-        evbuffer_reserve_space(buffers_[to].get(), static_cast<ev_ssize_t>(text.size()),
-                               extents.data(), 1 + static_cast<int>(below(2)));
-    ASSERT_GE(count, 1);
-    if (below(4) == 0) return;  // And never commits it.
-    models_[to] += text;
-    for (int i = 0; i < count; ++i) {
-      const std::size_t here = std::min(text.size(), extents[static_cast<std::size_t>(i)].iov_len);
-      std::copy_n(text.data(), here,
-                  static_cast<char*>(extents[static_cast<std::size_t>(i)].iov_base));
-      extents[static_cast<std::size_t>(i)].iov_len = here;
-      text.remove_prefix(here);
-    }
-    EXPECT_EQ(evbuffer_commit_space(buffers_[to].get(), extents.data(), count), 0);
-  }
-
-  void show(std::size_t to, std::size_t from) {
-    if (evbuffer_add_buffer_reference(buffers_[to].get(), buffers_[from].get()) != 0) return;
-    models_[to] += models_[from];
-  }
-
-  void add_file(std::size_t to) {
-    const std::size_t offset = below(lent_[0]->size());
-    const std::size_t length = 1 + below(lent_[0]->size() - offset);
-    if (below(2) == 0) evbuffer_set_flags(buffers_[to].get(), EVBUFFER_FLAG_DRAINS_TO_FD);
-    EXPECT_EQ(evbuffer_add_file(buffers_[to].get(), ::dup(file_), static_cast<ev_off_t>(offset),
-                                static_cast<ev_off_t>(length)),
-              0);
-    models_[to] += lent_[0]->substr(offset, length);
-    evbuffer_clear_flags(buffers_[to].get(), EVBUFFER_FLAG_DRAINS_TO_FD);
-  }
-
-  void move(std::size_t to, std::size_t from) {
-    const std::size_t size = some_size();
-    evbuffer* target = buffers_[to].get();
-    evbuffer* source = buffers_[from].get();
-    switch (below(3)) {
-      case 0:
-        EXPECT_EQ(evbuffer_add_buffer(target, source), 0);
-        return move_model(to, from, models_[from].size());
-      case 1:
-        EXPECT_EQ(evbuffer_prepend_buffer(target, source), 0);
-        if (to != from) models_[to].insert(0, std::exchange(models_[from], {}));
-        return;
-      default:
-        evbuffer_remove_buffer(source, target, size);
-        return move_model(to, from, std::min(size, models_[from].size()));
-    }
-  }
-
-  void move_model(std::size_t to, std::size_t from, std::size_t size) {
-    if (to == from) return;
-    models_[to] += models_[from].substr(0, size);
-    models_[from].erase(0, size);
-  }
-
-  void take(std::size_t from) {
-    const std::size_t size = some_size();
-    std::string text(size, '\0');
-    evbuffer* buffer = buffers_[from].get();
-    if (below(2) == 0) {
-      EXPECT_EQ(evbuffer_drain(buffer, size), 0);
-    } else {
-      const int got = evbuffer_remove(buffer, text.data(), size);
-      ASSERT_EQ(got, static_cast<int>(std::min(size, models_[from].size())));
-      EXPECT_EQ(text.substr(0, static_cast<std::size_t>(got)),
-                models_[from].substr(0, static_cast<std::size_t>(got)));
-    }
-    models_[from].erase(0, size);
-  }
-
-  // From where a search of another time has ended, too.
-  void find(std::size_t in) {
-    const std::string_view what = some_text().substr(0, below(5));
-    const std::string& model = models_[in];
-    if (below(2) == 0) evbuffer_ptr_set(buffers_[in].get(), &place_, some_size(), EVBUFFER_PTR_SET);
-    const auto start = static_cast<std::size_t>(place_.pos);
-    const evbuffer_ptr found =
-        evbuffer_search(buffers_[in].get(), what.data(), what.size(), &place_);
-    if (place_.pos >= 0 && start <= model.size()) {
-      const std::size_t expected = model.find(what, start);
-      EXPECT_EQ(found.pos, expected == std::string::npos ? -1 : static_cast<ev_ssize_t>(expected));
-    }
-    std::array<char, 16> bytes;
-    evbuffer_copyout_from(buffers_[in].get(), &place_, bytes.data(), bytes.size());
-    std::size_t length = 0;
-    evbuffer_search_eol(buffers_[in].get(), &place_, &length,
-                        static_cast<evbuffer_eol_style>(below(5)));
-    place_ = found;
-  }
-
-  void make_contiguous(std::size_t in) {
-    const std::size_t size = below(2) == 0 ? models_[in].size() : some_size();
-    const unsigned char* bytes = evbuffer_pullup(buffers_[in].get(), static_cast<ev_ssize_t>(size));
-    ASSERT_EQ(bytes != nullptr, size != 0 && size <= models_[in].size());
-    if (bytes == nullptr) return;
-    EXPECT_EQ(std::string(bytes, bytes + size), models_[in].substr(0, size));
-  }
-
-  // Out to the socket, and back in.
-  void transfer(std::size_t from) {
-    const int written = evbuffer_write_atmost(buffers_[from].get(), ends_[0],
-                                              static_cast<ev_ssize_t>(some_size()) + 1);
-    if (written > 0) {
-      in_socket_ += models_[from].substr(0, static_cast<std::size_t>(written));
-      models_[from].erase(0, static_cast<std::size_t>(written));
-    }
-    const std::size_t to = below(kBuffers);
-    const int got = evbuffer_read(buffers_[to].get(), ends_[1], static_cast<int>(some_size()) + 1);
-    if (got <= 0) return;
-    models_[to] += in_socket_.substr(0, static_cast<std::size_t>(got));
-    in_socket_.erase(0, static_cast<std::size_t>(got));
-  }
-
+ private:
   std::mt19937 random_;
-  std::array<std::unique_ptr<std::string>, 4> lent_;
-  std::array<Buffer, kBuffers> buffers_ = {make(), make(), make()};
-  std::array<std::string, kBuffers> models_;
-  std::string in_socket_;
-  evbuffer_ptr place_{};
-  int ends_[2];
-  int file_;
-  int lendings_ = 0;
-  int given_back_ = 0;
 };
 
 TEST(EvBuffer, HoldsWhatAStringWouldHold) {
   for (unsigned seed = 1; seed <= 300 && !HasFailure(); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
-    Program(seed).run(120);
+    RandomWorld world(seed);
+    EvbufferModel<RandomWorld>(world).run(120);
   }
 }
 

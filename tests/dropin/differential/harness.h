@@ -28,6 +28,24 @@ static inline int random_below(int limit) { return (int)(random_next() % (uint64
 
 static inline int random_chance(int percent) { return random_below(100) < percent; }
 
+// A row of a table whose rows begin with an int, their weight: heavier ones are chosen more often.
+#define RANDOM_ROW(table) \
+  (&(table)[random_by_weight(table, sizeof *(table), sizeof(table) / sizeof *(table))])
+
+static inline int random_by_weight(const void* table, size_t row_size, size_t rows) {
+  const char* row = (const char*)table;
+  int total = 0;
+  for (size_t i = 0; i < rows; i++) total += *(const int*)(row + i * row_size);
+  int pick = random_below(total);
+  int chosen = 0;
+  while (pick >= *(const int*)row) {
+    pick -= *(const int*)row;
+    row += row_size;
+    chosen++;
+  }
+  return chosen;
+}
+
 // --- Each seed or case is a block of the output, and in a process of its own, so that none sees
 // what another left behind, and one that crashes says so. ---
 

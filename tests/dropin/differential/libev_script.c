@@ -422,19 +422,7 @@ static const Action actions[] = {
     {8, do_time},   {4, do_reference}, {3, do_break},  {4, do_nested},  {3, do_loop},
 };
 
-static void act_once(bool in_hook) {
-  int total = 0;
-  for (size_t i = 0; i < sizeof actions / sizeof *actions; i++) {
-    total += actions[i].weight;
-  }
-  int chosen = random_below(total);
-  const Action* action = actions;
-  while (chosen >= action->weight) {
-    chosen -= action->weight;
-    action++;
-  }
-  action->run(any_slot(), in_hook);
-}
+static void act_once(bool in_hook) { RANDOM_ROW(actions)->run(any_slot(), in_hook); }
 
 static void act(int most, bool in_hook) {
   for (int count = random_below(most + 1); count > 0; count--) {

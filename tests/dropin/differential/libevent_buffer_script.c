@@ -364,17 +364,7 @@ static const Op ops[] = {
     {2, op_file},    {6, op_callback},  {1, op_setcb},  {1, op_defer},    {4, op_loop},
 };
 
-static void random_op(void) {
-  static int total;
-  const int count = (int)(sizeof ops / sizeof ops[0]);
-  if (total == 0) {
-    for (int i = 0; i < count; i++) total += ops[i].weight;
-  }
-  int pick = random_below(total);
-  int i = 0;
-  while (pick >= ops[i].weight) pick -= ops[i++].weight;
-  ops[i].run();
-}
+static void random_op(void) { RANDOM_ROW(ops)->run(); }
 
 static void make_text(void) {
   static const char letters[] = "abab\r\nabc\n\rxa\r\n";

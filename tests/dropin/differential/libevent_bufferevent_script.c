@@ -99,6 +99,11 @@ static void on_read(struct bufferevent* bev, void* arg) {
   } else if (random_chance(40)) {
     evbuffer_drain(bev->input, (size_t)random_below(kBytes));
   }
+  if (random_chance(30)) {
+    const size_t size = (size_t)random_below(200);
+    bufferevent_write(bev, bytes, size);
+    printf("    answered %zu\n", size);
+  }
   act();
 }
 
@@ -152,7 +157,7 @@ static void begin(Slot* slot, Kind kind, struct bufferevent* bev, int options) {
   slot->extra_references = 0;
   slot->has_rates = 0;
   slot->fd = slot->peer = -1;
-  set_callbacks(slot, 7);
+  set_callbacks(slot, random_chance(50) ? 5 : 7);
   say("make", slot);
   printf(" kind %d, options %#x\n", kind, options);
 }
@@ -476,17 +481,7 @@ static const Op ops[] = {
     {14, op_loop},   {5, op_advance},
 };
 
-static void random_op(void) {
-  static int total;
-  const int count = (int)(sizeof ops / sizeof ops[0]);
-  if (total == 0) {
-    for (int i = 0; i < count; i++) total += ops[i].weight;
-  }
-  int pick = random_below(total);
-  int i = 0;
-  while (pick >= ops[i].weight) pick -= ops[i++].weight;
-  ops[i].run();
-}
+static void random_op(void) { RANDOM_ROW(ops)->run(); }
 
 // ---- one script
 

@@ -3,10 +3,13 @@
 // mark their blocks, so that a block of libc's would be seen.
 #include <errno.h>
 #include <event2/event.h>
+#include <event2/http.h>
+#include <event2/keyvalq_struct.h>
 #include <event2/util.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <signal.h>
+#include <sys/queue.h>
 #include <sys/socket.h>
 
 #include "harness.h"
@@ -176,12 +179,106 @@ static void no_memory(void) {
   report();
 }
 
+static void on_log(int severity, const char* text) { printf("log %d %s\n", severity, text); }
+
+static void no_log(int severity, const char* text) {
+  (void)severity;
+  (void)text;
+}
+
+static void uris(void) {
+  struct evhttp_uri* uri = evhttp_uri_parse("http://u@h:1/p?q#f");
+  if (uri != NULL) {
+    evhttp_uri_set_host(uri, "another");
+    evhttp_uri_set_path(uri, NULL);
+    evhttp_uri_free(uri);
+  }
+}
+
+static void codings(void) {
+  give_back(evhttp_encode_uri("a b"));
+  give_back(evhttp_decode_uri("a%20b"));
+  give_back(evhttp_uridecode("a+b", 1, NULL));
+  give_back(evhttp_htmlescape("<>"));
+}
+
+static void lists(void) {
+  struct evkeyvalq list;
+  TAILQ_INIT(&list);
+  evhttp_add_header(&list, "a", "b");
+  evhttp_add_header(&list, "c", "d");
+  evhttp_remove_header(&list, "a");
+  evhttp_clear_headers(&list);
+  evhttp_parse_query("/?a=b&c=d", &list);
+  evhttp_clear_headers(&list);
+}
+
+// With memory for so many blocks and no more, up to where there is enough. How many a function
+// needs is the library's own business, and so are its words then.
+static void texts_of_http(void) {
+  use_ours();
+  event_set_log_callback(on_log);
+  void (*const kinds[])(void) = {uris, codings, lists};
+  for (size_t kind = 0; kind < sizeof kinds / sizeof *kinds; kind++) {
+    kinds[kind]();
+    report();
+  }
+  event_set_log_callback(no_log);
+  for (int at = 0; at < 30; at++) {
+    for (size_t kind = 0; kind < sizeof kinds / sizeof *kinds; kind++) {
+      fail_after = at;
+      kinds[kind]();
+    }
+  }
+  nulls = 0;
+  report();
+}
+
+static void show_kept(int status, const char* (*get)(const struct evhttp_uri*),
+                      struct evhttp_uri* uri) {
+  const char* part = get(uri);
+  printf("%d %s\n", status, part == NULL ? "none" : part);
+}
+
+static void no_memory_for_uris(void) {
+  use_ours();
+  event_set_log_callback(on_log);
+  struct evhttp_uri* uri = evhttp_uri_parse("//kept?kept");
+  fail_after = 0;
+  printf("%d\n", evhttp_uri_new() == NULL);
+  printf("%d\n", evhttp_uri_parse("http://u@h:1/p?q#f") == NULL);
+  show_kept(evhttp_uri_set_host(uri, "new"), evhttp_uri_get_host, uri);
+  show_kept(evhttp_uri_set_query(uri, "#"), evhttp_uri_get_query, uri);
+  show_kept(evhttp_uri_set_query(uri, ""), evhttp_uri_get_query, uri);
+  evhttp_uri_free(uri);
+  report();
+}
+
+static void no_memory_for_codings(void) {
+  struct evkeyvalq list;
+  use_ours();
+  event_set_log_callback(on_log);
+  fail_after = 0;
+  printf("%d\n", evhttp_encode_uri("a b") == NULL);
+  printf("%d\n", evhttp_uriencode("a b", 2, 0) == NULL);
+  printf("%d\n", evhttp_decode_uri("a%20b") == NULL);
+  printf("%d\n", evhttp_uridecode("a%20b", 1, NULL) == NULL);
+  printf("%d\n", evhttp_htmlescape("<") == NULL);
+  TAILQ_INIT(&list);
+  printf("%d\n", evhttp_add_header(&list, "a", "b"));
+  printf("%d\n", evhttp_parse_query("/?a=b", &list));
+  report();
+}
+
 static const Case kCases[] = {{"a base and its events", a_base_and_its_events},
                               {"two bases", two_bases},
                               {"names and addresses", names_and_addresses},
                               {"timer objects", timer_objects},
                               {"back to libc", back_to_libc},
-                              {"no memory", no_memory}};
+                              {"no memory", no_memory},
+                              {"texts of HTTP", texts_of_http},
+                              {"no memory for URIs", no_memory_for_uris},
+                              {"no memory for codings", no_memory_for_codings}};
 
 int main(int argc, char** argv) {
   return run_cases(argc, argv, kCases, sizeof kCases / sizeof *kCases);

@@ -228,17 +228,9 @@ static const Op ops[] = {
 };
 
 void random_op(void) {
-  static int total;
-  const int count = (int)(sizeof ops / sizeof ops[0]);
-  if (total == 0) {
-    for (int i = 0; i < count; i++) total += ops[i].weight;
-  }
-  int pick = random_below(total);
-  int i = 0;
-  while (pick >= ops[i].weight) pick -= ops[i++].weight;
-  if (kind == kCommonTimeout && (ops[i].is_activation || (ops[i].run == op_add && depth > 0)))
-    return;
-  ops[i].run();
+  const Op* op = RANDOM_ROW(ops);
+  if (kind == kCommonTimeout && (op->is_activation || (op->run == op_add && depth > 0))) return;
+  op->run();
 }
 
 // ---- one script

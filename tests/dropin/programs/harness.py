@@ -294,6 +294,14 @@ def read_weather(path):
     return dict(zip(names, numbers))
 
 
+def sum_weather(programs):
+    total = {}
+    for program in programs:
+        for name, count in program.weather().items():
+            total[name] = total.get(name, 0) + count
+    return total
+
+
 class Run:
     """One run of one test: its mode, its directory, and what it has started."""
 
@@ -302,6 +310,7 @@ class Run:
         self.mode = arguments.mode
         self.weather_library = arguments.weather
         self.seed = arguments.seed
+        self.only = arguments.only
         given = {"share": arguments.share, "kinds": arguments.kinds, "calls": arguments.calls}
         self.overrides = {name: value for name, value in given.items() if value is not None}
         self.library = library
@@ -403,13 +412,6 @@ class Run:
         wait_until(lambda: self.mapped(library, pid), f"{library} is mapped by {pid}")
         self.check_mapped(library, self.mapped(library, pid))
 
-    def total_weather(self):
-        total = {}
-        for program in self.programs:
-            for name, count in program.weather().items():
-                total[name] = total.get(name, 0) + count
-        return total
-
     def fault_counts(self):
         """{call: [how often made, how often made to fail]} by the programs that have exited."""
         counts = {}
@@ -422,14 +424,14 @@ class Run:
             entry[1] += int(failures)
         return counts
 
-    def end_programs(self):
-        for program in reversed(self.programs):
+    def end_programs(self, first=0):
+        for program in reversed(self.programs[first:]):
             program.end()
 
     def check_faults(self):
         """Faults that did not happen have tested nothing."""
         if self.weather_library and self.has_traffic:
-            weather = self.total_weather()
+            weather = sum_weather(self.programs)
             print("weather:", ", ".join(f"{name} {count}" for name, count in weather.items()))
             check(sum(weather.values()) > weather["calls"], "there was no weather at all")
         if self.mode == "faults":
@@ -458,6 +460,7 @@ def parse():
     parser.add_argument("--kinds", help="of again,interrupt,short: these only, for every program")
     parser.add_argument("--calls", help="of in,out,accept: these only, for every program")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--only", metavar="NAME", help="this row of a test that is a table")
     parser.add_argument("--keep", action="store_true", help="keep the private directory")
     arguments = parser.parse_args()
     if arguments.mode != "original" and not arguments.lib_dir:

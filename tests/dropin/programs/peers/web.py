@@ -24,6 +24,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.send_response(status)
         self.send_header("Content-Length", str(len(content)))
         self.send_header("Content-Type", "application/octet-stream")
+        self.send_header("Last-Modified", self.date_time_string(0))
         self.send_header("X-Host", self.headers.get("Host", ""))
         self.send_header("X-Server", self.server.name)
         self.end_headers()
@@ -39,8 +40,8 @@ class WebServer(http.server.ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 128
 
-    def __init__(self, contents, name="web", tls=None):
-        super().__init__(("127.0.0.1", 0), Handler)
+    def __init__(self, contents, name="web", tls=None, port=0):
+        super().__init__(("127.0.0.1", port), Handler)
         if tls is not None:
             self.socket = tls.wrap_socket(self.socket, server_side=True)
         self.contents = contents

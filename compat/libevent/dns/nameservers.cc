@@ -1,0 +1,267 @@
+// The servers that are asked: which one is next, which are down, and their sockets.
+//
+// Semantics: event2/dns.h ("Internals", evdns_base_nameserver_add and what follows it); the order,
+// the times and what brings a server down: probes.
+//
+// An answer is taken only from the address and the port that was asked: libevent passes over the
+// port.
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "compat/libevent/dns/log.h"
+#include "compat/libevent/dns/lookup.h"
+#include "compat/libevent/dns/resolver.h"
+#include "compat/libevent/memory.h"
+
+using namespace spate::libevent;
+using namespace spate::libevent::dns;
+
+namespace {
+
+constexpr std::size_t kMessageMost = 4096;
+constexpr int kMessagesInTurn = 64;  // Of one server; a flood leaves the others their turn.
+constexpr std::int64_t kProbeBackoff = 3;
+constexpr std::int64_t kProbeMost = 3600 * kSecond;
+constexpr std::string_view kProbedName = "google.com";
+
+constexpr int kNoMemory = 1;
+constexpr int kNoSocket = 2;
+constexpr int kKnown = 3;
+
+// Text for a line of the log.
+struct Shown {
+  explicit Shown(const Nameserver& server) {
+    char host[INET6_ADDRSTRLEN] = "?";
+    const int family = server.address.any.sa_family;
+    const bool is_ipv6 = family == AF_INET6;
+    const void* bytes = is_ipv6 ? static_cast<const void*>(&server.address.ipv6.sin6_addr)
+                                : &server.address.ipv4.sin_addr;
+    if (is_ipv6 || family == AF_INET) evutil_inet_ntop(family, bytes, host, sizeof host);
+    evutil_snprintf(text, sizeof text, is_ipv6 ? "[%s]:%d" : "%s:%d", host,
+                    ntohs(server.address.ipv4.sin_port));
+  }
+  char text[INET6_ADDRSTRLEN + 8];
+};
+
+void on_readable(evutil_socket_t, short, void* argument) {
+  auto& server = *static_cast<Nameserver*>(argument);
+  const Holding holding(server.base->lock);
+  if (!server.is_gone) server.base->read_from(server);
+}
+
+void on_writable(evutil_socket_t, short, void* argument) {
+  auto& server = *static_cast<Nameserver*>(argument);
+  const Holding holding(server.base->lock);
+  if (!server.is_gone) server.base->writable_again(server);
+}
+
+bool set_size(int fd, int option, int size) {
+  return size == 0 || setsockopt(fd, SOL_SOCKET, option, &size, sizeof size) == 0;
+}
+
+// -1 if there is none.
+int open_socket(int family, const Options& options) {
+  const int fd = socket(family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  if (fd < 0) return -1;
+  const bool binds = options.bind_to_size != 0 && options.bind_to.any.sa_family == family;
+  if (set_size(fd, SO_RCVBUF, options.receive_buffer) &&
+      set_size(fd, SO_SNDBUF, options.send_buffer) &&
+      (!binds || bind(fd, &options.bind_to.any, options.bind_to_size) == 0)) {
+    return fd;
+  }
+  const int error = errno;
+  evutil_closesocket(fd);
+  errno = error;
+  return -1;
+}
+
+bool is_from(const Nameserver& server, const Address& sender) {
+  const sockaddr& address = server.address.any;
+  const bool is_inet = address.sa_family == AF_INET || address.sa_family == AF_INET6;
+  return !is_inet || evutil_sockaddr_cmp(&sender.any, &address, 1) == 0;
+}
+
+void destroy(Nameserver& server) {
+  event_del(&server.readable);
+  event_del(&server.writable);
+  event_debug_unassign(&server.readable);
+  event_debug_unassign(&server.writable);
+  evutil_closesocket(server.fd);
+  release(&server);
+}
+
+}  // namespace
+
+// ---- adding and taking away
+
+int evdns_base::add_server(const sockaddr* address, socklen_t size) {
+  const Nameserver* known = head_;
+  for (int i = 0; i < server_count_; ++i, known = known->next) {
+    if (evutil_sockaddr_cmp(address, &known->address.any, 1) == 0) return kKnown;
+  }
+  if (size > sizeof(Address)) return kNoSocket;
+  auto* server = static_cast<Nameserver*>(allocate_zeroed(sizeof(Nameserver)));
+  if (server == nullptr) return kNoMemory;
+  server->fd = open_socket(address->sa_family, options);
+  if (server->fd < 0) {
+    release(server);
+    return kNoSocket;
+  }
+  server->base = this;
+  std::memcpy(&server->address, address, size);
+  server->address_size = size;
+  server->probe_at = kNever;
+  server->is_up = true;
+  event_assign(&server->readable, loop, server->fd, EV_READ | EV_PERSIST, on_readable, server);
+  event_assign(&server->writable, loop, server->fd, EV_WRITE, on_writable, server);
+  if (!rests_when_idle && event_add(&server->readable, nullptr) != 0) {
+    destroy(*server);
+    return kNoSocket;
+  }
+  if (head_ == nullptr) head_ = server->next = server;
+  server->next = std::exchange(head_->next, server);
+  if (server_count_++ == 0) server->next = server;
+  ++up_count_;
+  return 0;
+}
+
+Nameserver* evdns_base::server_at(int index) const {
+  if (index >= server_count_) return nullptr;
+  Nameserver* server = head_;
+  for (; index > 0; --index) server = server->next;
+  return server;
+}
+
+Nameserver* evdns_base::unlink_servers() {
+  while (Query* query = in_flight_.last()) {
+    land(*query);
+    if (query->probed != nullptr) {
+      release(query);
+    } else {
+      waiting_.push_front(*query);
+    }
+  }
+  if (head_ == nullptr) return nullptr;
+  Nameserver* first = std::exchange(head_->next, nullptr);  // Of what is no ring any more.
+  for (Nameserver* server = first; server != nullptr; server = server->next) {
+    server->is_gone = true;
+  }
+  head_ = nullptr;
+  server_count_ = up_count_ = 0;
+  arm_timer();
+  return first;
+}
+
+void evdns_base::destroy_servers(Nameserver* servers) {
+  while (servers != nullptr) {
+    Nameserver* next = servers->next;
+    destroy(*servers);
+    servers = next;
+  }
+}
+
+// ---- which one is asked
+
+Nameserver* evdns_base::pick() {
+  if (head_ == nullptr) return nullptr;
+  if (up_count_ == 0) return head_ = head_->next;
+  while (!head_->is_up) head_ = head_->next;
+  Nameserver* picked = head_;
+  head_ = head_->next;
+  return picked;
+}
+
+void evdns_base::note_in_flight(Nameserver& server, int change) {
+  server.in_flight += change;
+  if (!rests_when_idle) return;
+  if (server.in_flight == 0) {
+    event_del_noblock(&server.readable);
+  } else if (server.in_flight == change) {
+    event_add(&server.readable, nullptr);
+  }
+}
+
+// ---- up and down
+
+void evdns_base::server_is_up(Nameserver& server) {
+  server.timeouts = 0;
+  if (server.is_up) return;
+  log(Note::message, "name server %s answers again", Shown(server).text);
+  if (server.probe != nullptr) {  // What waited for it is asked elsewhere, as in libevent.
+    drop(*std::exchange(server.probe, nullptr));
+    start_waiting();
+  }
+  server.probe_at = kNever;
+  server.failures = 0;
+  server.is_up = true;
+  ++up_count_;
+}
+
+void evdns_base::server_has_failed(Nameserver& server, const char* why) {
+  if (!server.is_up) return;
+  log(Note::message, "name server %s is down: %s", Shown(server).text, why);
+  if (--up_count_ == 0) log(Note::message, "all name servers are down");
+  server.is_up = false;
+  server.failures = 1;
+  server.probe_at = now() + options.first_probe;
+  arm_timer();
+  if (up_count_ == 0) return;
+  for (Query* query = in_flight_.first(); query != nullptr; query = query->next) {
+    if (query->sent == 0 && query->server == &server) assign(*query, pick());
+  }
+}
+
+void evdns_base::send_probe(Nameserver& server) {
+  server.probe_at = kNever;
+  Query* query = make_query(kProbedName, EVDNS_TYPE_A, nullptr);
+  if (query == nullptr) return note_probe(server, DNS_ERR_UNKNOWN);
+  query->probed = &server;
+  server.probe = query;
+  server_for_next();  // A probe takes a turn as others do.
+  launch(*query, server);
+}
+
+void evdns_base::note_probe(Nameserver& server, int error) {
+  server.probe = nullptr;
+  if (error == DNS_ERR_NONE || error == DNS_ERR_NOTEXIST) return server_is_up(server);
+  if (server.is_up) return;
+  std::int64_t wait = options.first_probe;
+  for (int i = 0; i < server.failures && wait < kProbeMost; ++i) wait *= kProbeBackoff;
+  ++server.failures;
+  server.probe_at = now() + std::min(wait, kProbeMost);
+  arm_timer();
+}
+
+// ---- sockets
+
+void evdns_base::read_from(Nameserver& server) {
+  for (int i = 0; i < kMessagesInTurn; ++i) {
+    std::uint8_t bytes[kMessageMost];
+    Address sender;
+    socklen_t sender_size = sizeof sender;
+    const ssize_t size = recvfrom(server.fd, bytes, sizeof bytes, 0, &sender.any, &sender_size);
+    if (size < 0) {
+      const bool is_over = errno == EAGAIN || errno == EINTR;
+      if (!is_over) server_has_failed(server, std::strerror(errno));
+      return;
+    }
+    if (!is_from(server, sender)) {
+      log(Note::warning, "an answer that is not from name server %s", Shown(server).text);
+      continue;
+    }
+    take_message({bytes, static_cast<std::size_t>(size)});
+  }
+}
+
+void evdns_base::writable_again(Nameserver& server) {
+  server.is_full = false;
+  for (Query* query = in_flight_.first(); query != nullptr;) {
+    Query* next = query->next;
+    if (query->is_unsent && query->server == &server && !transmit(*query)) return;
+    query = next;
+  }
+}

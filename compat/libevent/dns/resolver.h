@@ -1,0 +1,197 @@
+// evdns_base: name servers, the questions that they were asked, and the settings.
+//
+// Semantics: event2/dns.h; which server is asked when, what an answer means for the server, and all
+// times: probes.
+//
+// spate::Resolver is not used below. It is c-ares, in one way for the whole program, while
+// libevent's programs choose servers and change them at any time, see which one is up, set each
+// time and number of tries, and hear of the first answer in the same turn of the loop.
+//
+// A lookup (evdns_request) is what the program has. It asks one question at a time, several if it
+// searches. A Query is such a question, or a probe of a server that is down. Those that servers are
+// asked now are in flight, the others wait.
+//
+// Threads: whoever calls a function below holds the base's lock, if it has one. The program's
+// callbacks are called from the loop without it. The two kinds of events, of a server's socket and
+// of the base's timer, are deleted without it: that waits for a callback in another thread.
+#pragma once
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <cstdint>
+#include <span>
+
+#include "compat/libevent/dns/answer.h"
+#include "compat/libevent/dns/hosts.h"
+#include "compat/libevent/dns/message.h"
+#include "compat/libevent/dns/search_list.h"
+#include "compat/libevent/dns_api.h"
+#include "compat/libevent/threads.h"
+
+namespace spate::libevent::dns {
+
+inline constexpr std::int64_t kSecond = 1'000'000'000;
+inline constexpr std::int64_t kNever = INT64_MAX;
+inline constexpr int kServerPort = 53;
+
+union Address {
+  sockaddr any;
+  sockaddr_in ipv4;
+  sockaddr_in6 ipv6;
+  sockaddr_storage storage;
+};
+
+struct Options {
+  std::int64_t timeout = 5 * kSecond;
+  std::int64_t first_probe = 10 * kSecond;
+  std::int64_t skew = 3 * kSecond;  // How much later the other family's answer may come.
+  int attempts = 3;
+  int max_timeouts = 3;
+  int max_in_flight = 64;
+  int randomizes_case = 1;
+  int receive_buffer = 0;
+  int send_buffer = 0;
+  Address bind_to{};
+  socklen_t bind_to_size = 0;
+};
+
+struct Query;
+
+// One server, and its socket. It stays until all servers are cleared.
+struct Nameserver {
+  evdns_base* base;
+  Nameserver* next;  // In a ring.
+  Address address;
+  socklen_t address_size;
+  int fd;
+  event readable;
+  event writable;
+  Query* probe;
+  std::int64_t probe_at;
+  int in_flight;
+  int timeouts;
+  int failures;
+  bool is_up;
+  bool is_full;  // The kernel takes no more at the moment.
+  bool is_gone;  // A callback that waited for the lock comes too late.
+};
+
+struct Query {
+  Query* previous;
+  Query* next;
+  Query* next_of_bucket;
+  evdns_request* lookup;  // Null for a probe.
+  Nameserver* probed;
+  Nameserver* server;  // Null while it waits.
+  std::int64_t deadline;
+  int sent;
+  int reissued;
+  bool is_unsent;  // The server's socket was full.
+  std::uint16_t type;
+  std::uint16_t id;
+  std::uint16_t size;
+  std::uint8_t packet[kHeaderSize + kWireNameMost + 4];
+};
+
+class QueryList {
+ public:
+  bool empty() const { return first_ == nullptr; }
+  Query* first() const { return first_; }
+  Query* last() const { return last_; }
+  void push_front(Query& query) { insert_before(first_, query); }
+  void push_back(Query& query) { insert_before(nullptr, query); }
+  void insert_by_deadline(Query& query);
+  void remove(Query& query);
+
+ private:
+  void insert_before(Query* next, Query& query);
+
+  Query* first_;
+  Query* last_;
+};
+
+inline constexpr int kBuckets = 256;
+
+std::int64_t now();
+
+// Of evdns_getaddrinfo(): what has been answered and not been told goes on without the base.
+void orphan_address_requests(evdns_base& base);
+
+}  // namespace spate::libevent::dns
+
+struct evdns_base {
+  using Nameserver = spate::libevent::dns::Nameserver;
+  using Query = spate::libevent::dns::Query;
+  using QueryList = spate::libevent::dns::QueryList;
+  using Answer = spate::libevent::dns::Answer;
+  using Address = spate::libevent::dns::Address;
+  using SearchList = spate::libevent::dns::SearchList;
+
+  event_base* loop;
+  void* lock;
+  event timer;
+  spate::libevent::dns::Options options;
+  spate::libevent::dns::Hosts hosts;
+  SearchList* search;
+  evdns_getaddrinfo_request* address_requests;
+  bool rests_when_idle;  // Nothing in flight does not keep the loop alive.
+  bool is_freed;
+
+  // ---- servers (nameservers.cc)
+
+  // 0, or what event2/dns.h has no names for: 1 no memory, 2 no socket, 3 known already.
+  int add_server(const sockaddr* address, socklen_t size);
+  Nameserver* server_at(int index) const;
+  int server_count() const { return server_count_; }
+  // Takes all of them away, for remove_servers() without the lock. What they were asked waits.
+  Nameserver* unlink_servers();
+  static void destroy_servers(Nameserver* servers);
+  void server_is_up(Nameserver& server);
+  void server_has_failed(Nameserver& server, const char* why);
+  void note_probe(Nameserver& server, int error);
+  void read_from(Nameserver& server);
+  void writable_again(Nameserver& server);
+
+  // ---- questions (queries.cc)
+
+  // Null if it is no name, or there is no memory.
+  Query* make_query(std::string_view name, std::uint16_t type, evdns_request* lookup);
+  void submit(Query& query);
+  void drop(Query& query);
+  void start_waiting();
+  void take_message(std::span<const std::uint8_t> message);
+  void run_due();
+  void arm_timer();
+  // Ends all questions: their lookups hear of it, or are forgotten.
+  void shut_down(bool tells);
+
+ private:
+  void send_probe(Nameserver& server);
+  Nameserver* next_probed() const;
+  void watch(Nameserver& server);
+  void note_in_flight(Nameserver& server, int change);
+  Nameserver* pick();
+  Nameserver* server_for_next();  // Null if no more may be in flight, or there is none.
+  std::uint16_t unused_id() const;
+  Query** bucket(std::uint16_t id) { return &by_id_[id % spate::libevent::dns::kBuckets]; }
+  Query* find(std::uint16_t id) const;
+  void assign(Query& query, Nameserver* server);
+  void launch(Query& query, Nameserver& server);
+  void land(Query& query);
+  bool transmit(Query& query);
+  void expire(Query& query);
+  bool reissue(Query& query);
+  void conclude(Query& query, const Answer& answer);
+  void note_answer(Query& query);
+  void take_error(Query& query, const Answer& answer);
+  void finish(Query& query, const Answer& answer);
+
+  Nameserver* head_;  // The next to be asked.
+  int server_count_;
+  int up_count_;
+  int in_flight_count_;
+  QueryList in_flight_;  // The first to time out comes first.
+  QueryList waiting_;
+  Query* by_id_[spate::libevent::dns::kBuckets];
+};

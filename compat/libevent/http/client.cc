@@ -1,0 +1,304 @@
+// Semantics: event2/http.h (evhttp_make_request, evhttp_cancel_request); when a connection is made,
+// tried again and closed, and which of the callbacks of a request are called: probes.
+#include "compat/libevent/http/client.h"
+
+#include <netdb.h>
+#include <netinet/in.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+
+#include "compat/libevent/http/outgoing.h"
+#include "compat/libevent/http/request.h"
+#include "compat/libevent/http/server.h"
+#include "compat/libevent/memory.h"
+
+using namespace spate::libevent;
+
+namespace {
+
+constexpr timeval kConnectTimeout{45, 0};
+constexpr timeval kTimeout{50, 0};
+constexpr int kDoublingsMost = 10;
+
+const timeval& timeout_or(const evhttp_connection& connection, const timeval& other) {
+  return is_set(connection.timeout) ? connection.timeout : other;
+}
+
+// ---- sending
+
+void await_answer(evhttp_connection* connection, void*) {
+  connection->request()->kind = EVHTTP_RESPONSE;
+  connection->begin_reading();
+  connection->advance_soon();
+}
+
+// The body waits for the server's word.
+bool expects_word(const evhttp_request& request) {
+  const char* expected = evhttp_find_header(request.output_headers, "Expect");
+  return Version{request.major, request.minor}.is_at_least_1_1() && expected != nullptr &&
+         has_equal_text(expected, "100-continue");
+}
+
+void add_length(evhttp_request& request) {
+  if (request.type != EVHTTP_REQ_POST && request.type != EVHTTP_REQ_PUT) return;
+  if (evhttp_find_header(request.output_headers, "Content-Length") != nullptr) return;
+  char text[24];
+  std::snprintf(text, sizeof text, "%zu", evbuffer_get_length(request.output_buffer));
+  evhttp_add_header(request.output_headers, "Content-Length", text);
+}
+
+// What a proxy is told is no server's business.
+void remove_proxy_header(evhttp_request& request) {
+  if ((request.flags & EVHTTP_PROXY_REQUEST) != 0) return;
+  evhttp_remove_header(request.output_headers, "Proxy-Connection");
+}
+
+void send_first(evhttp_connection& connection) {
+  evhttp_request& request = *connection.request();
+  remove_proxy_header(request);
+  add_length(request);
+  add_text(connection.output(), name_of(request.type), " ", request.uri, " ");
+  add_version(connection.output(), {request.major, request.minor});
+  add_text(connection.output(), "\r\n");
+  add_headers(connection.output(), *request.output_headers);
+  if (!expects_word(request)) evbuffer_add_buffer(connection.output(), request.output_buffer);
+  connection.state = evhttp_connection::State::writing;
+  connection.write(await_answer, nullptr);
+}
+
+// ---- connecting
+
+// The address that the program wants to connect from. -1 without one that can be had.
+evutil_socket_t make_bound_socket(const evhttp_connection& connection) {
+  char service[8];
+  std::snprintf(service, sizeof service, "%d", connection.local_port);
+  evutil_addrinfo hints{};
+  hints.ai_family = connection.family;
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = EVUTIL_AI_PASSIVE | EVUTIL_AI_ADDRCONFIG;
+  evutil_addrinfo* found = nullptr;
+  if (evutil_getaddrinfo(connection.local_address, service, &hints, &found) != 0) return -1;
+  int fd = socket(found->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  if (fd >= 0) {
+    evutil_make_listen_socket_reuseable(fd);
+    if (bind(fd, found->ai_addr, found->ai_addrlen) != 0) {
+      evutil_closesocket(fd);
+      fd = -1;
+    }
+  }
+  evutil_freeaddrinfo(found);
+  return fd;
+}
+
+int begin_connecting(evhttp_connection& connection) {
+  const auto* address = reinterpret_cast<const sockaddr*>(&connection.address);
+  const bool reuses = (connection.flags & EVHTTP_CON_REUSE_CONNECTED_ADDR) != 0;
+  if (reuses && connection.address_size != 0) {
+    return bufferevent_socket_connect(connection.bev, address, connection.address_size);
+  }
+  return bufferevent_socket_connect_hostname(connection.bev, connection.names, connection.family,
+                                             connection.peer, connection.port);
+}
+
+bool connect(evhttp_connection& connection) {
+  connection.disconnect();
+  if (connection.is_freed) return false;
+  if (connection.local_address != nullptr || connection.local_port != 0) {
+    const evutil_socket_t fd = make_bound_socket(connection);
+    if (fd < 0) return false;
+    bufferevent_setfd(connection.bev, fd);
+  }
+  bufferevent_setcb(connection.bev, nullptr, nullptr, evhttp_connection::on_event, &connection);
+  connection.set_timeouts(timeout_or(connection, kConnectTimeout));
+  bufferevent_enable(connection.bev, EV_WRITE);
+  connection.state = evhttp_connection::State::connecting;
+  if (begin_connecting(connection) == 0) return true;
+  connection.state = evhttp_connection::State::disconnected;
+  return false;
+}
+
+void connect_or_retry(evhttp_connection& connection) {
+  if (!connect(connection) && !connection.is_freed) connect_failed(connection);
+}
+
+bool may_retry(const evhttp_connection& connection) {
+  return connection.retries_most < 0 || connection.retries < connection.retries_most;
+}
+
+void retry_later(evhttp_connection& connection) {
+  const int doublings = std::min(connection.retries, kDoublingsMost);
+  ++connection.retries;
+  const std::int64_t micros =
+      (connection.retry_delay.tv_sec * std::int64_t{1'000'000} + connection.retry_delay.tv_usec)
+      << doublings;
+  const timeval delay{micros / 1'000'000, micros % 1'000'000};
+  event_add(&connection.retry, &delay);
+}
+
+// All that wait are told, but for those that are made meanwhile.
+void give_up_all(evhttp_connection& connection) {
+  evhttp_request* last = TAILQ_LAST(&connection.requests, RequestQueue);
+  bool is_last = last == nullptr;
+  while (!is_last && !connection.is_freed && connection.request() != nullptr) {
+    evhttp_request& request = *connection.request();
+    is_last = &request == last;
+    connection.unlink(request);
+    const Deferral deferral(request);
+    if (request.cb != nullptr) request.cb(&request, request.cb_arg);
+    if (!deferral.was_freed()) free_unless_owned(request);
+  }
+}
+
+bool waits_to_retry(const evhttp_connection& connection) {
+  return event_pending(&connection.retry, EV_TIMEOUT, nullptr) != 0;
+}
+
+// The requests behind the one that has ended.
+void go_on(evhttp_connection& connection) {
+  if (connection.request() == nullptr || waits_to_retry(connection)) return;
+  if (connection.is_connected()) {
+    send_first(connection);
+  } else {
+    connect_or_retry(connection);
+  }
+}
+
+}  // namespace
+
+void spate::libevent::connected(evhttp_connection& connection) {
+  connection.retries = 0;
+  socklen_t size = sizeof connection.address;
+  auto* address = reinterpret_cast<sockaddr*>(&connection.address);
+  if (getpeername(bufferevent_getfd(connection.bev), address, &size) == 0) {
+    connection.address_size = static_cast<int>(size);
+  }
+  connection.set_timeouts(timeout_or(connection, kTimeout));
+  connection.begin_idling();
+  go_on(connection);
+}
+
+void spate::libevent::connect_failed(evhttp_connection& connection) {
+  connection.disconnect();
+  if (may_retry(connection)) return retry_later(connection);
+  connection.retries = 0;
+  give_up_all(connection);
+  if (connection.is_freed) return;
+  if (connection.request() != nullptr) {
+    connect_or_retry(connection);
+  } else {
+    end_if_done(connection);
+  }
+}
+
+void spate::libevent::end_if_done(evhttp_connection& connection) {
+  const bool is_done = connection.request() == nullptr && !connection.is_connected();
+  if (connection.ends_when_done && is_done) evhttp_connection_free(&connection);
+}
+
+void spate::libevent::finish_answer(evhttp_connection& connection) {
+  evhttp_request& request = *connection.request();
+  const bool closes = closes_connection(request, *request.input_headers) ||
+                      closes_connection(request, *request.output_headers);
+  connection.unlink(request);
+  if (closes) {
+    connection.disconnect();
+  } else {
+    connection.begin_idling();
+  }
+  if (!connection.is_freed) go_on(connection);
+  {
+    const Deferral deferral(request);
+    if (request.cb != nullptr) request.cb(&request, request.cb_arg);
+    if (!deferral.was_freed()) free_unless_owned(request);
+  }
+  if (!connection.is_freed) end_if_done(connection);
+}
+
+void spate::libevent::fail_request(evhttp_connection& connection, evhttp_request_error error) {
+  evhttp_request* request = connection.request();
+  const auto on_error = request != nullptr ? request->error_cb : nullptr;
+  const bool is_cancelled = error == EVREQ_HTTP_REQUEST_CANCEL;
+  const auto callback = request != nullptr && !is_cancelled ? request->cb : nullptr;
+  void* argument = request != nullptr ? request->cb_arg : nullptr;
+  if (request != nullptr) {
+    connection.unlink(*request);
+    free_unless_owned(*request);
+  }
+  connection.disconnect();
+  if (!connection.is_freed) go_on(connection);
+  if (!connection.is_freed) end_if_done(connection);
+  if (on_error != nullptr) on_error(error, argument);
+  if (callback != nullptr) callback(nullptr, argument);
+}
+
+// ---- the exported functions
+
+evhttp_connection* evhttp_connection_base_bufferevent_new(event_base* base, evdns_base* names,
+                                                          bufferevent* bev, const char* address,
+                                                          ev_uint16_t port) {
+  evhttp_connection* connection = make_connection(base, bev, address, port);
+  if (connection == nullptr) return nullptr;
+  connection->names = names;
+  connection->family = AF_UNSPEC;
+  if (base != nullptr) bufferevent_base_set(base, connection->bev);
+  const event_callback_fn retry = [](evutil_socket_t, short, void* argument) {
+    auto& waiting = *static_cast<evhttp_connection*>(argument);
+    const Stay stay(waiting);
+    connect_or_retry(waiting);
+  };
+  event_assign(&connection->retry, base, -1, 0, retry, connection);
+  return connection;
+}
+
+evhttp_connection* evhttp_connection_base_new(event_base* base, evdns_base* names,
+                                              const char* address, ev_uint16_t port) {
+  return evhttp_connection_base_bufferevent_new(base, names, nullptr, address, port);
+}
+
+evhttp_connection* evhttp_connection_new(const char* address, ev_uint16_t port) {
+  return evhttp_connection_base_new(nullptr, nullptr, address, port);
+}
+
+int evhttp_make_request(evhttp_connection* connection, evhttp_request* request,
+                        evhttp_cmd_type type, const char* uri) {
+  const Stay stay(*connection);
+  request->kind = EVHTTP_REQUEST;
+  request->type = type;
+  release(request->uri);
+  request->uri = duplicate(uri);
+  if (request->uri == nullptr) {
+    free_unless_owned(*request);
+    return -1;
+  }
+  if (request->major == 0 && request->minor == 0) request->major = request->minor = 1;
+  const bool is_first = connection->request() == nullptr;
+  connection->append(*request);
+  if (!is_first) return 0;
+  if (connection->is_connected()) {
+    send_first(*connection);
+    return 0;
+  }
+  if (connection->state == evhttp_connection::State::connecting) return 0;
+  if (waits_to_retry(*connection)) return 0;
+  if (connect(*connection)) return 0;
+  if (connection->is_freed || request->evcon == nullptr) return -1;
+  connection->unlink(*request);
+  free_unless_owned(*request);
+  return -1;
+}
+
+void evhttp_cancel_request(evhttp_request* request) {
+  evhttp_connection* connection = request->evcon;
+  if (connection == nullptr) return free_unless_owned(*request);
+  const Stay stay(*connection);
+  if (connection->request() == request) return connection->fail(EVREQ_HTTP_REQUEST_CANCEL);
+  connection->unlink(*request);
+  free_unless_owned(*request);
+}
+
+void evhttp_connection_free_on_completion(evhttp_connection* connection) {
+  connection->ends_when_done = true;
+}

@@ -1,0 +1,372 @@
+// Reading: what a connection makes of what has come.
+#include <cinttypes>
+#include <cstring>
+
+#include "compat/libevent/http/client.h"
+#include "compat/libevent/http/connection.h"
+#include "compat/libevent/http/request.h"
+#include "compat/libevent/http/server.h"
+#include "compat/libevent/memory.h"
+
+using namespace spate::libevent;
+
+namespace {
+
+constexpr std::size_t kSizeLineMost = 64;
+constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
+
+// What comes behind the head of such a request would be taken for the next one.
+bool may_not_have_body(const evhttp_request& request) {
+  return request.type == EVHTTP_REQ_HEAD || request.type == EVHTTP_REQ_TRACE;
+}
+
+// The host and port that a proxy is asked for, as a URI.
+evhttp_uri* parse_authority(std::string_view target) {
+  evhttp_uri* uri = nullptr;
+  const std::size_t size = target.size() + 3;
+  auto* text = static_cast<char*>(allocate(size));
+  if (text == nullptr) return nullptr;
+  text[0] = text[1] = '/';
+  std::memcpy(text + 2, target.data(), target.size());
+  text[size - 1] = 0;
+  uri = evhttp_uri_parse_with_flags(text, 0);
+  release(text);
+  return uri;
+}
+
+bool is_for_web(const char* scheme) {
+  return scheme != nullptr && (has_equal_text(scheme, "http") || has_equal_text(scheme, "https"));
+}
+
+}  // namespace
+
+struct evhttp_connection::Line {
+  std::string_view text;  // Until the input changes.
+  std::size_t size;       // With its end.
+};
+
+void evhttp_connection::advance() {
+  Progress progress = Progress::on;
+  while (progress == Progress::on) {
+    switch (state) {
+      case State::first_line:
+        progress = read_first_line();
+        break;
+      case State::headers:
+        progress = read_headers();
+        break;
+      case State::body:
+        progress = read_body();
+        break;
+      case State::trailer:
+        progress = read_trailer();
+        break;
+      default:
+        return;
+    }
+  }
+}
+
+// From the loop: what else it has for the connection, more input or the end of it, goes before.
+void evhttp_connection::advance_soon() {
+  if (evbuffer_get_length(input()) == 0) return;
+  bufferevent_trigger(bev, EV_READ, BEV_TRIG_DEFER_CALLBACKS | BEV_TRIG_IGNORE_WATERMARKS);
+}
+
+// ---- lines
+
+bool evhttp_connection::find_line(Line& line) {
+  std::size_t end_size = 0;
+  const evbuffer_ptr end = evbuffer_search_eol(input(), nullptr, &end_size, EVBUFFER_EOL_CRLF);
+  if (end.pos < 0) return false;
+  const auto size = static_cast<std::size_t>(end.pos);
+  line = {{}, size + end_size};
+  if (size == 0) return true;
+  const unsigned char* bytes = evbuffer_pullup(input(), end.pos);
+  if (bytes == nullptr) return false;
+  line.text = {reinterpret_cast<const char*>(bytes), size};
+  return true;
+}
+
+void evhttp_connection::drop(const Line& line) { evbuffer_drain(input(), line.size); }
+
+// Of the head and the trailer.
+bool evhttp_connection::count_line(const Line& line) {
+  request()->headers_size += line.text.size();
+  return request()->headers_size <= most_headers;
+}
+
+// Without a whole line.
+evhttp_connection::Progress evhttp_connection::too_long() {
+  if (evbuffer_get_length(input()) + request()->headers_size <= most_headers) {
+    return Progress::waits;
+  }
+  fail(state == State::trailer ? EVREQ_HTTP_DATA_TOO_LONG : EVREQ_HTTP_INVALID_HEADER);
+  return Progress::waits;
+}
+
+// ---- the head
+
+bool evhttp_connection::parse_target(std::string_view target) {
+  evhttp_request& asked = *request();
+  asked.uri = duplicate(target);
+  if (asked.uri == nullptr) return false;
+  asked.uri_elems = asked.type == EVHTTP_REQ_CONNECT
+                        ? parse_authority(target)
+                        : evhttp_uri_parse_with_flags(asked.uri, EVHTTP_URI_NONCONFORMANT);
+  if (asked.uri_elems == nullptr) return false;
+  const char* host = evhttp_uri_get_host(asked.uri_elems);
+  const bool is_absolute = host != nullptr && is_for_web(evhttp_uri_get_scheme(asked.uri_elems));
+  if (is_absolute && !knows_host(*server, host)) asked.flags |= EVHTTP_PROXY_REQUEST;
+  return true;
+}
+
+bool evhttp_connection::parse_request(std::string_view line) {
+  const auto parsed = parse_request_line(line);
+  if (!parsed) return false;
+  evhttp_request& asked = *request();
+  asked.type = static_cast<evhttp_cmd_type>(method_of(parsed->method));
+  asked.major = static_cast<char>(parsed->version.major);
+  asked.minor = static_cast<char>(parsed->version.minor);
+  return parse_target(parsed->target);
+}
+
+bool evhttp_connection::parse_status(std::string_view line) {
+  const auto parsed = parse_status_line(line);
+  if (!parsed) return false;
+  evhttp_request& answered = *request();
+  answered.major = static_cast<char>(parsed->version.major);
+  answered.minor = static_cast<char>(parsed->version.minor);
+  answered.response_code = parsed->code;
+  release(answered.response_code_line);
+  answered.response_code_line = duplicate(parsed->reason);
+  return answered.response_code_line != nullptr;
+}
+
+evhttp_connection::Progress evhttp_connection::read_first_line() {
+  Line line;
+  if (!find_line(line)) return too_long();
+  const bool fits = count_line(line);
+  if (!fits || !(is_server() ? parse_request(line.text) : parse_status(line.text))) {
+    fail(EVREQ_HTTP_INVALID_HEADER);
+    return Progress::waits;
+  }
+  drop(line);
+  state = State::headers;
+  return Progress::on;
+}
+
+evhttp_connection::Progress evhttp_connection::read_headers() {
+  Line line;
+  while (find_line(line)) {
+    if (line.text.empty()) {
+      drop(line);
+      return is_server() ? headers_end() : answer_headers_end();
+    }
+    if (!count_line(line) || !add_header_line(*request()->input_headers, line.text)) {
+      fail(EVREQ_HTTP_INVALID_HEADER);
+      return Progress::waits;
+    }
+    drop(line);
+  }
+  return too_long();
+}
+
+// ---- from the head to the body
+
+evhttp_connection::Progress evhttp_connection::headers_end() {
+  evhttp_request& asked = *request();
+  if (asked.type == 0) return message_ends();  // Which is refused, and the connection closed.
+  const auto framing = request_framing_of(*asked.input_headers);
+  const bool has_body = framing && (framing->is_chunked || framing->length > 0);
+  if (!framing || (has_body && may_not_have_body(asked))) {
+    fail(EVREQ_HTTP_INVALID_HEADER);
+    return Progress::waits;
+  }
+  if (has_body) return begin_body(*framing);
+  asked.ntoread = may_not_have_body(asked) ? 0 : framing->length;
+  return message_ends();
+}
+
+// A program that has not asked for 100 gets it all the same, from some servers.
+evhttp_connection::Progress evhttp_connection::continue_request() {
+  evhttp_request& asked = *request();
+  evhttp_clear_headers(asked.input_headers);
+  asked.headers_size = 0;
+  if (evbuffer_get_length(asked.output_buffer) == 0) {
+    state = State::first_line;
+    return Progress::on;
+  }
+  state = State::writing;
+  evbuffer_add_buffer(output(), asked.output_buffer);
+  write(
+      [](evhttp_connection* connection, void*) {
+        connection->begin_reading();
+        connection->advance_soon();
+      },
+      nullptr);
+  return Progress::waits;
+}
+
+evhttp_connection::Progress evhttp_connection::answer_headers_end() {
+  evhttp_request& answered = *request();
+  const auto framing = framing_of(*answered.input_headers);
+  answered.chunked = framing && framing->is_chunked;
+  if (answered.header_cb != nullptr) {
+    const Deferral deferral(answered);
+    const int result = answered.header_cb(&answered, answered.cb_arg);
+    if (is_freed || deferral.was_freed()) return Progress::waits;
+    if (result < 0) {
+      fail(EVREQ_HTTP_EOF);
+      return Progress::waits;
+    }
+  }
+  if (answered.response_code == 100) return continue_request();
+  if (!may_have_body(answered, answered.response_code)) return message_ends();
+  if (framing && (framing->is_chunked || framing->length != 0)) return begin_body(*framing);
+  if (framing) return message_ends();
+  fail(EVREQ_HTTP_INVALID_HEADER);
+  return Progress::waits;
+}
+
+evhttp_connection::Progress evhttp_connection::begin_body(Framing framing) {
+  evhttp_request& read = *request();
+  read.chunked = framing.is_chunked;
+  read.ntoread = framing.length;
+  const char* expected = expectation();
+  if (expected != nullptr && !has_equal_text(expected, "100-continue")) {
+    read.response_code = HTTP_EXPECTATIONFAILED;
+    fail(EVREQ_HTTP_INVALID_HEADER);
+    return Progress::waits;
+  }
+  const bool is_long =
+      is_server() && read.ntoread > 0 && static_cast<std::uint64_t>(read.ntoread) > most_body;
+  discards = is_long && (flags & EVHTTP_CON_LINGERING_CLOSE) != 0;
+  if (is_long && !discards) {
+    fail(EVREQ_HTTP_DATA_TOO_LONG);
+    return Progress::waits;
+  }
+  if (expected != nullptr && !discards) ask_for_body();
+  awaits_chunk_end = false;
+  state = State::body;
+  return Progress::on;
+}
+
+// What a server's client says that it waits for; null if it does not.
+const char* evhttp_connection::expectation() const {
+  const evhttp_request& asked = *request();
+  const bool may_wait = is_server() && Version{asked.major, asked.minor}.is_at_least_1_1();
+  return may_wait ? evhttp_find_header(asked.input_headers, "Expect") : nullptr;
+}
+
+void evhttp_connection::ask_for_body() {
+  if (evbuffer_get_length(input()) != 0) return;
+  evbuffer_add(output(), kContinue.data(), kContinue.size());
+  bufferevent_enable(bev, EV_WRITE);
+}
+
+// ---- the body
+
+// False if nothing is left to go on with.
+bool evhttp_connection::tell_chunk() {
+  evhttp_request& read = *request();
+  if (read.chunk_cb == nullptr || evbuffer_get_length(read.input_buffer) == 0) return true;
+  const Deferral deferral(read);
+  read.chunk_cb(&read, read.cb_arg);
+  if (is_freed || deferral.was_freed()) return false;
+  evbuffer_drain(read.input_buffer, evbuffer_get_length(read.input_buffer));
+  return true;
+}
+
+evhttp_connection::Progress evhttp_connection::read_body() {
+  evhttp_request& read = *request();
+  if (read.chunked != 0) return read_chunks();
+  const std::size_t there = evbuffer_get_length(input());
+  const bool is_open = read.ntoread < 0;
+  const bool is_rest = !is_open && there >= static_cast<std::uint64_t>(read.ntoread);
+  const std::size_t count = is_rest ? static_cast<std::size_t>(read.ntoread) : there;
+  if (discards) {
+    evbuffer_drain(input(), count);
+    read.ntoread -= static_cast<std::int64_t>(count);
+    if (!is_rest) return Progress::waits;
+    fail(EVREQ_HTTP_DATA_TOO_LONG);
+    return Progress::waits;
+  }
+  const bool takes = is_open || is_rest || read.chunk_cb != nullptr;
+  const std::size_t taken = takes ? count : 0;
+  const std::uint64_t left = is_open ? 0 : static_cast<std::uint64_t>(read.ntoread) - taken;
+  if (read.body_size + taken > most_body || left > most_body) {
+    fail(EVREQ_HTTP_DATA_TOO_LONG);
+    return Progress::waits;
+  }
+  if (!takes) return Progress::waits;
+  read.body_size += count;
+  if (!is_open) read.ntoread -= static_cast<std::int64_t>(count);
+  return read_some(count);
+}
+
+// Of a body that is not chunked.
+evhttp_connection::Progress evhttp_connection::read_some(std::size_t count) {
+  evhttp_request& read = *request();
+  evbuffer_remove_buffer(input(), read.input_buffer, count);
+  if (!tell_chunk()) return Progress::waits;
+  return read.ntoread == 0 ? message_ends() : Progress::waits;
+}
+
+evhttp_connection::Progress evhttp_connection::read_chunks() {
+  evhttp_request& read = *request();
+  if (read.ntoread >= 0) {
+    const auto size = static_cast<std::size_t>(read.ntoread);
+    if (evbuffer_get_length(input()) < size) return Progress::waits;
+    evbuffer_remove_buffer(input(), read.input_buffer, size);
+    read.ntoread = -1;
+    awaits_chunk_end = true;
+    return tell_chunk() ? Progress::on : Progress::waits;
+  }
+  Line line;
+  if (!find_line(line)) {
+    if (evbuffer_get_length(input()) > kSizeLineMost) fail(EVREQ_HTTP_DATA_TOO_LONG);
+    return Progress::waits;
+  }
+  if (awaits_chunk_end && line.text.empty()) {
+    awaits_chunk_end = false;
+    drop(line);
+    return Progress::on;
+  }
+  const auto size = awaits_chunk_end ? std::nullopt : parse_chunk_size(line.text);
+  if (!size || static_cast<std::uint64_t>(*size) > most_body - read.body_size) {
+    fail(EVREQ_HTTP_DATA_TOO_LONG);
+    return Progress::waits;
+  }
+  drop(line);
+  read.ntoread = *size;
+  read.body_size += static_cast<std::size_t>(*size);
+  if (*size == 0) state = State::trailer;
+  return Progress::on;
+}
+
+// Its headers are dropped.
+evhttp_connection::Progress evhttp_connection::read_trailer() {
+  Line line;
+  while (find_line(line)) {
+    if (line.text.empty()) {
+      drop(line);
+      return message_ends();
+    }
+    if (!count_line(line)) {
+      fail(EVREQ_HTTP_DATA_TOO_LONG);
+      return Progress::waits;
+    }
+    drop(line);
+  }
+  return too_long();
+}
+
+evhttp_connection::Progress evhttp_connection::message_ends() {
+  if (!is_server()) {
+    finish_answer(*this);
+  } else {
+    serve(*this);
+  }
+  return Progress::waits;
+}

@@ -1,0 +1,218 @@
+// A server's answers.
+//
+// Semantics: event2/http.h (evhttp_send_reply and what follows it); which headers are added, in
+// which order, and what is closed after an answer: probes.
+#include <cstdio>
+#include <ctime>
+
+#include "compat/libevent/http/outgoing.h"
+#include "compat/libevent/http/reason.h"
+#include "compat/libevent/http/request.h"
+#include "compat/libevent/http/server.h"
+#include "compat/libevent/memory.h"
+
+using namespace spate::libevent;
+
+namespace {
+
+Version version_of(const evhttp_request& request) { return {request.major, request.minor}; }
+
+bool has_header(const evhttp_request& request, const char* name) {
+  return evhttp_find_header(request.output_headers, name) != nullptr;
+}
+
+void add(evhttp_request& request, const char* name, const char* value) {
+  evhttp_add_header(request.output_headers, name, value);
+}
+
+bool is_old(const evhttp_request& request) { return !version_of(request).is_at_least_1_1(); }
+
+bool is_persistent(const evhttp_request& request) {
+  return !is_old(request) || is_kept_alive(*request.input_headers);
+}
+
+// An answer in pieces whose length was not said ends with the connection.
+bool ends_with_connection(const evhttp_request& request) {
+  return request.userdone == 0 && request.chunked == 0 && !has_header(request, "Content-Length");
+}
+
+// ---- the head
+
+void add_date(evhttp_request& request) {
+  if (has_header(request, "Date")) return;
+  char text[50];
+  if (evutil_date_rfc1123(text, sizeof text, nullptr) > 0) add(request, "Date", text);
+}
+
+void add_length(evhttp_request& request) {
+  if (has_header(request, "Transfer-Encoding") || has_header(request, "Content-Length")) return;
+  char text[24];
+  std::snprintf(text, sizeof text, "%zu", evbuffer_get_length(request.output_buffer));
+  add(request, "Content-Length", text);
+}
+
+void complete_headers(const evhttp& server, evhttp_request& request) {
+  const bool has_body = may_have_body(request, request.response_code);
+  const bool keeps = is_persistent(request) && !ends_with_connection(request);
+  if (!is_old(request)) add_date(request);
+  if (is_old(request) && keeps) add(request, "Connection", "keep-alive");
+  if (keeps && has_body) add_length(request);
+  if (has_body && server.content_type != nullptr && !has_header(request, "Content-Type")) {
+    add(request, "Content-Type", server.content_type);
+  }
+  if (closes_connection(request, *request.input_headers)) {
+    evhttp_remove_header(request.output_headers, "Connection");
+    if ((request.flags & EVHTTP_PROXY_REQUEST) == 0) add(request, "Connection", "close");
+    evhttp_remove_header(request.output_headers, "Proxy-Connection");
+  }
+}
+
+void add_status_line(evbuffer* target, const evhttp_request& request) {
+  char code[16];
+  std::snprintf(code, sizeof code, " %d ", request.response_code);
+  add_version(target, version_of(request));
+  add_text(target, code, request.response_code_line, "\r\n");
+}
+
+bool begin_answer(evhttp_request& request, int code, const char* reason) {
+  request.kind = EVHTTP_RESPONSE;
+  request.response_code = code;
+  release(request.response_code_line);
+  request.response_code_line = duplicate(reason != nullptr ? reason : reason_of(code));
+  return request.response_code_line != nullptr;
+}
+
+// Bytes behind an answer without a body would be taken for the next answer; those behind one to
+// CONNECT are the tunnel's.
+bool may_send(const evhttp_request& request) {
+  return request.type == EVHTTP_REQ_CONNECT || may_have_body(request, request.response_code);
+}
+
+void put_piece(const evhttp_request& request, evbuffer* target, evbuffer* piece) {
+  const std::size_t size = evbuffer_get_length(piece);
+  if (size == 0 || !may_send(request)) return;
+  const bool is_chunk = request.chunked != 0 && request.userdone == 0;
+  if (is_chunk) evbuffer_add_printf(target, "%zx\r\n", size);
+  evbuffer_add_buffer(target, piece);
+  if (is_chunk) add_text(target, "\r\n");
+}
+
+// And what the program has prepared.
+void put_head(evhttp_connection& connection, evhttp_request& request) {
+  complete_headers(*connection.server, request);
+  add_status_line(connection.output(), request);
+  add_headers(connection.output(), *request.output_headers);
+  put_piece(request, connection.output(), request.output_buffer);
+}
+
+// ---- the end
+
+bool closes_after(const evhttp_request& request) {
+  return !is_persistent(request) || closes_connection(request, *request.input_headers) ||
+         closes_connection(request, *request.output_headers);
+}
+
+void answer_sent(evhttp_connection* connection, void*) {
+  evhttp_request* request = connection->request();
+  if (request == nullptr) return;
+  if (request->on_complete_cb != nullptr) {
+    const Deferral deferral(*request);
+    request->on_complete_cb(request, request->on_complete_cb_arg);
+    if (connection->is_freed || deferral.was_freed()) return;
+  }
+  const bool closes = closes_after(*request);
+  evhttp_request_free(request);
+  if (closes || !add_request(*connection)) return evhttp_connection_free(connection);
+  connection->begin_reading();
+  connection->advance_soon();
+}
+
+}  // namespace
+
+// ---- what a client writes, too
+
+void spate::libevent::add_version(evbuffer* target, Version version) {
+  char text[32];
+  std::snprintf(text, sizeof text, "HTTP/%d.%d", version.major, version.minor);
+  add_text(target, text);
+}
+
+void spate::libevent::add_headers(evbuffer* target, const evkeyvalq& headers) {
+  const evkeyval* header;
+  TAILQ_FOREACH(header, &headers, next) add_text(target, header->key, ": ", header->value, "\r\n");
+  add_text(target, "\r\n");
+}
+
+void spate::libevent::send_page(evhttp_request& request, int code, const char* reason,
+                                evbuffer* page) {
+  evhttp_clear_headers(request.output_headers);
+  add(request, "Content-Type", "text/html");
+  add(request, "Connection", "close");
+  request.major = request.minor = 1;
+  evhttp_send_reply(&request, code, reason, page);
+}
+
+// ---- the exported functions
+
+void evhttp_send_reply(evhttp_request* request, int code, const char* reason, evbuffer* body) {
+  if (request->evcon == nullptr) return evhttp_request_free(request);
+  if (!begin_answer(*request, code, reason)) return evhttp_connection_free(request->evcon);
+  if (body != nullptr) evbuffer_add_buffer(request->output_buffer, body);
+  request->userdone = 1;
+  put_head(*request->evcon, *request);
+  request->evcon->write(answer_sent, nullptr);
+}
+
+void evhttp_send_error(evhttp_request* request, int code, const char* reason) {
+  if (request->evcon == nullptr) return evhttp_request_free(request);
+  const char* text = reason != nullptr ? reason : reason_of(code);
+  evbuffer* page = evbuffer_new();
+  if (page == nullptr) return evhttp_connection_free(request->evcon);
+  evbuffer_add_printf(page,
+                      "<HTML><HEAD>\n<TITLE>%d %s</TITLE>\n</HEAD><BODY>\n<H1>%s</H1>\n"
+                      "</BODY></HTML>\n",
+                      code, text, text);
+  send_page(*request, code, text, page);
+  evbuffer_free(page);
+}
+
+void evhttp_send_reply_start(evhttp_request* request, int code, const char* reason) {
+  evhttp_connection* connection = request->evcon;
+  if (connection == nullptr) return;
+  if (!begin_answer(*request, code, reason)) return evhttp_connection_free(connection);
+  const bool is_chunked =
+      !is_old(*request) && may_have_body(*request, code) && !has_header(*request, "Content-Length");
+  if (is_chunked) add(*request, "Transfer-Encoding", "chunked");
+  request->chunked = is_chunked;
+  put_head(*connection, *request);
+  connection->write(nullptr, nullptr);
+}
+
+void evhttp_send_reply_chunk_with_cb(evhttp_request* request, evbuffer* piece,
+                                     void (*callback)(evhttp_connection*, void*), void* argument) {
+  evhttp_connection* connection = request->evcon;
+  if (connection == nullptr || evbuffer_get_length(piece) == 0) return;
+  if (!may_have_body(*request, request->response_code)) return;
+  put_piece(*request, connection->output(), piece);
+  connection->write(callback, argument);
+}
+
+void evhttp_send_reply_chunk(evhttp_request* request, evbuffer* piece) {
+  evhttp_send_reply_chunk_with_cb(request, piece, nullptr, nullptr);
+}
+
+void evhttp_send_reply_end(evhttp_request* request) {
+  evhttp_connection* connection = request->evcon;
+  if (connection == nullptr) return evhttp_request_free(request);
+  request->userdone = 1;
+  if (request->chunked != 0) {
+    add_text(connection->output(), "0\r\n\r\n");
+    request->chunked = 0;
+    return connection->write(answer_sent, nullptr);
+  }
+  if (evbuffer_get_length(connection->output()) != 0) {
+    return connection->write(answer_sent, nullptr);
+  }
+  const Stay stay(*connection);
+  answer_sent(connection, nullptr);
+}

@@ -1,0 +1,111 @@
+// The exported functions.
+//
+// Semantics: event2/bufferevent_ssl.h; what is answered for other bufferevents, whose the SSL is
+// after a failure, and which descriptor counts: probes.
+#include <openssl/bio.h>
+#include <openssl/ssl.h>
+
+#include "compat/libevent_openssl/api.h"
+#include "compat/libevent_openssl/bufferevent_bio.h"
+#include "compat/libevent_openssl/engine.h"
+
+using namespace spate::libevent;
+
+namespace {
+
+TlsState state_of(bufferevent_ssl_state state) {
+  if (state == BUFFEREVENT_SSL_CONNECTING) return TlsState::connecting;
+  return state == BUFFEREVENT_SSL_ACCEPTING ? TlsState::accepting : TlsState::open;
+}
+
+// A write may go on from other memory, and count what it has sent.
+bufferevent* make(const TlsPlan& plan) {
+  SSL_set_mode(plan.ssl, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+  return spate_bufferevent_tls_new(plan);
+}
+
+// Holds the lock of a bufferevent, and is null if that is of another kind.
+class Locked {
+ public:
+  explicit Locked(bufferevent* bev) : bev_(bev), tls_(spate_bufferevent_tls_of(bev)) {
+    bufferevent_lock(bev_);
+  }
+  Locked(const Locked&) = delete;
+  Locked& operator=(const Locked&) = delete;
+  ~Locked() { bufferevent_unlock(bev_); }
+
+  explicit operator bool() const { return tls_ != nullptr; }
+  TlsConnection* operator->() const { return tls_; }
+
+ private:
+  bufferevent* bev_;
+  TlsConnection* tls_;
+};
+
+// The descriptor that the SSL has already, or -1.
+evutil_socket_t fd_of(SSL* ssl) {
+  BIO* bio = SSL_get_wbio(ssl);
+  return bio != nullptr ? static_cast<evutil_socket_t>(BIO_get_fd(bio, nullptr)) : -1;
+}
+
+// False if memory runs out.
+bool put_on(SSL* ssl, evutil_socket_t fd) {
+  BIO* bio = BIO_new_socket(fd, BIO_NOCLOSE);
+  if (bio != nullptr) SSL_set_bio(ssl, bio, bio);
+  return bio != nullptr;
+}
+
+}  // namespace
+
+bufferevent* bufferevent_openssl_socket_new(event_base* base, evutil_socket_t fd, SSL* ssl,
+                                            bufferevent_ssl_state state, int options) {
+  const evutil_socket_t known = fd_of(ssl);
+  if (fd < 0) fd = known;
+  if (fd != known && (known >= 0 || !put_on(ssl, fd))) return nullptr;
+  return make({.base = base,
+               .below = nullptr,
+               .fd = fd,
+               .engine = &kOpensslEngine,
+               .ssl = ssl,
+               .state = state_of(state),
+               .options = options});
+}
+
+bufferevent* bufferevent_openssl_filter_new(event_base* base, bufferevent* below, SSL* ssl,
+                                            bufferevent_ssl_state state, int options) {
+  BIO* bio = make_bufferevent_bio(below);
+  if (bio == nullptr) return nullptr;
+  SSL_set_bio(ssl, bio, bio);
+  return make({.base = base,
+               .below = below,
+               .fd = -1,
+               .engine = &kOpensslEngine,
+               .ssl = ssl,
+               .state = state_of(state),
+               .options = options});
+}
+
+int bufferevent_openssl_get_allow_dirty_shutdown(bufferevent* bev) {
+  const Locked connection(bev);
+  return connection ? static_cast<int>(connection->allows_dirty_shutdown) : -1;
+}
+
+void bufferevent_openssl_set_allow_dirty_shutdown(bufferevent* bev, int allow) {
+  const Locked connection(bev);
+  if (connection) connection->allows_dirty_shutdown = allow != 0;
+}
+
+SSL* bufferevent_openssl_get_ssl(bufferevent* bev) {
+  const TlsConnection* connection = spate_bufferevent_tls_of(bev);
+  return connection != nullptr ? connection->ssl : nullptr;
+}
+
+int bufferevent_ssl_renegotiate(bufferevent* bev) {
+  const Locked connection(bev);
+  return connection ? spate_bufferevent_tls_renegotiate(*connection.operator->()) : -1;
+}
+
+unsigned long bufferevent_get_openssl_error(bufferevent* bev) {
+  const Locked connection(bev);
+  return connection ? connection->errors.take() : 0;
+}

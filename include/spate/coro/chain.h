@@ -1,0 +1,213 @@
+// Chain: a spawned task, the tasks that it awaits, and how the loop resumes them. For those who
+// write awaitables; programs include task.h, scope.h and what they wait for.
+//
+// A chain is resumed by the loop only, and never inside itself: what happens to it while it runs
+// (it may run the loop, or cancel itself) is looked at when it next waits. So nobody destroys a
+// coroutine that runs.
+//
+// An awaitable is an Operation<Self> with
+//   bool await_ready()                       whether there is nothing to wait for;
+//   bool start(Promise& chain, Then then)    begins to wait; false if it is over already. If it
+//   runs
+//                                            somebody's code, the chain may be doomed after that;
+//   void cancel()                            nobody waits any more; the destructor does it, too;
+//   T await_resume()                         what came of it.
+// It calls its Waiter's go() from the loop, or its wake() from another's call, once, and touches
+// nothing of itself after that.
+//
+// Threads: the loop's thread only.
+#pragma once
+
+#include <coroutine>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <new>
+#include <utility>
+
+#include "spate/assert.h"
+#include "spate/export.h"
+
+namespace spate {
+class Loop;
+}
+
+namespace spate::coro {
+
+class Promise;
+class Scope;
+class StopPoint;
+
+// Where frames come from: a list for each size, of the thread. nullptr when memory runs out.
+SPATE_EXPORT void* allocate_frame(std::size_t bytes) noexcept;
+SPATE_EXPORT void free_frame(void* frame, std::size_t bytes) noexcept;
+
+// Says who goes on when something that was awaited is over. It is asked once.
+class Chooser {
+ public:
+  using Choose = std::coroutine_handle<> (*)(Chooser& self);  // Nobody: an empty handle.
+
+  explicit Chooser(Choose choose) : choose_(choose) {}
+  Chooser(const Chooser&) = delete;
+  Chooser& operator=(const Chooser&) = delete;
+
+  Promise* awaiting = nullptr;  // Whose chain it is.
+
+ private:
+  friend class Then;
+  Choose choose_;
+};
+
+// Who goes on: a coroutine, or whom a Chooser names. One word.
+class Then {
+ public:
+  Then() = default;
+  explicit Then(Promise& awaiting) : bits_(reinterpret_cast<std::uintptr_t>(&awaiting)) {}
+  explicit Then(Chooser& chooser) : bits_(reinterpret_cast<std::uintptr_t>(&chooser) | 1) {}
+
+  explicit operator bool() const { return bits_ != 0; }
+  inline Promise& chain() const;
+  inline std::coroutine_handle<> choose() const;
+
+ private:
+  bool is_chooser() const { return (bits_ & 1) != 0; }
+  Chooser& chooser() const { return *reinterpret_cast<Chooser*>(bits_ - 1); }
+  Promise& promise() const { return *reinterpret_cast<Promise*>(bits_); }
+
+  std::uintptr_t bits_ = 0;
+};
+
+// One who waits, in an awaitable or in the object that it waits for.
+class Waiter {
+ public:
+  Waiter() = default;
+  Waiter(const Waiter&) = delete;
+  Waiter& operator=(const Waiter&) = delete;
+  inline ~Waiter();
+
+  void wait(Then then) { then_ = then; }
+  bool is_waiting() const { return static_cast<bool>(then_); }
+  // Woken, and not yet resumed.
+  bool is_queued() const { return queue_ != nullptr; }
+  inline void cancel();
+  // From the loop: it is resumed now, or when its chain, which runs the loop, waits again.
+  inline void go();
+  // From another's call: it is resumed after the running callback.
+  inline void wake();
+
+ private:
+  friend class Scope;
+
+  Then then_;
+  Scope* queue_ = nullptr;  // Whose queue it is in.
+  Waiter* next_ = nullptr;
+  Waiter* previous_ = nullptr;
+};
+
+// What the promises of all tasks begin with.
+class Promise {
+ public:
+  Promise() = default;
+  Promise(const Promise&) = delete;
+  Promise& operator=(const Promise&) = delete;
+
+  static void* operator new(std::size_t bytes) noexcept { return allocate_frame(bytes); }
+  static void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
+    return allocate_frame(bytes);
+  }
+  static void operator delete(void* frame, std::size_t bytes) noexcept { free_frame(frame, bytes); }
+
+  std::suspend_always initial_suspend() noexcept { return {}; }
+  auto final_suspend() noexcept {
+    struct ToThen {
+      bool await_ready() noexcept { return false; }
+      void await_suspend(std::coroutine_handle<>) noexcept { promise.end(); }
+      void await_resume() noexcept {}
+      Promise& promise;
+    };
+    return ToThen{*this};
+  }
+  void unhandled_exception() noexcept { exception_ = std::current_exception(); }
+  void rethrow() {
+    if (exception_) std::rethrow_exception(std::move(exception_));
+  }
+
+  std::coroutine_handle<> handle() { return std::coroutine_handle<Promise>::from_promise(*this); }
+
+  // ---- one that was awaited
+
+  // Runs it to its first wait. False if it is over.
+  bool start(Promise& chain) {
+    root_ = &chain;
+    handle().resume();
+    return !has_ended_;
+  }
+  void then(Then then) { then_ = then; }
+  // It is over: by co_return, or because what it awaited ends it. Whoever awaits it is next, and
+  // takes its result when it has been left: no frame is destroyed inside its own call.
+  void end() noexcept {
+    has_ended_ = true;
+    if (then_) root_->next_ = then_;
+  }
+  bool has_ended() const { return has_ended_; }
+
+  // ---- the chain's first
+
+  Promise& chain() { return *root_; }
+  bool is_running() const { return is_running_; }
+  // It was cancelled while it ran, and is destroyed when it waits.
+  bool is_doomed() const { return is_doomed_; }
+  Scope& scope() const { return *scope_; }
+  inline Loop& loop() const;
+  // Resumes one of its coroutines, and whoever is next.
+  inline void resume(Then then);
+
+ private:
+  friend class Scope;
+  friend class Waiter;
+
+  inline void finish();
+
+  Promise* root_ = nullptr;  // The chain's first; itself, if that is this one.
+  Then then_;                // Who awaits this one.
+  // Of the chain's first:
+  Scope* scope_ = nullptr;
+  Promise* newer_ = nullptr;
+  Promise* older_ = nullptr;
+  Then next_;  // Whom to resume when the one that runs has stopped.
+
+  std::exception_ptr exception_;
+  bool has_ended_ = false;
+  bool is_running_ = false;
+  bool is_doomed_ = false;
+  bool gives_error_ = false;
+};
+
+inline Promise& Then::chain() const {
+  return (is_chooser() ? *chooser().awaiting : promise()).chain();
+}
+
+inline std::coroutine_handle<> Then::choose() const {
+  return is_chooser() ? chooser().choose_(chooser()) : promise().handle();
+}
+
+// What co_await needs of an awaitable, made of what the comment above asks of it.
+template <class Self>
+class Operation {
+ public:
+  Operation(const Operation&) = delete;
+  Operation& operator=(const Operation&) = delete;
+
+  template <class P>
+  bool await_suspend(std::coroutine_handle<P> handle) {
+    Promise& promise = handle.promise();
+    if (promise.chain().is_doomed()) return true;
+    return static_cast<Self*>(this)->start(promise.chain(), Then(promise));
+  }
+
+ protected:
+  Operation() = default;
+  ~Operation() = default;
+};
+
+}  // namespace spate::coro

@@ -1,0 +1,46 @@
+// run(): runs a loop until a task is done. For main() and tests.
+//
+//   int main() {
+//     auto loop = must(Loop::create());
+//     return coro::run(*loop, serve(*loop));
+//   }
+//
+// Threads: whichever may run the loop.
+#pragma once
+
+#include <optional>
+#include <type_traits>
+#include <utility>
+
+#include "spate/coro/scope.h"
+
+namespace spate::coro {
+
+template <class T>
+Task<void> keep_result(Task<T> task, std::optional<T>* result) {
+  T value = co_await std::move(task);
+  result->emplace(std::move(value));
+}
+
+// What the task gives. If the loop returns before that, because of Loop::stop() or because nothing
+// is left that it could wait for, the task is cancelled: a Result is ECANCELED then, any other
+// result but void is asserted.
+template <class T>
+T run(Loop& loop, Task<T> task) {
+  Scope scope(loop);
+  if constexpr (std::is_void_v<T>) {
+    scope.spawn(std::move(task));
+    if (!scope.empty()) loop.run();
+  } else {
+    std::optional<T> result;
+    scope.spawn(keep_result(std::move(task), &result));
+    if (!scope.empty()) loop.run();
+    if constexpr (kIsResult<T>) {
+      if (!result) return std::unexpected(std::make_error_code(std::errc::operation_canceled));
+    }
+    SPATE_ASSERT(result.has_value(), "the loop has nothing to wait for, and the task is not done");
+    return std::move(*result);
+  }
+}
+
+}  // namespace spate::coro

@@ -1,0 +1,184 @@
+// Scope: the tasks that were spawned into it.
+//
+//   coro::Scope sessions(loop);
+//   Listener listener = must(listen(loop, address, [&](Stream stream, const Address&) {
+//     sessions.spawn(echo(std::move(stream)));
+//   }));
+//
+// Ownership: it owns its tasks. Destroying it cancels them all, as the loop's end does. It does not
+// move. A task may destroy the scope that it is in: it is cancelled when it next waits.
+// Threads: the loop's thread only.
+// Inside a task and inside a callback: everything.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <system_error>
+
+#include "spate/coro/task.h"
+#include "spate/hooks.h"
+#include "spate/loop.h"
+#include "spate/time.h"
+#include "spate/timer.h"
+
+namespace spate::coro {
+
+class SPATE_EXPORT Scope {
+ public:
+  explicit Scope(Loop& loop);
+  ~Scope();
+  Scope(const Scope&) = delete;
+  Scope& operator=(const Scope&) = delete;
+
+  Loop& loop() const { return queue_.loop(); }
+
+  // Starts `task` now, up to its first wait. False, and the task destroyed, when memory has run
+  // out, when the scope is stopping or being cancelled, or the loop has ended.
+  bool spawn(Task<void> task);
+  // The same of one that can fail: its error goes to on_error().
+  bool spawn(Task<Result<void>> task);
+  // Called with the error of each task that fails, when the task is gone: from the loop, or from
+  // spawn() if it fails at once. Without it the first error is what join() gives.
+  void on_error(std::move_only_function<void(std::error_code error)> callback);
+
+  // Whoever waits with until_stop() (until_stop.h) goes on with ECANCELED, and nothing can be
+  // spawned any more. Nobody else is touched.
+  void stop();
+  bool is_stopping() const { return is_stopping_; }
+  std::size_t size() const { return size_; }
+  bool empty() const { return size_ == 0; }
+  // Destroys all tasks now, the newest first; one that runs, when it next waits.
+  void cancel();
+
+  class Join;
+  class JoinWithin;
+  // co_await: until no task is left. Gives the first error that nobody was told of. Any number may
+  // wait, but no task of the scope itself.
+  Join join();
+  // co_await: stop(), then join() for at most `grace`; what is left is cancelled. True: nothing
+  // was.
+  JoinWithin join(Nanos grace);
+
+ private:
+  friend class Promise;
+  friend class StopPoint;
+  friend class Waiter;
+  class Guard;
+
+  bool begin(Promise* root, bool gives_error);
+  void queue(Waiter& waiter);
+  void leave(Waiter& waiter);
+  void feed_queue() {
+    if (!queue_.is_pending()) queue_.feed();
+  }
+  void call_queued();
+  Waiter* next_queued() const;
+  void retire(Promise& root);
+  void tell(std::error_code error);
+  void unlink(Promise& root);
+  void end_joins();
+  void end_with_loop();
+  static void destroy(Promise& root);
+
+  Promise* newest_ = nullptr;
+  Waiter* first_queued_ = nullptr;
+  Waiter* last_queued_ = nullptr;
+  Join* joins_ = nullptr;
+  StopPoint* stop_points_ = nullptr;
+  Guard* guards_ = nullptr;
+  std::size_t size_ = 0;
+  std::error_code first_error_;
+  std::move_only_function<void(std::error_code)> on_error_;
+  Timer queue_;      // Fed while somebody is queued; never started.
+  Cleanup cleanup_;  // The loop's end.
+  bool is_stopping_ = false;
+  bool is_cancelling_ = false;
+};
+
+// What join() gives to co_await.
+class SPATE_EXPORT Scope::Join : public Operation<Join> {
+ public:
+  explicit Join(Scope& scope) : scope_(&scope) {}
+  ~Join() { cancel(); }
+
+  bool await_ready() const { return scope_->empty(); }
+  bool start(Promise& chain, Then then);
+  void cancel();
+  Result<void> await_resume();
+
+ private:
+  friend class Scope;
+
+  Scope* scope_;
+  Join* next_ = nullptr;
+  Join* previous_ = nullptr;
+  bool is_linked_ = false;
+  std::error_code error_;
+  Waiter waiter_;
+};
+
+// What join(grace) gives to co_await.
+class SPATE_EXPORT Scope::JoinWithin : public Operation<JoinWithin> {
+ public:
+  JoinWithin(Scope& scope, Nanos grace) : join_(scope), scope_(scope), grace_(grace) {}
+
+  bool await_ready() {
+    scope_.stop();
+    return join_.await_ready();
+  }
+  bool start(Promise& chain, Then then);
+  void cancel();
+  bool await_resume() const { return !is_over_; }
+
+ private:
+  void on_timer();
+
+  Join join_;
+  Scope& scope_;
+  Nanos grace_;
+  std::optional<Timer> timer_;
+  bool is_over_ = false;
+};
+
+inline Scope::Join Scope::join() { return Join(*this); }
+inline Scope::JoinWithin Scope::join(Nanos grace) { return JoinWithin(*this, grace); }
+
+// ---- of Promise and Waiter
+
+inline Loop& Promise::loop() const { return scope_->loop(); }
+
+inline void Promise::resume(Then then) {
+  is_running_ = true;
+  for (; then; then = std::exchange(next_, Then())) {
+    if (const std::coroutine_handle<> handle = then.choose()) handle.resume();
+  }
+  is_running_ = false;
+  if (has_ended_ || is_doomed_) return finish();
+  if (scope_->first_queued_ != nullptr) scope_->feed_queue();
+}
+
+inline void Promise::finish() {
+  if (scope_ != nullptr) return scope_->retire(*this);
+  handle().destroy();
+}
+
+inline Waiter::~Waiter() { cancel(); }
+
+inline void Waiter::cancel() {
+  if (is_queued()) queue_->leave(*this);
+  then_ = Then();
+}
+
+inline void Waiter::go() {
+  Promise& chain = then_.chain();
+  if (chain.is_running()) return wake();
+  if (is_queued()) queue_->leave(*this);
+  chain.resume(std::exchange(then_, Then()));
+}
+
+inline void Waiter::wake() {
+  Promise& chain = then_.chain();
+  if (!is_queued() && !chain.is_doomed()) chain.scope().queue(*this);
+}
+
+}  // namespace spate::coro

@@ -1,0 +1,96 @@
+// until_stop(): waits for an operation, or for Scope::stop(), whichever is first.
+//
+//   Result<Bytes> some = co_await coro::until_stop(stream.read_some());
+//
+// Gives ECANCELED if the scope of the task is stopping; else what the operation gives, which is a
+// Result. An operation that is given up has lost nothing: what it would have taken is still there.
+// Threads: the loop's thread only.
+#pragma once
+
+#include <system_error>
+
+#include "spate/coro/held.h"
+#include "spate/coro/scope.h"
+
+namespace spate::coro {
+
+// Where a task waits that Scope::stop() wakes.
+class SPATE_EXPORT StopPoint {
+ public:
+  StopPoint(const StopPoint&) = delete;
+  StopPoint& operator=(const StopPoint&) = delete;
+
+ protected:
+  using GiveUp = void (*)(StopPoint& self);
+
+  explicit StopPoint(GiveUp give_up) : give_up_(give_up) {}
+  ~StopPoint() { leave(); }
+
+  void enter(Scope& scope);
+  void leave();
+
+ private:
+  friend class Scope;
+
+  GiveUp give_up_;
+  Scope* scope_ = nullptr;
+  StopPoint* next_ = nullptr;
+  StopPoint* previous_ = nullptr;
+};
+
+template <class Op>
+class UntilStop : public Operation<UntilStop<Op>>, StopPoint, Chooser {
+ public:
+  explicit UntilStop(Op& operation) : StopPoint(give_up), Chooser(choose), operation_(operation) {}
+
+  bool await_ready() { return operation_->await_ready(); }
+  bool start(Promise& chain, Then then) {
+    is_stopped_ = chain.scope().is_stopping();
+    if (is_stopped_) return false;
+    then_ = then;
+    awaiting = &chain;
+    if (!operation_->start(chain, Then(*static_cast<Chooser*>(this)))) return false;
+    if (chain.is_doomed()) return true;  // Meanwhile.
+    enter(chain.scope());
+    if (chain.scope().is_stopping()) give_up(*this);
+    return true;
+  }
+  void cancel() {
+    leave();
+    waiter_.cancel();
+    operation_->cancel();
+  }
+  Given<Op> await_resume() {
+    if (is_stopped_) {
+      return std::unexpected(std::make_error_code(std::errc::operation_canceled));
+    }
+    return operation_->await_resume();
+  }
+
+ private:
+  static std::coroutine_handle<> choose(Chooser& chooser) {
+    auto& self = static_cast<UntilStop&>(chooser);
+    self.leave();
+    return self.then_.choose();
+  }
+  static void give_up(StopPoint& point) {
+    auto& self = static_cast<UntilStop&>(point);
+    self.leave();
+    self.operation_->cancel();
+    self.is_stopped_ = true;
+    self.waiter_.wait(self.then_);
+    self.waiter_.wake();
+  }
+
+  Held<Op> operation_;
+  Then then_;
+  Waiter waiter_;
+  bool is_stopped_ = false;
+};
+
+template <class Op>
+auto until_stop(Op&& operation) {
+  return UntilStop<std::remove_reference_t<Op>>(operation);
+}
+
+}  // namespace spate::coro

@@ -1,0 +1,148 @@
+// Http2Wire's way out: the heads of answers, and their bodies.
+#include <cerrno>
+#include <new>
+#include <utility>
+
+#include "http/codec/outgoing.h"
+#include "http/codec/system_error.h"
+#include "http/server/exchange_state.h"
+#include "http/server/http2_connection.h"
+#include "http/server/http2_wire.h"
+#include "http/server/server_core.h"
+#include "spate/error.h"
+
+namespace spate::http {
+
+namespace {
+
+// As those of a Stream.
+constexpr QueueLimits kLimits;
+
+}  // namespace
+
+bool Http2Wire::send_head(ExchangeState& state, const AnswerHead& answer, Bytes body) {
+  Http2Fields head;
+  const std::size_t count = answer.fields == nullptr ? 0 : answer.fields->size();
+  if (!is_writable() || !head.reserve(count)) return false;
+  state.outgoing =
+      frame_answer({state.view().method, Version::http_2, true}, answer.status, answer.size);
+  head.add_status(answer.status);
+  head.add("date", server().date());
+  if (!server().name().empty()) head.add("server", server().name());
+  if (state.outgoing.announced == Announced::length) head.add_length(state.outgoing.length);
+  if (!answer.content_type.empty()) head.add("content-type", answer.content_type);
+  if (answer.fields != nullptr) head.add_all(*answer.fields);
+  const bool has_body = state.outgoing.body != BodyKind::none;
+  if (has_body && !out_.append(body)) return false;
+  if (!session().answer(id_, head.view(), has_body ? Http2End::no : Http2End::yes)) {
+    out_.clear();
+    return false;
+  }
+  if (!has_body || (!body.empty() && body.size() == state.outgoing.length)) set(kOutEnded);
+  on_queued();
+  return true;
+}
+
+bool Http2Wire::inform(ExchangeState&, const AnswerHead& answer) {
+  Http2Fields head;
+  const FieldsView fields = answer.fields == nullptr ? FieldsView() : answer.fields->view();
+  const bool is_good = answer.status != Status::switching_protocols &&
+                       !fields.contains_any(kFramingFields) && head.reserve(fields.size());
+  if (!is_writable() || !is_good) return false;
+  head.add_status(answer.status);
+  head.add_all(fields);
+  connection_.flush_later();
+  return session().inform(id_, head.view());
+}
+
+// More than a Stream would take ends as with a Stream.
+bool Http2Wire::has_room(std::uint64_t size) {
+  if (!is_writable()) return false;
+  if (out_.size() <= kLimits.max && size <= kLimits.max - out_.size()) return true;
+  reset(Http2Code::internal_error, Error::queue_full);
+  return false;
+}
+
+void Http2Wire::on_queued() {
+  if (out_.size() > kLimits.high) set(kIsFull);
+  last_progress_ = server().loop().now();
+  if (has(kIsAwaited)) session().wake(id_);
+  clear(kIsAwaited);
+  connection_.flush_later();
+}
+
+bool Http2Wire::send(ExchangeState&, Bytes body) {
+  if (!has_room(body.size()) || !out_.append(body)) return false;
+  on_queued();
+  return true;
+}
+
+bool Http2Wire::send(ExchangeState&, Buffer&& body) {
+  if (!has_room(body.size())) return false;
+  out_.append(std::move(body));
+  on_queued();
+  return true;
+}
+
+std::error_code Http2Wire::send_file(ExchangeState&, int file, std::uint64_t offset,
+                                     std::uint64_t size) {
+  if (!is_writable()) return system_error(EPIPE);
+  if (file < 0) return system_error(EBADF);
+  if (offset > INT64_MAX || size > INT64_MAX - offset) return system_error(EINVAL);
+  if (!out_.append_file(file, offset, size)) return system_error(ENOMEM);
+  on_queued();
+  return {};
+}
+
+bool Http2Wire::send_end(ExchangeState& state, const Fields& trailers) {
+  if (!is_writable()) return false;
+  if (!trailers.empty() && state.outgoing.body == BodyKind::chunked) {
+    std::unique_ptr<Http2Trailers> copy(new (std::nothrow) Http2Trailers);
+    if (copy == nullptr || !copy->fields.add_all(trailers) || !copy->list.reserve(trailers.size()))
+      return false;
+    copy->list.add_all(copy->fields);
+    trailers_ = std::move(copy);
+  }
+  set(kOutEnded);
+  on_queued();
+  return true;
+}
+
+Result<Stream> Http2Wire::upgrade(ExchangeState&, std::string_view, const Fields&) {
+  return std::unexpected(system_error(EPROTO));
+}
+
+// ---- in the session
+
+Http2Piece Http2Wire::next_piece(std::size_t most) {
+  const long prepared = is_writable() ? out_.prepare(most) : 0;
+  if (prepared < 0) {
+    reset(Http2Code::internal_error, system_error(static_cast<int>(-prepared)));
+    return {};
+  }
+  const auto size = static_cast<std::size_t>(prepared);
+  Http2Piece piece = {.size = size, .is_last = has(kOutEnded) && size == out_.size()};
+  if (piece.is_last && trailers_ != nullptr) piece.trailers = trailers_->list.view();
+  if (size == 0 && !piece.is_last) set(kIsAwaited);
+  return piece;
+}
+
+void Http2Wire::on_piece_sent() {
+  last_progress_ = server().loop().now();
+  if (!has(kIsFull) || out_.size() > kLimits.low) return;
+  clear(kIsFull);
+  set(kIsDrained);
+  connection_.note_news();
+}
+
+void Http2Wire::on_end_sent() {
+  set(kEndSent);
+  if (state_ == nullptr && !has(kClientEnded)) reset(Http2Code::no_error, {});
+}
+
+void Http2Wire::on_stream_closed() {
+  set(kIsClosed);
+  connection_.note_news();
+}
+
+}  // namespace spate::http

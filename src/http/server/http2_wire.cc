@@ -1,0 +1,235 @@
+#include "http/server/http2_wire.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <new>
+#include <utility>
+
+#include "http/codec/request_check.h"
+#include "http/codec/system_error.h"
+#include "http/server/exchange_state.h"
+#include "http/server/http2_connection.h"
+#include "http/server/server_core.h"
+#include "spate/error.h"
+
+namespace spate::http {
+
+Http2Wire::Http2Wire(Http2Connection& connection, std::int32_t id, ExchangeState& state)
+    : connection_(connection), state_(&state), id_(id) {}
+
+Http2Wire::~Http2Wire() {
+  if (state_ != nullptr) std::exchange(state_, nullptr)->detach_unheard();
+}
+
+ServerCore& Http2Wire::server() const { return connection_.server(); }
+Http2Session& Http2Wire::session() const { return connection_.session(); }
+Address Http2Wire::peer() const { return connection_.peer(); }
+std::optional<TlsInfo> Http2Wire::tls() const { return connection_.tls(); }
+
+// ---- what comes in
+
+void Http2Wire::take_head(const Refusal& refusal, Http2End end) {
+  set(kHasHead);
+  if (end == Http2End::yes) set(kClientEnded);
+  ExchangeState& state = *state_;
+  const ExchangeState::Use use(state);
+  if (const Refusal found = refusal ? refusal : check(state, end)) return refuse(state, found);
+  state.max_body = server().options().max_body;
+  state.compression = server().options().compression;
+  server().serve(state.make_handle());
+  if (state.wire() == this) go_on(state);
+}
+
+// What follows is delimited by frames. A length is the session's to check.
+Refusal Http2Wire::check(ExchangeState& state, Http2End end) {
+  if (const Refusal refusal = check_request(state.head, state.target)) return refusal;
+  Framing framing;
+  if (const Refusal refusal = frame_request(state.head, framing)) return refusal;
+  if (framing.size > server().options().max_body)
+    return {Status::content_too_large, "the body is too long"};
+  const FieldsView& fields = state.head.fields;
+  if (end == Http2End::no && !fields.contains(FieldId::content_length)) {
+    framing.body = BodyKind::chunked;
+    framing.expects_continue = fields.contains(FieldId::expect);
+  }
+  state.trailers.clear();
+  state.open(framing, server().loop().now());
+  return {};
+}
+
+void Http2Wire::take_trailer(std::string_view name, std::string_view value) {
+  if (state_ != nullptr) state_->trailers.add(name, value);
+}
+
+void Http2Wire::take_body(Bytes bytes) {
+  if (state_ == nullptr) return;  // Of no interest any more; what comes is bounded by the window.
+  ExchangeState& state = *state_;
+  const ExchangeState::Use use(state);
+  if (!state.is_reading() || !in_.empty() || has(kShowing)) {
+    if (!in_.append(bytes)) reset(Http2Code::internal_error, system_error(ENOMEM));
+  } else if (show(state, bytes)) {
+    session().credit(id_, bytes.size());
+    go_on(state);
+  }
+}
+
+// False if the exchange is over, and this perhaps gone.
+bool Http2Wire::show(ExchangeState& state, Bytes bytes) {
+  state.received += bytes.size();
+  state.last_arrival = server().loop().now();
+  if (state.received > state.max_body)
+    return refuse(state, {Status::content_too_large, "the body is too long"}), false;
+  return state.tell([bytes](ExchangeHandler& handler) { handler.on_body(bytes); });
+}
+
+void Http2Wire::show_kept(ExchangeState& state) {
+  if (has(kShowing)) return;
+  while (state.is_reading() && !in_.empty()) {
+    set(kShowing);
+    Buffer kept = std::move(in_);
+    while (state.is_reading() && !kept.empty()) {
+      const Bytes piece = kept.front();
+      if (!show(state, piece)) return;
+      session().credit(id_, piece.size());
+      kept.consume(piece.size());
+    }
+    clear(kShowing);
+    kept.append(std::move(in_));
+    in_ = std::move(kept);
+  }
+}
+
+void Http2Wire::take_end() {
+  set(kClientEnded);
+  if (state_ == nullptr) return;
+  const ExchangeState::Use use(*state_);
+  go_on(*state_);
+}
+
+void Http2Wire::take_client_end() {
+  set(kHasHeardEnd);
+  if (!has(kClientEnded)) return lose(lost());
+  ExchangeState& state = *state_;
+  const ExchangeState::Use use(state);
+  if (state.tell([](ExchangeHandler& handler) { handler.on_client_end(); })) go_on(state);
+}
+
+void Http2Wire::refuse(ExchangeState& state, const Refusal& refusal) {
+  server().count_refused();
+  state.respond_refusal(refusal);
+  const bool is_answered = state.answer() == ExchangeState::Answer::ended;
+  is_answered ? finish(state, error_of(refusal)) : lose(error_of(refusal));
+}
+
+// ---- the exchange
+
+// After user code: what it has brought to an end, and what is to be kept.
+void Http2Wire::go_on(ExchangeState& state) {
+  using Body = ExchangeState::Body;
+  if (state.is_reading() && has(kClientEnded) && in_.empty() && !has(kShowing)) {
+    state.body = Body::ended;
+    const bool goes_on =
+        state.tell([&state](ExchangeHandler& handler) { handler.on_body_end(state.trailers); });
+    if (goes_on) go_on(state);
+  } else if (state.answer() == ExchangeState::Answer::ended && state.body != Body::reading) {
+    finish(state);
+  } else if (!state.keep_head()) {
+    lose(system_error(ENOMEM));
+  } else {
+    server().list(state);
+  }
+}
+
+// The answer has ended, and what is left of the body is of no interest.
+void Http2Wire::finish(ExchangeState& state, std::error_code error) {
+  if (has(kEndSent) && !has(kClientEnded)) reset(Http2Code::no_error, {});
+  let_go(state, error);
+}
+
+void Http2Wire::lose(std::error_code error) {
+  reset(Http2Code::internal_error, error);
+  let_go(*state_, error);
+}
+
+void Http2Wire::let_go(ExchangeState& state, std::error_code error) {
+  const ExchangeState::Use use(state);
+  note_end(state, error);
+  state.detach(error);
+}
+
+// Of the exchange. A stream that was kept for that may go.
+void Http2Wire::note_end(ExchangeState& state, std::error_code error) {
+  deadline_.reset();
+  if (has(kHasHead)) server().note_end(state, error);
+  state_ = nullptr;
+  if (has(kIsClosed)) connection_.note_news();
+  connection_.flush_later();
+}
+
+void Http2Wire::reset(Http2Code code, std::error_code error) {
+  if (!is_writable()) return;
+  set(kIsReset);
+  error_ = error;
+  out_.clear();
+  session().reset(id_, code);
+  connection_.flush_later();
+}
+
+void Http2Wire::abort(ExchangeState& state) {
+  note_end(state, system_error(ECANCELED));
+  reset(Http2Code::internal_error, {});
+  state.detach_unheard();
+}
+
+void Http2Wire::settle_later(ExchangeState& state) { server().settle_later(state); }
+
+void Http2Wire::settle(ExchangeState& state) { connection_.settle(*this, state); }
+
+void Http2Wire::settle_now(ExchangeState& state) {
+  const ExchangeState::Use use(state);
+  show_kept(state);
+  if (state.wire() == this) go_on(state);
+}
+
+// What has closed first: of that it is the last call.
+void Http2Wire::tell() {
+  clear(kIsDrained);
+  if (state_ == nullptr) return;
+  ExchangeState& state = *state_;
+  const ExchangeState::Use use(state);
+  if (is_gone()) return let_go(state, error_ ? error_ : lost());
+  if (state.tell([](ExchangeHandler& handler) { handler.on_drained(); })) go_on(state);
+}
+
+void Http2Wire::read_body(ExchangeState& state) {
+  const bool is_awaited = state.framing.expects_continue && !has(kAskedBody | kClientEnded) &&
+                          state.received == 0 && in_.empty() &&
+                          state.answer() == ExchangeState::Answer::none;
+  if (is_awaited) {
+    set(kAskedBody);
+    inform(state, {.status = Status::continue_});
+  }
+  if (state.is_reading() && (!in_.empty() || has(kClientEnded))) settle_later(state);
+}
+
+bool Http2Wire::set_deadline(Nanos timeout) {
+  deadline_.reset();
+  if (timeout == Nanos{0}) return true;
+  deadline_.reset(new (std::nothrow)
+                      Timer(server().loop(), [this] { lose(std::error_code(Error::deadline)); }));
+  return deadline_ != nullptr && deadline_->start(timeout);
+}
+
+void Http2Wire::on_tick(ExchangeState& state, Nanos now) {
+  const ExchangeState::Use use(state);
+  const ServerOptions& options = server().options();
+  if (state.is_body_slow(options.body_timeout, options.min_body_rate, now))
+    refuse(state, {Status::request_timeout, "the request came too slowly"});
+}
+
+void Http2Wire::check_progress(Nanos timeout, Nanos now) {
+  if (!out_.empty() && now - last_progress_ >= timeout)
+    reset(Http2Code::cancel, Error::write_timeout);
+}
+
+}  // namespace spate::http

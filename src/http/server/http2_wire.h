@@ -1,0 +1,148 @@
+// Http2Wire: one stream of a connection of HTTP/2, and the exchange that it carries. It lives as
+// long as the stream, which may be longer than the exchange: what was written is still sent.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <system_error>
+
+#include "http/codec/http2_session.h"
+#include "http/codec/refusal.h"
+#include "http/server/http2_fields.h"
+#include "http/server/outbox.h"
+#include "http/server/wire.h"
+#include "spate/http/fields.h"
+#include "spate/net/buffer.h"
+#include "spate/timer.h"
+
+namespace spate::http {
+
+class Http2Connection;
+class ServerCore;
+
+// Those of an answer, until they are sent.
+struct Http2Trailers {
+  Fields fields;
+  Http2Fields list;
+};
+
+class Http2Wire final : public Wire, public Http2Stream {
+ public:
+  Http2Wire(Http2Connection& connection, std::int32_t id, ExchangeState& state);
+  Http2Wire(const Http2Wire&) = delete;
+  Http2Wire& operator=(const Http2Wire&) = delete;
+  // The exchange is over, and nobody is told.
+  ~Http2Wire();
+
+  // In its connection's list.
+  Http2Wire* next = nullptr;
+  Http2Wire* previous = nullptr;
+
+  ExchangeState* state() const { return state_; }
+
+  // ---- what comes in; each may call user code. The connection may be gone afterwards.
+
+  void take_head(const Refusal& refusal, Http2End end);
+  void take_trailer(std::string_view name, std::string_view value);
+  void take_body(Bytes bytes);
+  void take_end();
+  bool has_head() const { return has(kHasHead); }
+  // The client sends no more on any stream.
+  void take_client_end();
+  bool has_to_hear_of_end() const { return state_ != nullptr && !has(kHasHeardEnd); }
+  // Of its exchange, and what waits for it.
+  void settle_now(ExchangeState& state);
+  // The connection, or its time, is over.
+  void lose(std::error_code error);
+
+  // ---- what goes out, in the session; nobody is called
+
+  Http2Piece next_piece(std::size_t most);
+  Outbox& out() { return out_; }
+  void on_piece_sent();
+  void on_end_sent();
+  void on_stream_closed();
+  // If nothing of what waits was sent for so long, it is reset.
+  void check_progress(Nanos timeout, Nanos now);
+  void note_progress(Nanos now) { last_progress_ = now; }
+
+  // ---- what was noted meanwhile
+
+  // The stream has closed. What was received in whole may still be read.
+  bool is_gone() const { return has(kIsClosed) && (state_ == nullptr || !is_complete()); }
+  bool has_news() const { return has(kIsDrained) || is_gone(); }
+  void tell();
+  bool is_complete() const { return has(kEndSent) && has(kClientEnded); }
+
+  // ---- Wire
+
+  bool is_full() const override { return has(kIsFull); }
+  std::size_t queued() const override { return static_cast<std::size_t>(out_.size()); }
+  Address peer() const override;
+  std::optional<TlsInfo> tls() const override;
+  bool send_head(ExchangeState& state, const AnswerHead& head, Bytes body) override;
+  bool send(ExchangeState& state, Bytes body) override;
+  bool send(ExchangeState& state, Buffer&& body) override;
+  std::error_code send_file(ExchangeState& state, int file, std::uint64_t offset,
+                            std::uint64_t size) override;
+  bool send_end(ExchangeState& state, const Fields& trailers) override;
+  bool inform(ExchangeState& state, const AnswerHead& head) override;
+  void read_body(ExchangeState& state) override;
+  void pause(ExchangeState&) override {}  // What comes is kept, and not credited.
+  bool set_deadline(Nanos timeout) override;
+  void settle_later(ExchangeState& state) override;
+  void settle(ExchangeState& state) override;
+  void abort(ExchangeState& state) override;
+  Result<Stream> upgrade(ExchangeState& state, std::string_view protocol,
+                         const Fields& fields) override;
+  void on_tick(ExchangeState& state, Nanos now) override;
+
+ private:
+  enum Flag : std::uint16_t {
+    kHasHead = 1 << 0,       // All of the request's.
+    kClientEnded = 1 << 1,   // Of this stream.
+    kShowing = 1 << 2,       // What was kept of the body: what comes meanwhile is behind it.
+    kAskedBody = 1 << 3,     // "100 Continue" has been sent.
+    kOutEnded = 1 << 4,      // Nothing is written any more.
+    kEndSent = 1 << 5,       // That has been sent.
+    kIsFull = 1 << 6,        //
+    kIsDrained = 1 << 7,     // To be told.
+    kIsClosed = 1 << 8,      // The stream is.
+    kIsReset = 1 << 9,       // By us.
+    kHasHeardEnd = 1 << 10,  // Of the client's.
+    kIsAwaited = 1 << 11,    // The session has found nothing to send.
+  };
+  bool has(unsigned flags) const { return (flags_ & flags) != 0; }
+  void set(Flag flag) { flags_ = static_cast<std::uint16_t>(flags_ | flag); }
+  void clear(unsigned flags) { flags_ = static_cast<std::uint16_t>(flags_ & ~flags); }
+
+  ServerCore& server() const;
+  Http2Session& session() const;
+
+  Refusal check(ExchangeState& state, Http2End end);
+  bool show(ExchangeState& state, Bytes bytes);
+  void show_kept(ExchangeState& state);
+  void refuse(ExchangeState& state, const Refusal& refusal);
+  void go_on(ExchangeState& state);
+  void finish(ExchangeState& state, std::error_code error = {});
+  bool is_writable() const { return !has(kIsReset | kIsClosed); }
+  void reset(Http2Code code, std::error_code error);
+  void let_go(ExchangeState& state, std::error_code error);
+  void note_end(ExchangeState& state, std::error_code error);
+  bool has_room(std::uint64_t size);
+  void on_queued();
+
+  Http2Connection& connection_;
+  ExchangeState* state_;
+  Outbox out_;
+  Buffer in_;  // Of the body, for who has not asked yet, or has paused.
+  std::unique_ptr<Http2Trailers> trailers_;
+  std::unique_ptr<Timer> deadline_;
+  std::error_code error_;   // Why we have reset it.
+  Nanos last_progress_{0};  // Of what we send.
+  std::int32_t id_;
+  std::uint16_t flags_ = 0;
+};
+
+}  // namespace spate::http

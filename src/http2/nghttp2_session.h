@@ -1,0 +1,75 @@
+// Http2Session by nghttp2.
+#pragma once
+
+#include <nghttp2/nghttp2.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "http/codec/http2_session.h"
+#include "spate/http/http2.h"
+
+namespace spate::http {
+
+class Nghttp2Session final : public Http2Session {
+ public:
+  explicit Nghttp2Session(Http2Events& events) : events_(events) {}
+  ~Nghttp2Session() override { nghttp2_session_del(session_); }
+
+  // False when memory runs out.
+  bool open_server(const nghttp2_session_callbacks& callbacks, const nghttp2_option& option,
+                   std::span<const nghttp2_settings_entry> settings);
+
+  bool receive(Bytes bytes) override;
+  Bytes next_frame() override;
+  bool is_over() const override;
+  bool inform(std::int32_t id, std::span<const Http2Field> head) override;
+  bool answer(std::int32_t id, std::span<const Http2Field> head, Http2End end) override;
+  void wake(std::int32_t id) override;
+  bool reset(std::int32_t id, Http2Code code) override;
+  void credit(std::int32_t id, std::size_t size) override;
+  void announce_end() override;
+  void refuse_streams(Http2Code code) override;
+
+  static void set_callbacks(nghttp2_session_callbacks* callbacks);
+
+ private:
+  struct Calls;  // What nghttp2 calls.
+
+  Http2Stream* stream_of(std::int32_t id) const {
+    return static_cast<Http2Stream*>(nghttp2_session_get_stream_user_data(session_, id));
+  }
+
+  // What a frame has brought, told. False: nothing more is wanted.
+  bool take_headers(const nghttp2_frame& frame);
+  bool take_end(const nghttp2_frame& frame);
+  bool count(Http2Frame kind) { return events_.on_frame(kind); }
+
+  Http2Events& events_;
+  nghttp2_session* session_ = nullptr;
+  bool has_data_ = false;   // The DATA that is being received.
+  bool is_broken_ = false;  // Nothing can be sent any more.
+};
+
+// The settings, and what all sessions share. Nothing changes once it is made.
+class Nghttp2Engine final : public Http2Engine {
+ public:
+  explicit Nghttp2Engine(const Http2Options& options) : options_(options) {}
+  Nghttp2Engine(const Nghttp2Engine&) = delete;
+  Nghttp2Engine& operator=(const Nghttp2Engine&) = delete;
+  ~Nghttp2Engine() override;
+
+  // False when memory runs out.
+  bool prepare();
+  std::unique_ptr<Http2Session> make_server(Http2Events& events,
+                                            std::size_t max_head) const override;
+
+ private:
+  Http2Options options_;
+  nghttp2_session_callbacks* callbacks_ = nullptr;
+  nghttp2_option* option_ = nullptr;
+};
+
+}  // namespace spate::http

@@ -1,0 +1,305 @@
+// A random program of tasks that do all that the headers allow: wait, await and fail, spawn, cancel
+// and destroy scopes, their own included, and run the loop. Of each coroutine it is known whether
+// it runs, waits or is gone: nobody is resumed who does not wait, nobody is destroyed while he
+// runs, and in the end nothing is left.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <memory>
+
+#include "spate/coro/or_return.h"
+#include "spate/coro/run.h"
+#include "spate/coro/time.h"
+#include "spate/coro/until_stop.h"
+#include "tests/support/random.h"
+#include "tests/support/scripted.h"
+#include "tests/support/seeds.h"
+
+namespace spate::testing {
+namespace {
+
+using namespace std::chrono_literals;
+using coro::Scope;
+using coro::Task;
+
+constexpr int kScopes = 3;
+constexpr int kDeepest = 4;  // Of children.
+constexpr int kMostLive = 60;
+
+class Program {
+ public:
+  explicit Program(std::uint64_t seed) : random_(seed) {
+    for (auto& scope : scopes_) scope = std::make_unique<Scope>(loop());
+  }
+  ~Program() {
+    for (auto& scope : scopes_) scope.reset();
+    EXPECT_EQ(live_, 0) << "coroutines are left";
+  }
+
+  void run(int steps) {
+    for (int i = 0; i < steps && !::testing::Test::HasFailure(); ++i) {
+      act(0);
+      EXPECT_FALSE(loop().run(Run::no_wait));
+      scripted_.clock.advance(Nanos{random_.span(2'000'000)});
+    }
+  }
+  // All tasks come to an end if they are left alone.
+  void settle() {
+    is_settling_ = true;
+    for (int i = 0; i < 10'000 && live_ > 0; ++i) {
+      EXPECT_FALSE(loop().run(Run::no_wait));
+      scripted_.clock.advance(1ms);
+    }
+    EXPECT_EQ(live_, 0) << "somebody is not woken";
+    for (auto& scope : scopes_) EXPECT_TRUE(scope->empty());
+  }
+  // Whether it has tried what it is for.
+  bool has_lived() const {
+    return resumed_ > 100 && ended_ > 50 && left_ > ended_ && failed_ > 0 && stopped_ > 0;
+  }
+
+ private:
+  // A coroutine, as its own local: where it stands.
+  class Life {
+   public:
+    explicit Life(Program& program) : program_(program) { ++program_.live_; }
+    ~Life() {
+      EXPECT_FALSE(is_running_) << "destroyed while it runs";
+      --program_.live_;
+      ++program_.left_;
+    }
+    Life(const Life&) = delete;
+    Life& operator=(const Life&) = delete;
+
+    void waits() {
+      EXPECT_TRUE(is_running_);
+      is_running_ = false;
+    }
+    void goes_on() {
+      EXPECT_FALSE(is_running_) << "resumed while it runs";
+      is_running_ = true;
+      ++program_.resumed_;
+    }
+    void ends() {
+      waits();
+      ++program_.ended_;
+    }
+
+   private:
+    Program& program_;
+    bool is_running_ = true;
+  };
+
+  Loop& loop() { return *scripted_.loop; }
+  Scope& any_scope() { return *scopes_[random_.below(kScopes)]; }
+  Nanos any_time() { return Nanos{random_.span(3'000'000)}; }
+
+  // ---- what anybody may do, at once
+
+  void act(int depth) {
+    if (is_settling_) return;
+    switch (random_.below(12)) {
+      case 0:
+      case 1:
+      case 2:
+      case 3:
+      case 4:
+        return spawn_one();
+      case 5:
+        if (random_.one_in(4)) any_scope().cancel();
+        return;
+      case 6:
+        if (random_.one_in(4)) renew(scopes_[random_.below(kScopes)]);
+        return;
+      case 7:
+        if (random_.one_in(4)) any_scope().stop();
+        return;
+      case 8:
+        if (depth > 0 && nested_ < 2) run_inside();
+        return;
+      default:
+        return;
+    }
+  }
+  void spawn_one() {
+    if (live_ >= kMostLive) return;
+    if (random_.one_in(2)) {
+      any_scope().spawn(plain(0));
+    } else {
+      any_scope().spawn(failing(0));
+    }
+  }
+  // It may be that of who calls.
+  void renew(std::unique_ptr<Scope>& scope) {
+    const std::unique_ptr<Scope> old = std::exchange(scope, std::make_unique<Scope>(loop()));
+    if (random_.one_in(2)) {
+      scope->on_error([this](std::error_code error) {
+        EXPECT_TRUE(error);
+        ++failed_;
+      });
+    }
+  }
+  void run_inside() {
+    ++nested_;
+    scripted_.clock.advance(any_time());
+    EXPECT_FALSE(loop().run(Run::no_wait));
+    --nested_;
+  }
+
+  // ---- tasks: each waits a few times, and acts in between
+
+  Task<void> plain(int depth) {
+    Life life(*this);
+    for (std::size_t steps = 1 + random_.below(5); steps > 0; --steps) {
+      Task<int> wait = some_wait(depth);
+      life.waits();
+      const int value = co_await std::move(wait);
+      life.goes_on();
+      EXPECT_EQ(value, 7);
+      act(depth + 1);
+    }
+    life.ends();
+  }
+  Task<Result<void>> failing(int depth) {
+    Life life(*this);
+    for (std::size_t steps = 1 + random_.below(3); steps > 0; --steps) {
+      Task<Result<int>> trouble = some_trouble(depth);
+      life.waits();
+      const int value = co_await coro::or_return(std::move(trouble));
+      life.goes_on();
+      EXPECT_EQ(value, 7);
+      act(depth + 1);
+    }
+    life.ends();
+    co_return Result<void>();
+  }
+  Task<Result<int>> some_trouble(int depth) {
+    const bool fails = random_.one_in(3);
+    Life life(*this);
+    if (random_.one_in(2)) {
+      Task<int> wait = some_wait(depth);
+      life.waits();
+      co_await std::move(wait);
+      life.goes_on();
+    }
+    life.ends();
+    if (fails) co_return std::unexpected(std::make_error_code(std::errc::io_error));
+    co_return 7;
+  }
+  Task<int> at_once() {
+    Life life(*this);
+    life.ends();
+    co_return 7;
+  }
+  Task<int> sleeps() {
+    Life life(*this);
+    const Nanos time = any_time();
+    const Nanos before = loop().now();
+    life.waits();
+    co_await coro::sleep(time);
+    life.goes_on();
+    EXPECT_GE(loop().now() - before, time) << "too early";
+    life.ends();
+    co_return 7;
+  }
+  Task<int> takes_a_turn() {
+    Life life(*this);
+    const std::uint64_t before = loop().iteration();
+    life.waits();
+    co_await coro::next_turn();
+    life.goes_on();
+    EXPECT_NE(loop().iteration(), before);
+    life.ends();
+    co_return 7;
+  }
+  Task<int> has_a_deadline(int depth) {
+    Life life(*this);
+    const Nanos time = any_time();
+    Task<int> child = some_wait(depth);
+    life.waits();
+    const Result<int> value = co_await coro::with_deadline(time, std::move(child));
+    life.goes_on();
+    EXPECT_TRUE(value ? *value == 7 : value.error() == Error::deadline);
+    life.ends();
+    co_return 7;
+  }
+  Task<int> until_it_stops(int depth) {
+    Life life(*this);
+    Task<Result<int>> child = some_trouble(depth);
+    life.waits();
+    const Result<int> value = co_await coro::until_stop(std::move(child));
+    life.goes_on();
+    if (!value && value.error() == std::errc::operation_canceled) ++stopped_;
+    life.ends();
+    co_return 7;
+  }
+  // Of a scope that it is not in: whose tasks it could wait for is told by their depth.
+  Task<int> nests(int depth) {
+    Life life(*this);
+    Scope inner(loop());
+    if (random_.one_in(2)) inner.on_error([](std::error_code error) { EXPECT_TRUE(error); });
+    for (std::size_t count = random_.below(3); count > 0; --count) inner.spawn(failing(depth));
+    const bool is_patient = random_.one_in(2);
+    const Nanos grace = any_time();
+    life.waits();
+    if (is_patient) {
+      const Result<void> result = co_await inner.join();
+      life.goes_on();
+      EXPECT_TRUE(result || result.error() == std::errc::io_error);
+    } else {
+      co_await inner.join(grace);
+      life.goes_on();
+    }
+    EXPECT_TRUE(inner.empty());
+    life.ends();
+    co_return 7;
+  }
+
+  Task<int> some_wait(int depth) {
+    if (depth >= kDeepest) return sleeps();
+    switch (random_.below(8)) {
+      case 0:
+        return at_once();
+      case 1:
+        return takes_a_turn();
+      case 2:
+      case 3:
+        return has_a_deadline(depth + 1);
+      case 4:
+        return until_it_stops(depth + 1);
+      case 5:
+        return nests(depth + 1);
+      default:
+        return sleeps();
+    }
+  }
+
+  Random random_;
+  ScriptedLoop scripted_;
+  std::array<std::unique_ptr<Scope>, kScopes> scopes_;
+  int live_ = 0;
+  int left_ = 0;   // Frames that are gone.
+  int ended_ = 0;  // Of those, who came to their end.
+  int resumed_ = 0;
+  int stopped_ = 0;
+  int failed_ = 0;
+  int nested_ = 0;
+  bool is_settling_ = false;
+};
+
+TEST(CoroRandom, WhoWaitsIsResumedOnceAndWhoRunsIsNotDestroyed) {
+  int lived = 0;
+  const auto all = seeds(200);
+  for (const std::uint64_t seed : all) {
+    SCOPED_TRACE(seed);
+    Program program(seed);
+    program.run(400);
+    if (seed % 2 == 0) program.settle();
+    lived += program.has_lived();
+    if (HasFailure()) return;
+  }
+  EXPECT_GE(lived * 2, std::ssize(all)) << "too little happens";
+}
+
+}  // namespace
+}  // namespace spate::testing

@@ -1,0 +1,446 @@
+// What the resolver makes of answers: records that count and that do not, times to live, messages
+// that are cut, too long, of others, or make no sense.
+//
+// Left out is what the drop-in refuses and the original takes: answers to a question of another
+// type or class, or in other letters (which the original minds only if it did not choose them
+// itself); failures without their question, but for those of a server that cannot read it; dots and
+// zeros within labels; names of more than 253 bytes; pointers forward. And what it takes and the
+// original does not: reverse lookups that find names of 64 bytes or more.
+#include "libevent_dns.h"
+
+static const unsigned char ipv4[] = {192, 0, 2, 1};
+static const char ipv6[] = "0123456789abcdef";
+
+static Packet reply_with(const Query* query, unsigned flags, int questions, int answers,
+                         int authorities, int additional) {
+  Packet packet = {.size = 0};
+  put_header(&packet, query->id, kQr | kRd | flags, questions, answers, authorities, additional);
+  return packet;
+}
+
+static void put_full_record(Packet* packet, const char* name, int type, int dns_class, uint32_t ttl,
+                            const void* data, size_t size) {
+  put_name(packet, name);
+  put16(packet, (unsigned)type);
+  put16(packet, (unsigned)dns_class);
+  put32(packet, ttl);
+  put16(packet, (unsigned)size);
+  put(packet, data, size);
+}
+
+static void put_alias(Packet* packet, uint32_t ttl) {
+  Packet name = {.size = 0};
+  put_name(&name, "alias.example");
+  put_record(packet, 5, ttl, name.bytes, name.size);
+}
+
+static void put_authority(Packet* packet, uint32_t ttl, uint32_t minimum) {
+  Packet data = {.size = 0};
+  put_name(&data, "ns.example");
+  put_name(&data, "m.example");
+  for (uint32_t i = 1; i < 5; i++) put32(&data, i);
+  put32(&data, minimum);
+  put_full_record(packet, "example", 6, 1, ttl, data.bytes, data.size);
+}
+
+// ---- each makes an answer
+
+static Packet two_addresses(const Query* query) {
+  Packet packet = reply_to(query, 0, 2);
+  put_record(&packet, 1, 300, ipv4, 4);
+  put_record(&packet, 1, 100, "\1\2\3\4", 4);
+  return packet;
+}
+
+static Packet two_in_one_record(const Query* query) {
+  Packet packet = reply_to(query, 0, 1);
+  put_record(&packet, 1, 300, "12345678", 8);
+  return packet;
+}
+
+static Packet a_part_of_an_address(const Query* query) {
+  Packet packet = reply_to(query, 0, 1);
+  put_record(&packet, 1, 300, "12345", 5);
+  return packet;
+}
+
+static Packet no_bytes(const Query* query) {
+  Packet packet = reply_to(query, 0, 1);
+  put_record(&packet, 1, 300, "", 0);
+  return packet;
+}
+
+static Packet of_another_name(const Query* query) {
+  Packet packet = reply_to(query, 0, 1);
+  put_full_record(&packet, "other.name", 1, 1, 55, ipv4, 4);
+  return packet;
+}
+
+static Packet alias_and_address(const Query* query) {
+  Packet packet = reply_to(query, 0, 2);
+  put_alias(&packet, 3);
+  put_full_record(&packet, "alias.example", 1, 1, 55, ipv4, 4);
+  return packet;
+}
+
+static Packet alias_alone(const Query* query) {
+  Packet packet = reply_to(query, 0, 1);
+  put_alias(&packet, 3);
+  return packet;
+}
+
+static Packet of_another_class(const Query* query) {
+  Packet packet = reply_to(query, 0, 1);
+  put_full_record(&packet, "a.example", 1, 3, 55, ipv4, 4);
+  return packet;
+}
+
+static Packet both_families(const Query* query) {
+  Packet packet = reply_to(query, 0, 2);
+  put_record(&packet, 28, 9, ipv6, 16);
+  put_record(&packet, 1, 300, ipv4, 4);
+  return packet;
+}
+
+static Packet no_question(const Query* query) {
+  Packet packet = reply_with(query, 0, 0, 1, 0, 0);
+  put_full_record(&packet, "a.example", 1, 1, 55, ipv4, 4);
+  return packet;
+}
+
+static Packet question_twice(const Query* query) {
+  Packet packet = reply_with(query, 0, 2, 1, 0, 0);
+  put_question(&packet, query);
+  put_question(&packet, query);
+  put_record(&packet, 1, 300, ipv4, 4);
+  return packet;
+}
+
+static Packet another_question(const Query* query) {
+  Packet packet = reply_with(query, 0, 1, 1, 0, 0);
+  put_name(&packet, "b.example");
+  put16(&packet, 1);
+  put16(&packet, 1);
+  put_record(&packet, 1, 300, ipv4, 4);
+  return packet;
+}
+
+static Packet other_letters(const Query* query) {
+  Packet packet = reply_to(query, 0, 1);
+  packet.bytes[13] = 'A';
+  put_record(&packet, 1, 300, ipv4, 4);
+  return packet;
+}
+
+static Packet no_answer(const Query* query) {
+  Packet packet = reply_to(query, 0, 1);
+  packet.bytes[2] &= 0x7f;
+  put_record(&packet, 1, 300, ipv4, 4);
+  return packet;
+}
+
+static Packet another_number(const Query* query) {
+  Packet packet = reply_to(query, 0, 1);
+  packet.bytes[0] ^= 1;
+  put_record(&packet, 1, 300, ipv4, 4);
+  return packet;
+}
+
+static Packet one_byte_less(const Query* query) {
+  Packet packet = reply_to(query, 0, 1);
+  put_record(&packet, 1, 300, ipv4, 4);
+  packet.size--;
+  return packet;
+}
+
+static Packet more_bytes(const Query* query) {
+  Packet packet = reply_to(query, 0, 1);
+  put_record(&packet, 1, 300, ipv4, 4);
+  put(&packet, "xyz", 3);
+  return packet;
+}
+
+static Packet fewer_records(const Query* query) {
+  Packet packet = reply_to(query, 0, 2);
+  put_record(&packet, 1, 300, ipv4, 4);
+  return packet;
+}
+
+static Packet half_a_header(const Query* query) {
+  Packet packet = reply_to(query, 0, 1);
+  packet.size = 5;
+  return packet;
+}
+
+static Packet nothing(const Query* query) {
+  Packet packet = reply_to(query, 0, 1);
+  packet.size = 0;
+  return packet;
+}
+
+static Packet header_alone(const Query* query) { return reply_with(query, 0, 1, 0, 0, 0); }
+
+static Packet longest_ttl(const Query* query) {
+  Packet packet = reply_to(query, 0, 1);
+  put_record(&packet, 1, 0xffffffff, ipv4, 4);
+  return packet;
+}
+
+static Packet negative_ttl(const Query* query) {
+  Packet packet = reply_to(query, 0, 1);
+  put_record(&packet, 1, 0x80000000, ipv4, 4);
+  return packet;
+}
+
+static Packet no_ttl(const Query* query) {
+  Packet packet = reply_to(query, 0, 1);
+  put_record(&packet, 1, 0, ipv4, 4);
+  return packet;
+}
+
+static Packet points_to(const Query* query, unsigned where) {
+  Packet packet = reply_to(query, 0, 1);
+  put16(&packet, where);
+  put16(&packet, 1);
+  put16(&packet, 1);
+  put32(&packet, 5);
+  put16(&packet, 4);
+  put(&packet, ipv4, 4);
+  return packet;
+}
+
+static Packet points_to_itself(const Query* query) {
+  return points_to(query, 0xc000 | (unsigned)reply_to(query, 0, 1).size);
+}
+
+static Packet points_beyond(const Query* query) { return points_to(query, 0xffff); }
+
+static Packet sixty_addresses(const Query* query) {
+  Packet packet = reply_to(query, 0, 60);
+  for (int i = 0; i < 60; i++) {
+    const unsigned char address[4] = {192, 0, 2, (unsigned char)i};
+    put_record(&packet, 1, 100 - (uint32_t)i, address, 4);
+  }
+  return packet;
+}
+
+static Packet answer_and_authority(const Query* query) {
+  Packet packet = reply_with(query, 0, 1, 1, 1, 0);
+  put_question(&packet, query);
+  put_record(&packet, 1, 300, ipv4, 4);
+  put_authority(&packet, 20, 20);
+  return packet;
+}
+
+static Packet answer_and_half_an_authority(const Query* query) {
+  Packet packet = answer_and_authority(query);
+  packet.size -= 3;
+  return packet;
+}
+
+static Packet authority_alone(const Query* query) {
+  Packet packet = reply_with(query, 0, 1, 0, 1, 0);
+  put_question(&packet, query);
+  put_authority(&packet, 500, 77);
+  return packet;
+}
+
+static Packet half_an_authority(const Query* query) {
+  Packet packet = authority_alone(query);
+  packet.size -= 4;
+  return packet;
+}
+
+static Packet not_there_with_authority(const Query* query) {
+  Packet packet = reply_with(query, 3, 1, 0, 2, 0);
+  put_question(&packet, query);
+  put_authority(&packet, 500, 777);
+  put_authority(&packet, 600, 600);
+  return packet;
+}
+
+static Packet not_there_with_half_an_authority(const Query* query) {
+  Packet packet = not_there_with_authority(query);
+  packet.size -= 4;
+  return packet;
+}
+
+static Packet not_there_with_odd_authority(const Query* query) {
+  Packet packet = reply_with(query, 3, 1, 0, 1, 0);
+  put_question(&packet, query);
+  put_record(&packet, 6, 40, "abcd", 4);
+  return packet;
+}
+
+static Packet not_there_with_answer(const Query* query) {
+  Packet packet = reply_to(query, 3, 1);
+  put_record(&packet, 1, 300, ipv4, 4);
+  return packet;
+}
+
+static Packet refused_with_answer(const Query* query) {
+  Packet packet = reply_to(query, 5, 1);
+  put_record(&packet, 1, 300, ipv4, 4);
+  return packet;
+}
+
+static Packet truncated_with_answer(const Query* query) {
+  Packet packet = reply_to(query, kTc, 1);
+  put_record(&packet, 1, 300, ipv4, 4);
+  return packet;
+}
+
+static Packet failed_without_question(const Query* query) {
+  return reply_with(query, 2, 0, 0, 0, 0);
+}
+
+static Packet truncated_without_question(const Query* query) {
+  return reply_with(query, kTc, 0, 0, 0, 0);
+}
+
+// ---- and all of them
+
+typedef struct Kind {
+  const char* name;
+  Packet (*make)(const Query* query);
+} Kind;
+
+static const Kind* kind;
+static void answer_kind(const Query* query) {
+  const Packet packet = kind->make(query);
+  send_packet(query, &packet);
+}
+
+#define KIND(name) {#name, name}
+
+static void all_kinds(void) {
+  static const Kind kinds[] = {KIND(two_addresses),
+                               KIND(two_in_one_record),
+                               KIND(a_part_of_an_address),
+                               KIND(no_bytes),
+                               KIND(of_another_name),
+                               KIND(alias_and_address),
+                               KIND(alias_alone),
+                               KIND(of_another_class),
+                               KIND(both_families),
+                               KIND(no_question),
+                               KIND(question_twice),
+                               KIND(another_question),
+                               KIND(other_letters),
+                               KIND(no_answer),
+                               KIND(another_number),
+                               KIND(one_byte_less),
+                               KIND(more_bytes),
+                               KIND(fewer_records),
+                               KIND(half_a_header),
+                               KIND(nothing),
+                               KIND(header_alone),
+                               KIND(longest_ttl),
+                               KIND(negative_ttl),
+                               KIND(no_ttl),
+                               KIND(points_to_itself),
+                               KIND(points_beyond),
+                               KIND(sixty_addresses),
+                               KIND(answer_and_authority),
+                               KIND(answer_and_half_an_authority),
+                               KIND(authority_alone),
+                               KIND(half_an_authority),
+                               KIND(not_there_with_authority),
+                               KIND(not_there_with_half_an_authority),
+                               KIND(not_there_with_odd_authority),
+                               KIND(not_there_with_answer),
+                               KIND(refused_with_answer),
+                               KIND(truncated_with_answer),
+                               KIND(failed_without_question),
+                               KIND(truncated_without_question)};
+  for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+    kind = &kinds[i];
+    printf("%s\n", kind->name);
+    begin(1);
+    answer = answer_kind;
+    evdns_base_set_option(dns, "attempts", "1");
+    evdns_base_resolve_ipv4(dns, "a.example", 0, on_result, "IPv4");
+    run_for(8000);
+    evdns_base_clear_nameservers_and_suspend(dns);
+    add_server(0);
+    if (kind->make != one_byte_less) {  // The original does not mind in a record it passes over.
+      evdns_base_resolve_ipv6(dns, "a.example", 0, on_result, "IPv6");
+      run_for(8000);
+    }
+    end();
+    close(server_fds[0]);
+  }
+}
+
+// ---- names as answers
+
+static int which;
+
+static void answer_name(const Query* query) {
+  static const struct {
+    const char* bytes;
+    size_t size;
+  } odd[] = {{"\xc0\x0c", 2}, {"\0", 1}, {"\3ab", 3}, {"\4host\0junk", 10}};
+  Packet packet = reply_to(query, 0, which == 0 ? 2 : 1);
+  Packet name = {.size = 0};
+  put_name(&name, "Host.example");
+  if (which < 2) {
+    put_record(&packet, 12, 44, name.bytes, name.size);
+    put_record(&packet, 12, 33, "\1b\0", 3);
+  } else {
+    put_record(&packet, 12, 44, odd[which - 2].bytes, odd[which - 2].size);
+  }
+  send_packet(query, &packet);
+}
+
+static void names(void) {
+  const struct in_addr address = {htonl(0x01020304)};
+  begin(1);
+  answer = answer_name;
+  for (which = 0; which < 6; which++) {
+    printf("%d\n", which);
+    evdns_base_resolve_reverse(dns, &address, 0, on_result, "reverse");
+    run_for(1000);
+  }
+  end();
+}
+
+// ---- answers that come too late, or twice
+
+static void answer_twice_the_second(const Query* query) {
+  if (query->nth == 0) return;
+  reply_address(query, 1, 6);
+  reply_address(query, 2, 6);
+}
+
+static void answered_twice(void) {
+  begin(1);
+  answer = answer_twice_the_second;
+  evdns_base_resolve_ipv4(dns, "a.example", 0, on_result, "a");
+  run_for(40000);
+  end();
+}
+
+static Query first_query;
+static void answer_the_first_late(const Query* query) {
+  if (query->server == 0) first_query = *query;
+  if (query->server == 1) reply_address(&first_query, 1, 6);
+}
+
+static void answered_by_the_server_before(void) {
+  begin(2);
+  answer = answer_the_first_late;
+  evdns_base_resolve_ipv4(dns, "a.example", 0, on_result, "a");
+  run_for(40000);
+  end();
+}
+
+int main(int argc, char** argv) {
+  static const Case cases[] = {
+      {"all kinds", all_kinds},
+      {"names", names},
+      {"answered twice", answered_twice},
+      {"answered by the server before", answered_by_the_server_before},
+  };
+  return run_cases(argc, argv, cases, sizeof cases / sizeof *cases);
+}

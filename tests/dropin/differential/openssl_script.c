@@ -1,0 +1,495 @@
+// Random scripts over bufferevents on OpenSSL, of sockets and as filters, in TLS 1.2 and 1.3: every
+// seed is a script, which prints each call with its result, each callback with what it finds, and
+// the state of all, on a clock that only the script moves (virtual_steps.h). The other end is
+// another such bufferevent, or is moved by hand: it may say goodbye, vanish, or send garbage.
+//
+// How bytes lie in an evbuffer decides what goes into one record, so sizes on the wire are not
+// looked at.
+//
+// differential: --seeds 1:600
+#include <event2/buffer.h>
+#include <event2/bufferevent.h>
+#include <event2/bufferevent_ssl.h>
+#include <event2/bufferevent_struct.h>
+#include <event2/event.h>
+
+#include "openssl_ends.h"
+#include "virtual_steps.h"
+
+enum { kSlots = 4, kBytes = 40000, kFuel = 40, kTurns = 30, kUnreadMost = 60000 };
+
+typedef enum Kind { kNone, kSocket, kFilter, kPairFilter } Kind;
+
+typedef struct Slot {
+  Kind kind;
+  int life;
+  int role;
+  struct bufferevent* bev;
+  struct bufferevent* below;  // Of a filter.
+  int fd;
+  int peer;   // Moved by hand, or -1.
+  SSL* hand;  // On it.
+  int has_failed;
+  int has_renegotiated;
+  size_t taken;  // By the read callback.
+  unsigned sum;
+  int unread;  // Bytes written that nobody may have read.
+} Slot;
+
+static struct event_base* base;
+static SSL_CTX* contexts[2][2];  // Of TLS 1.2 and 1.3; and as one that verifies.
+static Slot slots[kSlots];
+static char bytes[kBytes];
+static int version;
+static int depth;
+static int fuel;
+
+static void random_op(void);
+
+static int number_of(const Slot* slot) { return (int)(slot - slots); }
+
+static void say(const char* what, const Slot* slot) {
+  printf("%*s%s %d.%d", depth * 2, "", what, number_of(slot), slot->life);
+}
+
+static void result(long value) { printf(" -> %ld\n", value); }
+
+// What happens after the end differs: the original may then report it again and again.
+static Slot* any_live(void) {
+  Slot* slot = &slots[random_below(kSlots)];
+  return slot->kind == kNone || slot->has_failed ? NULL : slot;
+}
+
+// Of what is enabled: the original forgets to take away what only the handshake waited for.
+static void show_pending(struct bufferevent* bev) {
+  if (bev->enabled & EV_READ)
+    printf(", reading %#x", event_pending(&bev->ev_read, EV_READ | EV_TIMEOUT, NULL));
+  if (bev->enabled & EV_WRITE)
+    printf(", writing %#x", event_pending(&bev->ev_write, EV_WRITE | EV_TIMEOUT, NULL));
+}
+
+static int is_open(const Slot* slot) {
+  const SSL* ssl = bufferevent_openssl_get_ssl(slot->bev);
+  return SSL_is_init_finished(ssl) && SSL_get_shutdown(ssl) == 0;
+}
+
+static void show_state(const Slot* slot) {
+  if (slot->kind == kNone || slot->has_failed) return;
+  struct bufferevent* bev = slot->bev;
+  const SSL* ssl = bufferevent_openssl_get_ssl(bev);
+  say("state", slot);
+  printf(": %zu in, %zu taken, sum %u, enabled %#x, %zu out, shut %#x, ready %d",
+         evbuffer_get_length(bev->input), slot->taken, slot->sum, bev->enabled,
+         evbuffer_get_length(bev->output), SSL_get_shutdown(ssl), SSL_is_init_finished(ssl));
+  if (is_open(slot) && !slot->has_renegotiated) show_pending(bev);
+  if (slot->below) printf("; below %#x", slot->below->enabled);
+  printf("\n");
+}
+
+// ---- callbacks
+
+static void act(void) {
+  if (depth < 2 && fuel > 0 && random_chance(35)) {
+    fuel--;
+    depth++;
+    random_op();
+    depth--;
+  }
+}
+
+// How much comes at once is not compared, so nothing is done here but to take all.
+static void on_read(struct bufferevent* bev, void* arg) {
+  Slot* slot = arg;
+  const size_t size = evbuffer_get_length(bev->input);
+  const unsigned char* at = evbuffer_pullup(bev->input, -1);
+  for (size_t i = 0; i < size; i++) slot->sum = slot->sum * 31 + at[i];
+  slot->taken += size;
+  evbuffer_drain(bev->input, size);
+}
+
+static void on_write(struct bufferevent* bev, void* arg) {
+  Slot* slot = arg;
+  if (slot->has_failed) return;
+  say("  on_write", slot);
+  printf(": %zu out\n", evbuffer_get_length(bev->output));
+  act();
+}
+
+static void on_event(struct bufferevent* bev, short what, void* arg) {
+  Slot* slot = arg;
+  if (slot->has_failed) return;
+  slot->has_failed = (what & (BEV_EVENT_EOF | BEV_EVENT_ERROR)) != 0;
+  // The original may tell of more than one end at once.
+  if (what & BEV_EVENT_ERROR) what = BEV_EVENT_ERROR;
+  say("  on_event", slot);
+  unsigned long error = bufferevent_get_openssl_error(bev);
+  while (error != 0 && ERR_reason_error_string(error) == NULL) {
+    error = bufferevent_get_openssl_error(bev);
+  }
+  printf(" %#x: enabled %#x, error: %s\n", what, bufferevent_get_enabled(bev), reason_of(error));
+  act();
+}
+
+static void set_callbacks(Slot* slot, int which) {
+  bufferevent_setcb(slot->bev, which & 1 ? on_read : NULL, which & 2 ? on_write : NULL,
+                    which & 4 ? on_event : NULL, slot);
+}
+
+// ---- making and freeing
+
+static int some_options(void) {
+  return (random_chance(40) ? BEV_OPT_DEFER_CALLBACKS : 0) | BEV_OPT_CLOSE_ON_FREE;
+}
+
+static SSL* make_ssl(void) { return SSL_new(contexts[version][random_chance(15)]); }
+
+static enum bufferevent_ssl_state state_of(int role) {
+  return role == kServes ? BUFFEREVENT_SSL_ACCEPTING : BUFFEREVENT_SSL_CONNECTING;
+}
+
+static void begin(Slot* slot, Kind kind, int role, int options) {
+  slot->kind = kind;
+  slot->life++;
+  slot->role = role;
+  slot->fd = slot->peer = -1;
+  slot->hand = NULL;
+  slot->below = NULL;
+  slot->has_failed = slot->has_renegotiated = slot->unread = 0;
+  slot->taken = slot->sum = 0;
+  say("make", slot);
+  printf(" kind %d, role %d, options %#x, TLS 1.%d\n", kind, role, options, version + 2);
+}
+
+static void be_filter(Slot* slot, struct bufferevent* below, int options) {
+  slot->below = below;
+  slot->bev =
+      bufferevent_openssl_filter_new(base, below, make_ssl(), state_of(slot->role), options);
+  set_callbacks(slot, 7);
+  if (slot->role == kConnects) bufferevent_write(slot->bev, bytes, 1);
+  bufferevent_enable(slot->bev, EV_READ | EV_WRITE);
+}
+
+static void make_on_fd(Slot* slot, int fd, int role) {
+  const int options = some_options();
+  if (random_chance(60)) {
+    begin(slot, kSocket, role, options);
+    slot->bev = bufferevent_openssl_socket_new(base, fd, make_ssl(), state_of(slot->role), options);
+    set_callbacks(slot, 7);
+  } else {
+    begin(slot, kFilter, role, options);
+    const int below = random_chance(30) ? BEV_OPT_DEFER_CALLBACKS : 0;
+    be_filter(slot, bufferevent_socket_new(base, fd, below | BEV_OPT_CLOSE_ON_FREE), options);
+  }
+  slot->fd = fd;
+}
+
+static void make_with_hand(Slot* slot) {
+  int ends[2];
+  open_ends(ends);
+  const int role = random_below(2);
+  make_on_fd(slot, ends[0], role);
+  slot->peer = ends[1];
+  slot->hand = hand_end(contexts[version][0], ends[1], !role);
+}
+
+static void make_two(Slot* one, Slot* other) {
+  int ends[2];
+  open_ends(ends);
+  make_on_fd(one, ends[0], kServes);
+  make_on_fd(other, ends[1], kConnects);
+}
+
+static void make_pair(Slot* one, Slot* other) {
+  struct bufferevent* ends[2];
+  bufferevent_pair_new(base, BEV_OPT_CLOSE_ON_FREE, ends);
+  const int options = some_options();
+  begin(one, kPairFilter, kServes, options);
+  be_filter(one, ends[0], options);
+  begin(other, kPairFilter, kConnects, options);
+  be_filter(other, ends[1], options);
+}
+
+static void op_make(void) {
+  Slot* slot = &slots[random_below(kSlots - 1)];
+  if (slot->kind != kNone) return;
+  if (slot[1].kind != kNone || random_chance(50)) {
+    make_with_hand(slot);
+  } else if (random_chance(60)) {
+    make_two(slot, slot + 1);
+  } else {
+    make_pair(slot, slot + 1);
+  }
+}
+
+static void end_hand(Slot* slot) {
+  if (slot->peer < 0) return;
+  close(slot->peer);
+  SSL_free(slot->hand);
+  slot->peer = -1;
+  slot->hand = NULL;
+}
+
+static void free_slot(Slot* slot) {
+  say("free", slot);
+  printf("\n");
+  end_hand(slot);
+  slot->kind = kNone;
+  bufferevent_free(slot->bev);
+  slot->bev = NULL;
+}
+
+static void op_free(void) {
+  Slot* slot = &slots[random_below(kSlots)];
+  if (slot->kind != kNone && (slot->has_failed || random_chance(20))) free_slot(slot);
+}
+
+// ---- data
+
+static int some_size(void) { return random_below(random_chance(80) ? 200 : kBytes / 2); }
+
+static void op_write(void) {
+  Slot* slot = any_live();
+  if (!slot) return;
+  const size_t size = (size_t)some_size();
+  slot->unread += (int)size;
+  if (slot->unread > kUnreadMost) return;
+  say("write", slot);
+  printf(" %zu\n", size);
+  const int value = bufferevent_write(slot->bev, bytes, size);
+  say("written", slot);
+  result(value);
+}
+
+static void op_read(void) {
+  Slot* slot = any_live();
+  if (!slot || depth > 0) return;
+  static char taken[kBytes];
+  const size_t got = bufferevent_read(slot->bev, taken, (size_t)some_size());
+  say("got", slot);
+  result((long)got);
+}
+
+static void op_hand(void) {
+  Slot* slot = any_live();
+  if (!slot || !slot->hand || depth > 0) return;
+  const int size = 1 + some_size();
+  ERR_clear_error();
+  switch (random_below(24)) {
+    case 0:
+      say("hand closes", slot);
+      printf("\n");
+      end_hand(slot);
+      return;
+    case 1:
+      say("hand half-closes", slot);
+      result(shutdown(slot->peer, SHUT_WR));
+      return;
+    case 2:
+    case 3:
+      say("hand says goodbye", slot);
+      show_step(slot->hand, SSL_shutdown(slot->hand));
+      return;
+    case 4:
+      if (slot->below && !is_open(slot)) return;
+      say("hand sends garbage", slot);
+      result((long)send(slot->peer, bytes, (size_t)random_below(100), MSG_NOSIGNAL));
+      return;
+    case 5:
+    case 6:
+    case 7:
+    case 8:
+    case 9:
+    case 10:
+      say("hand shakes", slot);
+      show_step(slot->hand, SSL_do_handshake(slot->hand));
+      return;
+    case 11:
+    case 12:
+    case 13:
+    case 14:
+      slot->unread = (int)evbuffer_get_length(slot->bev->output);
+      say("hand reads", slot);
+      hand_reads(slot->hand);
+      return;
+    default:
+      say("hand writes", slot);
+      printf(" %d", size);
+      show_step(slot->hand, SSL_write(slot->hand, bytes, size));
+  }
+}
+
+// ---- settings
+
+static short some_what(void) {
+  static const short whats[] = {EV_READ, EV_WRITE, EV_READ | EV_WRITE, EV_READ | EV_WRITE};
+  return whats[random_below(4)];
+}
+
+static void op_enable(void) {
+  Slot* slot = any_live();
+  if (!slot) return;
+  if (slot->below && !is_open(slot)) return;
+  const int on = !is_open(slot) || random_chance(70);
+  const short what = !on && slot->below ? EV_READ : some_what();
+  say(on ? "enable" : "disable", slot);
+  printf(" %#x\n", what);
+  const int value = on ? bufferevent_enable(slot->bev, what) : bufferevent_disable(slot->bev, what);
+  say("done", slot);
+  result(value);
+}
+
+static void op_watermark(void) {
+  Slot* slot = any_live();
+  if (!slot) return;
+  const short what = some_what();
+  const size_t low = random_chance(60) ? 0 : (size_t)random_below(100);
+  const size_t high = what == EV_WRITE && random_chance(50) ? low + (size_t)random_below(300) : 0;
+  say("watermark", slot);
+  printf(" %#x %zu %zu\n", what, low, high);
+  bufferevent_setwatermark(slot->bev, what, low, high);
+}
+
+static void op_timeouts(void) {
+  static const int primes[kSlots] = {101, 107, 113, 131};
+  Slot* slot = any_live();
+  if (!slot || !is_open(slot) || !(slot->bev->enabled & EV_READ)) return;
+  const struct timeval time = {0, (1 + random_below(3)) * kStep + primes[number_of(slot)]};
+  const int is_set = random_below(2);
+  say("timeout", slot);
+  printf(" %d %ld", is_set, (long)time.tv_usec);
+  result(bufferevent_set_timeouts(slot->bev, is_set ? &time : NULL, NULL));
+}
+
+static void op_callbacks(void) {
+  Slot* slot = any_live();
+  if (!slot) return;
+  const int which = 4 | random_below(4);  // An end has to be seen.
+  say("setcb", slot);
+  printf(" %d\n", which);
+  set_callbacks(slot, which);
+}
+
+static void op_trigger(void) {
+  Slot* slot = any_live();
+  if (!slot) return;
+  const short what = some_what();
+  const int options = random_chance(60) ? BEV_TRIG_DEFER_CALLBACKS : 0;
+  say("trigger", slot);
+  printf(" %#x %#x\n", what, options);
+  bufferevent_trigger(slot->bev, what, options);
+}
+
+static void op_flush(void) {
+  Slot* slot = any_live();
+  if (!slot) return;
+  const short what = some_what();
+  const int mode = random_below(3);
+  say("flush", slot);
+  printf(" %#x %d\n", what, mode);
+  const int value = bufferevent_flush(slot->bev, what, (enum bufferevent_flush_mode)mode);
+  say("flushed", slot);
+  result(value);
+}
+
+static void op_dirty(void) {
+  Slot* slot = any_live();
+  if (!slot) return;
+  say("dirty", slot);
+  bufferevent_openssl_set_allow_dirty_shutdown(slot->bev, random_below(2) * 5);
+  result(bufferevent_openssl_get_allow_dirty_shutdown(slot->bev));
+}
+
+static void op_goodbye(void) {
+  Slot* slot = any_live();
+  if (!slot || !is_open(slot)) return;
+  say("goodbye", slot);
+  ERR_clear_error();
+  show_step(bufferevent_openssl_get_ssl(slot->bev),
+            SSL_shutdown(bufferevent_openssl_get_ssl(slot->bev)));
+  slot->has_failed = 1;  // What it writes now fails, each time anew.
+}
+
+static void op_renegotiate(void) {
+  Slot* slot = any_live();
+  if (!slot || slot->kind != kSocket || !is_open(slot)) return;
+  say("renegotiate", slot);
+  printf("\n");
+  slot->has_renegotiated = 1;
+  const int value = bufferevent_ssl_renegotiate(slot->bev);
+  say("renegotiated", slot);
+  result(value);
+}
+
+static void op_loop(void) {
+  if (depth > 0) return;
+  printf("loop\n");
+  fuel = kFuel;
+  for (int i = 0; i < kTurns; i++) event_base_loop(base, EVLOOP_ONCE | EVLOOP_NONBLOCK);
+}
+
+static void op_advance(void) {
+  if (depth > 0) return;
+  advance_steps(1 + random_below(3));
+  op_loop();
+}
+
+typedef struct Op {
+  int weight;
+  void (*run)(void);
+} Op;
+
+static const Op ops[] = {
+    {7, op_make},      {5, op_free},        {12, op_write},    {6, op_read},
+    {24, op_hand},     {9, op_enable},      {5, op_watermark}, {3, op_timeouts},
+    {3, op_callbacks}, {3, op_trigger},     {3, op_flush},     {2, op_dirty},
+    {1, op_goodbye},   {1, op_renegotiate}, {30, op_loop},     {4, op_advance},
+};
+
+static void random_op(void) {
+  static int total;
+  const int count = (int)(sizeof ops / sizeof ops[0]);
+  if (total == 0) {
+    for (int i = 0; i < count; i++) total += ops[i].weight;
+  }
+  int pick = random_below(total);
+  int i = 0;
+  while (pick >= ops[i].weight) pick -= ops[i++].weight;
+  ops[i].run();
+}
+
+// ---- one script
+
+static void on_stuck(void) { event_base_loopbreak(base); }
+
+static void on_log(int severity, const char* text) {
+  (void)text;
+  printf("  log of severity %d\n", severity);
+}
+
+static void run_script(void) {
+  event_set_log_callback(on_log);
+  use_steps(on_stuck);
+  base = event_base_new();
+  version = random_below(2);
+  for (int i = 0; i < kBytes; i++) bytes[i] = (char)random_below(256);
+  const int steps = 60 + random_below(120);
+  for (int step = 0; step < steps; step++) {
+    fuel = kFuel;
+    random_op();
+    for (int i = 0; i < kSlots; i++) show_state(&slots[i]);
+  }
+  for (int i = 0; i < kSlots; i++) {
+    if (slots[i].kind != kNone) free_slot(&slots[i]);
+  }
+  event_base_loop(base, EVLOOP_NONBLOCK);
+  event_base_free(base);
+}
+
+int main(int argc, char** argv) {
+  signal(SIGPIPE, SIG_IGN);
+  for (int verifies = 0; verifies < 2; verifies++) {
+    contexts[0][verifies] = make_context(TLS1_2_VERSION, verifies);
+    contexts[1][verifies] = make_context(TLS1_3_VERSION, verifies);
+  }
+  return run_seeds(argc, argv, run_script);
+}

@@ -1,0 +1,97 @@
+#!/usr/bin/env python3
+"""Programs that carry bytes between others: all arrive, and no others."""
+
+import os
+import random
+import socket
+import threading
+
+import harness
+from peers import frames
+from peers.table import Table
+
+table = Table()
+
+
+@table.row("fstrm_capture", "fstrm_replay")
+def fstrm_capture(run):
+    """Frames of several clients at once, by a Unix socket and by TCP."""
+    source = random.Random(run.seed)
+    files = [[source.randbytes(source.choice((10, 500, 20_000))) for _ in range(300)]
+             for _ in range(6)]
+    for where, options in (("unix", ["-u", run.path("frames.socket")]),
+                           ("tcp", ["-a", "127.0.0.1", "-p", harness.free_port()])):
+        output = run.path(f"{where}.frames")
+        server = run.start("fstrm_capture", "-t", "test", "-w", output, *options)
+        server.assert_uses()
+        if where == "unix":
+            server.wait_unix(options[1])
+        else:
+            server.wait_tcp(options[3])
+        clients = [run.start("fstrm_replay", "-t", "test", *options, "-r",
+                             run.file(f"in{number}", frames.pack(b"test", sent)), dropin=False)
+                   for number, sent in enumerate(files)]
+        for client in clients:
+            client.wait()
+        server.stop(0)
+        with open(output, "rb") as file:
+            got = frames.unpack(file.read())
+        sent = [frame for each in files for frame in each]
+        harness.check(sorted(got) == sorted(sent), f"{len(got)} of {len(sent)} frames")
+
+
+REDSOCKS = """
+base {{ log = stderr; daemon = off; redirector = generic; }}
+redsocks {{
+  local_ip = 127.0.0.1; local_port = {port};
+  ip = 127.0.0.1; port = {proxy};
+  type = {kind};
+}}
+dnstc {{ local_ip = 127.0.0.1; local_port = {port}; }}
+"""
+
+
+def serve_tunnels(listener, heard):
+    """An HTTP proxy that takes CONNECT and sends back all that comes."""
+    def serve(stream):
+        with stream, stream.makefile("rb") as reader:
+            heard.append(reader.readline())
+            while reader.readline().strip():
+                pass
+            stream.sendall(b"HTTP/1.0 200 OK\r\n\r\n")
+            while data := reader.read1(65536):
+                stream.sendall(data)
+
+    while True:
+        try:
+            stream, _ = listener.accept()
+        except OSError:
+            return
+        threading.Thread(target=serve, args=(stream,), daemon=True).start()
+
+
+@table.row("redsocks")
+def redsocks(run):
+    """What is sent to it goes through a proxy; a question for names is truncated."""
+    port = harness.free_port()
+    heard = []
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        threading.Thread(target=serve_tunnels, args=(listener, heard), daemon=True).start()
+        server = run.start("redsocks", "-c", run.file("redsocks.conf", REDSOCKS.format(
+            port=port, proxy=listener.getsockname()[1], kind="http-connect")),
+                           weather=harness.Weather(share=0.3))
+        server.wait_tcp(port)
+        server.assert_uses()
+        data = os.urandom(300_000)
+        with socket.create_connection(("127.0.0.1", port), 20) as client:
+            threading.Thread(target=client.sendall, args=(data,), daemon=True).start()
+            got = b""
+            while len(got) < len(data):
+                piece = client.recv(65536)
+                harness.check(piece, f"ended after {len(got)} bytes; {heard}")
+                got += piece
+        harness.check(got == data, "other bytes came back")
+
+
+if __name__ == "__main__":
+    table.main("libevent-2.1.so.7")

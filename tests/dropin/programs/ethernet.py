@@ -1,0 +1,92 @@
+#!/usr/bin/env python3
+"""Programs that need more than sockets: an Ethernet of the test's own, as root."""
+
+import signal
+
+import harness
+from peers.table import Table
+from peers.wire import connect
+
+PORTS = 20
+CLAIMED = "10.9.8.100"
+
+# Greets whoever connects to one of the ports.
+GREETER = """
+import socket, sys, threading
+def serve(port):
+    with socket.create_server(("", port)) as listener:
+        while True:
+            stream, _ = listener.accept()
+            with stream:
+                stream.sendall(f"SSH-2.0-Greeter_{port}\\r\\n".encode())
+                stream.recv(1000)
+for port in range(2200, 2200 + int(sys.argv[1])):
+    threading.Thread(target=serve, args=(port,)).start()
+print("ready", flush=True)
+"""
+
+# On the original library too, what the kernel tells it is lost with a failing call.
+WEATHER = harness.Weather(share=0.2, kinds="interrupt")
+
+ASK = "import socket; socket.socket(type=socket.SOCK_DGRAM).sendto(b'x', ('%s', 9))"
+
+table = Table()
+
+
+@table.row("lldpd", "lldpcli")
+def lldpd(run):
+    """Each of two hears of the other, and of what changes there."""
+    sides = connect(run)
+    sockets = [run.path(f"{name}.socket") for name in ("left", "right")]
+    for side, socket_path in zip(sides, sockets):
+        daemon = side.start("lldpd", "-dd", "-u", socket_path, "-p", socket_path + ".pid",
+                            weather=WEATHER)
+        daemon.wait_unix(socket_path)
+        daemon.assert_uses()
+
+    def ask(number, *command):
+        return run.call("lldpcli", "-u", sockets[number], *command, dropin=False)
+
+    for number in range(2):  # A message that is lost in the weather is sent again.
+        ask(number, "configure", "lldp", "tx-interval", 1)
+    for name in ("one", "two"):
+        for number in range(2):
+            ask(number, "configure", "system", "hostname", f"{name}{number}")
+            ask(number, "update")
+        for number in range(2):
+            harness.wait_until(lambda n=number: f"{name}{1 - n}" in ask(n, "show", "neighbors"),
+                               f"news of {name}{1 - number}")
+
+
+@table.row("farpd", has_traffic=False)
+def farpd(run):
+    """An address that nobody has is claimed, and one that somebody has is not."""
+    left, right = connect(run)
+    daemon = left.start("farpd", "-d", "-i", "wire", "10.9.8.100-10.9.8.110")
+    daemon.wait_output("listening on wire")
+    daemon.assert_uses()
+    hardware = daemon.output().split("ether src ")[1].strip()
+
+    def is_claimed():
+        right.call("python3", "-c", ASK % CLAIMED)
+        return hardware in right.call("ip", "neighbour", "show", CLAIMED)
+
+    harness.wait_until(is_claimed, "the address to be claimed")
+    daemon.kill(signal.SIGKILL)  # It waits for a packet before it heeds another.
+
+
+@table.row("scanssh")
+def scanssh(run):
+    left, right = connect(run)
+    right.start("python3", "-c", GREETER, PORTS, dropin=False).wait_output("ready")
+    ports = ",".join(str(port) for port in range(2200, 2200 + PORTS))
+    scanner = left.start("scanssh", "-i", "wire", "-s", "ssh", "-n", ports,
+                         f"{right.address}/32")
+    scanner.assert_uses()
+    output = scanner.wait(status=1)  # Its own idea of success.
+    for port in range(2200, 2200 + PORTS):
+        harness.check(f"SSH-2.0-Greeter_{port}" in output, output)
+
+
+if __name__ == "__main__":
+    table.main("libevent-2.1.so.7")

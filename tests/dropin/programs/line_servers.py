@@ -1,0 +1,146 @@
+#!/usr/bin/env python3
+"""Small servers that talk in lines: a few clients at once, and every line of theirs is checked."""
+
+import http.client
+import json
+import os
+import threading
+
+import harness
+from peers.lines import Lines
+from peers.table import Table
+
+CLIENTS = 8
+ROUNDS = 20
+
+table = Table()
+
+
+def all_at_once(client, count=CLIENTS):
+    """client(number) in threads; the first failure of them is the test's."""
+    failures = []
+
+    def guarded(number):
+        try:
+            client(number)
+        except BaseException as failure:  # Told by the test's own thread.
+            failures.append(failure)
+
+    threads = [threading.Thread(target=guarded, args=(number,)) for number in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if failures:
+        raise failures[0]
+
+
+# On the original library too, it stands no weather at all.
+@table.row("poolcounterd", has_traffic=False)
+def poolcounterd(run):
+    """A lock that one may have at a time. The port is always the same, so the address is not."""
+    host = f"127.{os.getpid() >> 8 & 255}.{os.getpid() & 255}.1"
+    server = run.start("poolcounterd", "-l", host, weather=False)
+    server.wait_tcp(7531, host)
+    server.assert_uses()
+    holders = []
+
+    def client(number):
+        with Lines(7531, host) as talk:
+            for _ in range(ROUNDS):
+                talk.ask("ACQ4ME key 1 100 60", "LOCKED")
+                holders.append(number)
+                harness.check(holders == [number], f"{holders} have the lock")
+                holders.remove(number)
+                talk.ask("RELEASE", "RELEASED")
+            talk.ask("RELEASE", "NOT_LOCKED")
+
+    all_at_once(client)
+    with Lines(7531, host) as first, Lines(7531, host) as second:
+        first.ask("ACQ4ME key 1 1 60", "LOCKED")
+        second.ask("ACQ4ME key 1 1 60", "QUEUE_FULL")
+        second.ask("ACQ4ME key 1 2 1", "TIMEOUT")
+
+
+@table.row("bitlbee")
+def bitlbee(run):
+    """One process for all clients, whose user interface is a channel."""
+    port = harness.free_port()
+    server = run.start("bitlbee", "-D", "-n", "-i", "127.0.0.1", "-p", port, "-d", run.directory,
+                       "-c", "/dev/null", "-P", run.path("bitlbee.pid"), user="nobody")
+    server.wait_tcp(port)
+    server.assert_uses()
+
+    def client(number):
+        with Lines(port, end="\r\n") as talk:
+            talk.say(f"NICK user{number}", f"USER user{number} * * :name")
+            talk.hear_until(" 001 ")
+            talk.hear_until("JOIN")
+            for message in range(ROUNDS):
+                talk.say(f"PING :{message}")
+                talk.hear_until(f"PONG localhost :{message}")
+            talk.say("PRIVMSG &bitlbee :help commands")
+            talk.hear_until("account")
+            talk.say("QUIT")
+            talk.hear_until("ERROR")
+
+    all_at_once(client)
+
+
+@table.row("inetd", has_traffic=False)  # Its sockets block.
+def inetd(run):
+    """A child for each connection: programs that answer, and one that is told to wait."""
+    ports = [harness.free_port() for _ in range(3)]
+    user = "nobody" if harness.is_root() else os.environ["USER"]
+    lines = [f"127.0.0.1:{ports[0]} stream tcp nowait.1000 {user} /bin/cat cat",
+             f"127.0.0.1:{ports[1]} stream tcp nowait.1000 {user} /usr/bin/rev rev",
+             f"127.0.0.1:{ports[2]} stream tcp nowait.1000 {user} /bin/echo echo hello"]
+    server = run.start("inetd", "-d", run.file("inetd.conf", "\n".join(lines) + "\n"))
+    server.wait_tcp(ports[2])
+    server.assert_uses()
+
+    def client(number):
+        for _ in range(3):
+            with Lines(ports[0]) as talk:
+                talk.ask(f"text {number}", f"text {number}")
+            with Lines(ports[1]) as talk:
+                talk.say(f"abc{number}")
+                talk.close_sending()
+                heard = talk.hear()
+                harness.check(heard == f"{number}cba", f"rev says {heard!r}")
+            with Lines(ports[2]) as talk:
+                harness.check(talk.hear_all() == b"hello\n", "no hello")
+
+    all_at_once(client)
+
+
+@table.row("webdis", "redis-server")
+def webdis(run):
+    """HTTP before redis, in two threads."""
+    port, redis_port = harness.free_port(), harness.free_port()
+    run.start("redis-server", "--port", redis_port, "--bind", "127.0.0.1", "--save", "",
+              dropin=False).wait_tcp(redis_port)
+    settings = {"redis_host": "127.0.0.1", "redis_port": redis_port, "http_host": "127.0.0.1",
+                "http_port": port, "threads": 2, "daemonize": False, "database": 0,
+                "logfile": run.path("webdis.log")}
+    # On the original library too, it ends a connection that has nothing to read after all.
+    server = run.start("webdis", run.file("webdis.json", json.dumps(settings)),
+                       weather=harness.Weather(kinds="short"))
+    server.wait_tcp(port)
+    server.assert_uses()
+
+    def client(number):
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+        for value in range(ROUNDS):
+            text = f"v{value}" * 100
+            for request, answer in ((f"SET/key{number}/{text}", {"SET": [True, "OK"]}),
+                                    (f"GET/key{number}", {"GET": text})):
+                connection.request("GET", f"/{request}")
+                got = json.loads(connection.getresponse().read())
+                harness.check(got == answer, f"{request} was answered {got}")
+
+    all_at_once(client)
+
+
+if __name__ == "__main__":
+    table.main("libevent-2.1.so.7")

@@ -1,0 +1,107 @@
+#!/usr/bin/env python3
+"""What other programs make of HTTP/2 as the server speaks it.   peers.py SERVER
+
+SERVER is http_peers_server. Programs that are not installed are left out; without any, the test is
+skipped.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "examples"))
+import driver
+
+LONG = 10 * 1024 * 1024
+
+# Two requests at once, one of them with a body, and what they are answered.
+NODE = """
+const client = require('http2').connect(process.argv[1], {rejectUnauthorized: false});
+const size = 3000000;
+let left = 2;
+function ask(head, body) {
+  const stream = client.request(head);
+  let text = '';
+  stream.on('response', (fields) => console.log(head[':path'], fields[':status']));
+  stream.on('trailers', (fields) => console.log('checksum', fields['checksum']));
+  stream.on('data', (piece) => text += piece);
+  stream.on('end', () => { console.log(text.trim()); if (--left === 0) client.close(); });
+  stream.end(body);
+}
+ask({':path': '/trailers'});
+ask({':path': '/', ':method': 'POST'}, Buffer.alloc(size));
+"""
+
+
+class Peers(unittest.TestCase):
+    program = None
+
+    def setUp(self):
+        # pylint: disable-next=consider-using-with
+        self.server = driver.Server(self.program)
+        self.addCleanup(self.server.__exit__)
+        secure = int(self.server.read_line().rsplit(":", 1)[1])
+        self.urls = [f"http://127.0.0.1:{self.server.port}", f"https://127.0.0.1:{secure}"]
+
+    def needs(self, program):
+        if not shutil.which(program):
+            self.skipTest(f"{program} is not installed")
+
+    def test_curl_gets_and_posts(self):
+        self.needs("curl")
+        for url, how in zip(self.urls, ("--http2-prior-knowledge", "--http2")):
+            say = ("--insecure", how, "--write-out", "%{http_version} %{http_code}")
+            self.assertEqual(driver.curl(*say, url + "/"), "hello\n2 200")
+            self.assertEqual(driver.curl(*say, url + "/nowhere")[-5:], "2 404")
+            with tempfile.NamedTemporaryFile() as file:
+                file.write(bytes(3_000_000))
+                file.flush()
+                sent = driver.curl(*say, "--data-binary", "@" + file.name, url + "/")
+                self.assertEqual(sent, "3000000\n2 200")
+            self.assertEqual(len(driver.curl(*say, url + "/long")), LONG + 5)
+
+    def test_curl_may_choose_http1(self):
+        self.needs("curl")
+        for url in self.urls:
+            say = ("--insecure", "--http1.1", "--write-out", "%{http_version}")
+            self.assertEqual(driver.curl(*say, url + "/"), "hello\n1.1")
+
+    def test_nghttp_gets_all(self):
+        self.needs("nghttp")
+        for url in self.urls:
+            done = driver.run("nghttp", "--no-verify-peer", "--null-out", "--stat", "-m", "8",
+                              url + "/", url + "/long", url + "/trailers")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(done.stdout.count(" 200 "), 24, done.stdout)
+
+    def test_h2load_loses_none(self):
+        self.needs("h2load")
+        for url in self.urls:
+            done = driver.run("h2load", "-n", "3000", "-c", "10", "-m", "32", url + "/")
+            self.assertIn("3000 succeeded, 0 failed", done.stdout)
+
+    def test_node_is_answered(self):
+        self.needs("node")
+        for url in self.urls:
+            done = driver.run("node", "-e", NODE, url)
+            self.assertEqual(sorted(done.stdout.split("\n")[:-1]),
+                             ["/ 200", "/trailers 200", "3000000", "checksum 6", "hello"])
+
+    def test_a_drain_loses_none(self):
+        self.needs("h2load")
+        with subprocess.Popen(["h2load", "-D", "2", "-c", "4", "-m", "8", self.urls[0] + "/"],
+                              stdout=subprocess.PIPE, text=True) as load:
+            time.sleep(0.5)
+            self.assertEqual(self.server.stop(), 0)
+            report = load.communicate(timeout=driver.PATIENCE)[0]
+        self.assertRegex(report, r"[1-9]\d* succeeded")
+
+
+if __name__ == "__main__":
+    if not any(map(shutil.which, ("curl", "nghttp", "h2load", "node"))):
+        sys.exit(77)
+    sys.exit(driver.main(sys.argv, Peers))

@@ -1,0 +1,77 @@
+// The server that peers.py asks, over HTTP/2 and HTTP/1.1. Prints its two addresses: the plain one,
+// and that which speaks TLS. SIGTERM drains and ends it.
+//   GET  /          hello
+//   GET  /long      10 MiB
+//   GET  /trailers  hello, with Checksum behind
+//   POST /          how long the body was
+#include <csignal>
+#include <iostream>
+#include <string>
+#include <utility>
+
+#include "spate/http/http2.h"
+#include "spate/http/router.h"
+#include "spate/signal.h"
+#include "tls/testing/certificates.h"
+
+using spate::http::Exchange;
+using spate::http::Status;
+
+namespace {
+
+constexpr std::size_t kLong = 10 * 1024 * 1024;
+constexpr std::size_t kMostBody = 100 * 1024 * 1024;
+
+void add_routes(spate::http::Router& router) {
+  router.get("/", [](Exchange exchange) { exchange.respond("hello\n"); });
+  router.get("/long", [](Exchange exchange) { exchange.respond(std::string(kLong, 'x')); });
+  router.get("/trailers", [](Exchange exchange) {
+    exchange.begin(Status::ok);
+    exchange.write("hello\n");
+    spate::http::Fields trailers;
+    trailers.add("Checksum", "6");
+    exchange.end(trailers);
+  });
+  router.post("/", [](Exchange exchange) {
+    read_body(std::move(exchange), kMostBody, [](Exchange whole, spate::Bytes body) {
+      whole.respond(std::to_string(body.size()) + "\n");
+    });
+  });
+}
+
+spate::http::Server serve(spate::Loop& loop, spate::http::Service& service, spate::TlsContext tls) {
+  spate::http::ServerOptions options;
+  options.http2 = spate::must(spate::http::Http2::create());
+  options.tls = std::move(tls);
+  spate::http::Server server = spate::must(
+      spate::http::serve(loop, spate::Address::loopback_ipv4(0), service, std::move(options)));
+  std::cout << server.address().to_string() << std::endl;
+  return server;
+}
+
+struct Servers {
+  spate::http::Server plain;
+  spate::http::Server secure;
+
+  void end() {
+    plain.drain(spate::Nanos{10'000'000'000});
+    secure.drain(spate::Nanos{10'000'000'000});
+  }
+};
+
+}  // namespace
+
+int main() {
+  const auto loop = spate::must(spate::Loop::create());
+  spate::http::Router router;
+  add_routes(router);
+  const spate::TlsContext tls = spate::must(spate::TlsContext::server(
+      {.identities = {spate::testing::test_server().identity()}, .alpn = {"h2", "http/1.1"}}));
+  Servers servers = {serve(*loop, router, {}), serve(*loop, router, tls)};
+  spate::Signal terminate(*loop, [&servers](spate::Signal& self) {
+    self.stop();
+    servers.end();
+  });
+  spate::must(terminate.start(SIGTERM));
+  loop->run();
+}
