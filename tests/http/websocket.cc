@@ -27,8 +27,6 @@ using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-constexpr Nanos kSecond{1'000'000'000};
-
 class WebSocketHandshakes : public WebSocketTest {};
 class WebSockets : public WebSocketTest {};
 
