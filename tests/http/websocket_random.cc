@@ -140,7 +140,6 @@ class WebSocketProgram {
   std::array<WebSocketOptions, 3> kinds_;
   http::Server server_;
   http::Client client_;
-  WebSocketEnd* connecting_ = nullptr;
   const bool is_scarce_;
 };
 
