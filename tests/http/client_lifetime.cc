@@ -265,7 +265,7 @@ TEST_F(ClientLifetime, without_being_told_a_call_has_half_a_minute) {
 }
 
 TEST_F(ClientLifetime, errors_have_words) {
-  for (int value = 1; value <= static_cast<int>(http::HttpError::bad_proxy); ++value) {
+  for (int value = 1; value <= static_cast<int>(http::HttpError::not_upgraded); ++value) {
     const std::error_code error = static_cast<http::HttpError>(value);
     EXPECT_STREQ(error.category().name(), "spate.http");
     EXPECT_NE(error.message(), "unknown error");

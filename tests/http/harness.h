@@ -21,6 +21,8 @@ namespace spate::testing {
 // That of the clock.
 inline constexpr std::string_view kDateLine = "Date: Tue, 14 Nov 2023 22:13:20 GMT\r\n";
 
+inline constexpr Nanos kSecond{1'000'000'000};
+
 inline constexpr std::string_view kGet = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
 
 // The other end of a connection to the server.

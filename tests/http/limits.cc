@@ -10,8 +10,6 @@ using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-constexpr Nanos kSecond{1'000'000'000};
-
 class Limits : public HttpServerTest {
  protected:
   // Second by second, as the loop would.

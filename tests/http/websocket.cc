@@ -7,6 +7,8 @@
 #include "spate/http/topic.h"
 #include "spate/http/websocket_sessions.h"
 
+using namespace std::chrono_literals;
+
 namespace spate::testing {
 namespace {
 
@@ -26,8 +28,6 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::StartsWith;
-
-constexpr Nanos kSecond{1'000'000'000};
 
 class WebSocketHandshakes : public WebSocketTest {};
 class WebSockets : public WebSocketTest {};
@@ -49,7 +49,7 @@ TEST_F(WebSocketHandshakes, answers_what_the_standard_says) {
 }
 
 TEST_F(WebSocketHandshakes, refuses_what_is_no_request_for_one) {
-  const std::string_view good = kUpgrade;
+  const std::string_view good = kAskWebSocket;
   const auto without = [&](std::string_view line) {
     std::string text(good);
     text.erase(text.find(line), line.size());
@@ -164,12 +164,12 @@ TEST_F(WebSocketClientHandshakes, fails_within_the_deadline_of_the_call) {
   http::Exchange kept;
   on_request = [&](http::Exchange exchange) { kept = std::move(exchange); };
   party.socket =
-      must(WebSocket::connect(client_, "ws://a/", party, {}, CallOptions{.deadline = 3 * kSecond}));
+      must(WebSocket::connect(client_, "ws://a/", party, {}, CallOptions{.deadline = 3s}));
   turns();
   EXPECT_TRUE(party.socket.is_open());
   EXPECT_FALSE(party.socket.is_writable());
   EXPECT_FALSE(party.socket.send("early"));
-  pass(4 * kSecond);
+  pass(4s);
   EXPECT_EQ(party.error, Error::deadline);
 }
 
@@ -246,7 +246,7 @@ TEST_F(WebSockets, carry_messages_of_every_size_both_ways) {
 
 TEST_F(WebSockets, read_what_came_with_the_handshake) {
   const auto client = connect();
-  client->send(std::string(kUpgrade) + "\r\n" + frame({}, "early"));
+  client->send(std::string(kAskWebSocket) + "\r\n" + frame({}, "early"));
   turns();
   EXPECT_THAT(party.told, ElementsAre("text early"));
 }
@@ -371,9 +371,9 @@ TEST_F(WebSockets, resume_to_hear_the_answer_to_a_goodbye) {
 TEST_F(WebSockets, wait_for_the_answer_to_a_goodbye_for_a_while_only) {
   const auto client = raw();
   party.socket.close();
-  pass(4 * kSecond);
+  pass(4s);
   EXPECT_THAT(party.told, IsEmpty());
-  pass(2 * kSecond);
+  pass(2s);
   EXPECT_THAT(party.told, ElementsAre(StartsWith("closed 1006")));
   EXPECT_EQ(party.error, Error::deadline);
 }
@@ -418,7 +418,7 @@ TEST_F(WebSockets, may_outlive_the_loop) {
         *own_loop, [this](http::Exchange exchange) { accept(std::move(exchange)); }));
     auto [mine, theirs] = must(Stream::memory_pair(*own_loop));
     server.add(std::move(theirs));
-    mine.write(std::string(kUpgrade) + "\r\n");
+    mine.write(std::string(kAskWebSocket) + "\r\n");
     for (int i = 0; i < 20; ++i) own_loop->run(Run::no_wait);
     EXPECT_TRUE(party.socket.is_writable());
   }
@@ -431,18 +431,18 @@ TEST_F(WebSockets, may_outlive_the_loop) {
 // ---- silence
 
 TEST_F(WebSockets, ping_who_is_silent_and_give_up_who_does_not_answer) {
-  options.ping_after = 10 * kSecond;
+  options.ping_after = 10s;
   const auto client = raw();
   exchange(*client, frame({}, "a"));
-  pass(11 * kSecond);  // Something had come.
+  pass(11s);  // Something had come.
   EXPECT_EQ(client->received, "");
-  pass(11 * kSecond);
+  pass(11s);
   EXPECT_EQ(client->received, from_server(0x89, ""));
   exchange(*client, frame({.first = 0x8a}, ""));
-  pass(11 * kSecond);
-  pass(11 * kSecond);
+  pass(11s);
+  pass(11s);
   EXPECT_EQ(client->received, from_server(0x89, ""));
-  pass(11 * kSecond);
+  pass(11s);
   EXPECT_EQ(party.told.back(), "closed 1006: " + make_error_code(Error::idle_timeout).message());
   EXPECT_TRUE(client->is_ended || client->is_closed);
 }
@@ -456,35 +456,35 @@ TEST_F(WebSockets, let_the_loop_end_when_the_last_is_gone) {
     return loop_.metrics().active_timers;
   };
   const std::size_t without = timers_behind_one(Nanos{0});
-  EXPECT_EQ(timers_behind_one(10 * kSecond), without);
+  EXPECT_EQ(timers_behind_one(10s), without);
 }
 
 TEST_F(WebSockets, do_not_ping_if_they_are_not_to) {
   options.ping_after = Nanos{0};
   const auto client = raw();
-  pass(1000 * kSecond);
+  pass(1000s);
   EXPECT_EQ(client->received, "");
   EXPECT_TRUE(party.socket.is_open());
 }
 
 TEST_F(WebSockets, that_are_paused_hear_nothing_and_do_not_mind) {
-  options.ping_after = 10 * kSecond;
+  options.ping_after = 10s;
   const auto client = raw();
-  pass(11 * kSecond);  // Pings.
+  pass(11s);  // Pings.
   party.socket.pause();
   client->send(frame({.first = 0x8a}, ""));
-  for (int i = 0; i < 5; ++i) pass(11 * kSecond);
+  for (int i = 0; i < 5; ++i) pass(11s);
   EXPECT_TRUE(party.socket.is_open());
 }
 
 TEST_F(WebSockets, of_other_options_have_other_patience) {
-  options.ping_after = 10 * kSecond;
+  options.ping_after = 10s;
   const auto quick = raw();
   Party other;
   accepting = &other;
-  options.ping_after = 100 * kSecond;
+  options.ping_after = 100s;
   const auto slow = raw();
-  pass(11 * kSecond);
+  pass(11s);
   EXPECT_EQ(quick->received, from_server(0x89, ""));
   EXPECT_EQ(slow->received, "");
 }
@@ -616,9 +616,9 @@ TEST_F(WebSockets, of_clients_are_told_by_topics_with_masks) {
 
 // ---- sessions
 
-struct Session : http::WebSocketSession {
-  explicit Session(std::vector<std::string>& log) : log(log) {}
-  ~Session() override { log.push_back("destroyed"); }
+struct LoggedSession : http::WebSocketSession {
+  explicit LoggedSession(std::vector<std::string>& log) : log(log) {}
+  ~LoggedSession() override { log.push_back("destroyed"); }
   void on_open() override {
     log.push_back("open");
     if (then) then(*this);
@@ -632,7 +632,7 @@ struct Session : http::WebSocketSession {
     if (then) then(*this);
   }
   std::vector<std::string>& log;
-  static inline std::function<void(Session&)> then;
+  static inline std::function<void(LoggedSession&)> then;
 };
 
 class WebSocketSessionTest : public WebSocketTest {
@@ -643,11 +643,11 @@ class WebSocketSessionTest : public WebSocketTest {
       session = sessions->accept(std::move(exchange), log);
     };
   }
-  ~WebSocketSessionTest() override { Session::then = {}; }
+  ~WebSocketSessionTest() override { LoggedSession::then = {}; }
 
   std::vector<std::string> log;
-  std::optional<http::WebSocketSessions<Session>> sessions;
-  Session* session = nullptr;
+  std::optional<http::WebSocketSessions<LoggedSession>> sessions;
+  LoggedSession* session = nullptr;
 };
 
 TEST_F(WebSocketSessionTest, lives_as_long_as_its_connection) {
@@ -670,24 +670,24 @@ TEST_F(WebSocketSessionTest, may_end_itself_or_all_in_every_callback) {
     for (const char* where : {"open", "message", "closed"}) {
       log.clear();
       sessions.emplace(loop_);
-      Session::then = {};
-      const auto end = [&](Session& one) { is_all ? sessions.reset() : one.abort(); };
-      if (where == std::string_view("open")) Session::then = end;
+      LoggedSession::then = {};
+      const auto end = [&](LoggedSession& one) { is_all ? sessions.reset() : one.abort(); };
+      if (where == std::string_view("open")) LoggedSession::then = end;
       const auto client = raw();
       if (where == std::string_view("open")) EXPECT_EQ(session, nullptr);
-      Session::then = end;
+      LoggedSession::then = end;
       if (sessions) exchange(*client, frame({}, "a"));
       if (sessions) exchange_last(*client, frame({.first = 0x88}, ""));
       turns();
       EXPECT_EQ(std::ranges::count(log, "destroyed"), 1) << where;
-      Session::then = {};
+      LoggedSession::then = {};
     }
   }
 }
 
 TEST_F(WebSocketSessionTest, stays_while_its_callback_runs_the_loop) {
   const auto client = raw();
-  Session::then = [&](Session& one) {
+  LoggedSession::then = [&](LoggedSession& one) {
     turns();
     one.log.push_back("still there");
   };

@@ -19,7 +19,7 @@
 
 namespace spate::testing {
 
-inline constexpr std::string_view kUpgrade =
+inline constexpr std::string_view kAskWebSocket =
     "GET /chat HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
     "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
 
@@ -77,7 +77,7 @@ class WebSocketTest : public HttpServerTest {
   // A client of bytes that has been accepted.
   std::unique_ptr<RawClient> raw(std::string_view fields = {}) {
     auto client = HttpServerTest::connect();
-    client->send(std::string(kUpgrade).append(fields).append("\r\n"));
+    client->send(std::string(kAskWebSocket).append(fields).append("\r\n"));
     turns();
     answer = std::exchange(client->received, {});
     return client;

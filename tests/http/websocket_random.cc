@@ -35,12 +35,12 @@ using http::WebSocketOptions;
 
 constexpr std::size_t kTopics = 2;
 
-class Program;
+class WebSocketProgram;
 
 // One end of a WebSocket.
-class End final : public http::WebSocketHandler {
+class WebSocketEnd final : public http::WebSocketHandler {
  public:
-  explicit End(Program& program) : program_(program) {}
+  explicit WebSocketEnd(WebSocketProgram& program) : program_(program) {}
 
   void on_open() override;
   void on_message(Bytes bytes, MessageKind kind) override;
@@ -57,7 +57,7 @@ class End final : public http::WebSocketHandler {
   bool is_done() const { return is_told_ || is_silent_; }
 
   WebSocket socket;
-  End* other = nullptr;
+  WebSocketEnd* other = nullptr;
 
  private:
   struct Sent {
@@ -71,7 +71,7 @@ class End final : public http::WebSocketHandler {
   void send_part(std::size_t size);
   void note_sent(MessageKind kind, std::string message);
 
-  Program& program_;
+  WebSocketProgram& program_;
   std::deque<Sent> sent_;  // What the other end has not received yet.
   std::string part_received_;
   std::string part_sent_;
@@ -82,9 +82,9 @@ class End final : public http::WebSocketHandler {
   bool has_said_bye_ = false;
 };
 
-class Program {
+class WebSocketProgram {
  public:
-  explicit Program(std::uint64_t seed) : random(seed), is_scarce_(seed % 4 == 3) {
+  explicit WebSocketProgram(std::uint64_t seed) : random(seed), is_scarce_(seed % 4 == 3) {
     server_ = must(http::Server::create(
         *loop, [this](http::Exchange exchange) { accept(std::move(exchange)); }));
     http::ClientOptions options;
@@ -112,7 +112,7 @@ class Program {
 
   void publish(std::size_t size);
   // Inside callbacks as well.
-  void something_else(End& end);
+  void something_else(WebSocketEnd& end);
 
   Random random;
   ScriptedClock clock;
@@ -120,7 +120,7 @@ class Program {
   std::array<std::optional<http::Topic>, kTopics> topics;
   int depth = 0;
   bool is_settling = false;
-  std::vector<std::unique_ptr<End>> ends;
+  std::vector<std::unique_ptr<WebSocketEnd>> ends;
 
  private:
   WebSocketOptions random_options();
@@ -133,34 +133,33 @@ class Program {
   }
   void settle();
   // One of the last, since most of the others are over.
-  End& newest() {
+  WebSocketEnd& newest() {
     return *ends[ends.size() - 1 - random.below(std::min<std::size_t>(ends.size(), 12))];
   }
 
   std::array<WebSocketOptions, 3> kinds_;
   http::Server server_;
   http::Client client_;
-  End* connecting_ = nullptr;
   const bool is_scarce_;
 };
 
-// ---- End
+// ---- WebSocketEnd
 
 std::string described(MessageKind kind, std::string_view text) {
   return (kind == MessageKind::text ? "t" : "b") + std::string(text);
 }
 
-void End::check_may_be_told() {
+void WebSocketEnd::check_may_be_told() {
   ASSERT_FALSE(is_told_) << "behind the last call";
   ASSERT_FALSE(is_silent_) << "after it has let go";
 }
 
-void End::on_open() {
+void WebSocketEnd::on_open() {
   check_may_be_told();
   program_.something_else(*this);
 }
 
-void End::on_message(Bytes bytes, MessageKind kind) {
+void WebSocketEnd::on_message(Bytes bytes, MessageKind kind) {
   check_may_be_told();
   const std::string message = described(kind, text_of(bytes));
   receive(message);
@@ -168,7 +167,7 @@ void End::on_message(Bytes bytes, MessageKind kind) {
   EXPECT_EQ(message, described(kind, text_of(bytes))) << "the view has changed";
 }
 
-void End::on_part(Bytes bytes, MessageKind kind, bool is_last) {
+void WebSocketEnd::on_part(Bytes bytes, MessageKind kind, bool is_last) {
   check_may_be_told();
   EXPECT_TRUE(is_last || !bytes.empty());
   part_received_.append(text_of(bytes));
@@ -176,7 +175,7 @@ void End::on_part(Bytes bytes, MessageKind kind, bool is_last) {
   program_.something_else(*this);
 }
 
-void End::receive(const std::string& message) {
+void WebSocketEnd::receive(const std::string& message) {
   ASSERT_FALSE(has_said_bye_) << "a message behind its goodbye";
   ASSERT_NE(other, nullptr);
   std::deque<Sent>& sent = other->sent_;
@@ -187,17 +186,17 @@ void End::receive(const std::string& message) {
   sent.pop_front();
 }
 
-void End::on_pong(Bytes) {
+void WebSocketEnd::on_pong(Bytes) {
   check_may_be_told();
   program_.something_else(*this);
 }
 
-void End::on_drained() {
+void WebSocketEnd::on_drained() {
   check_may_be_told();
   program_.something_else(*this);
 }
 
-void End::on_closed(CloseCode code, std::string_view reason, std::error_code error) {
+void WebSocketEnd::on_closed(CloseCode code, std::string_view reason, std::error_code error) {
   check_may_be_told();
   is_told_ = true;
   EXPECT_FALSE(socket.is_writable());
@@ -208,16 +207,16 @@ void End::on_closed(CloseCode code, std::string_view reason, std::error_code err
   program_.something_else(*this);
 }
 
-void End::note_sent(MessageKind kind, std::string message) {
+void WebSocketEnd::note_sent(MessageKind kind, std::string message) {
   sent_.push_back({described(kind, message)});
 }
 
 // It may have been told this by a topic.
-void End::note_published(const std::string& text, bool is_doubtful) {
+void WebSocketEnd::note_published(const std::string& text, bool is_doubtful) {
   sent_.push_back({described(MessageKind::text, text), is_doubtful});
 }
 
-void End::send(std::size_t size) {
+void WebSocketEnd::send(std::size_t size) {
   const MessageKind kind = program_.random.one_in(2) ? MessageKind::text : MessageKind::binary;
   std::string message(size, static_cast<char>('a' + program_.random.below(26)));
   if (size > 4 && program_.random.one_in(2)) message.replace(size / 2, 2, "\u00e9");
@@ -235,7 +234,7 @@ void End::send(std::size_t size) {
   if (is_sent) note_sent(kind, std::move(message));
 }
 
-void End::send_part(std::size_t size) {
+void WebSocketEnd::send_part(std::size_t size) {
   const bool is_last = program_.random.one_in(2);
   if (!is_in_part_)
     part_kind_ = program_.random.one_in(2) ? MessageKind::text : MessageKind::binary;
@@ -246,7 +245,7 @@ void End::send_part(std::size_t size) {
   if (is_last) note_sent(part_kind_, std::exchange(part_sent_, {}));
 }
 
-void End::do_something() {
+void WebSocketEnd::do_something() {
   Random& random = program_.random;
   const std::size_t size = random.one_in(12) ? random.below(70'000) : random.below(200);
   switch (random.below(program_.is_settling ? 6 : 26)) {
@@ -309,23 +308,23 @@ void End::do_something() {
   }
 }
 
-// ---- Program
+// ---- WebSocketProgram
 
 // Not all have room for it; who has not is not said.
-void Program::publish(std::size_t size) {
+void WebSocketProgram::publish(std::size_t size) {
   auto& topic = topics[random.below(kTopics)];
   if (!topic) return;
   const std::string text(size, static_cast<char>('0' + random.below(10)));
-  std::vector<End*> subscribers;
+  std::vector<WebSocketEnd*> subscribers;
   for (const auto& end : ends) {
     if (topic->has(end->socket)) subscribers.push_back(end.get());
   }
   ASSERT_EQ(topic->size(), subscribers.size());
   const std::size_t count = topic->publish(text);
-  for (End* each : subscribers) each->note_published(text, count < subscribers.size());
+  for (WebSocketEnd* each : subscribers) each->note_published(text, count < subscribers.size());
 }
 
-WebSocketOptions Program::random_options() {
+WebSocketOptions WebSocketProgram::random_options() {
   WebSocketOptions options;
   options.max_message = 1 << 24;
   if (random.one_in(2)) options.view = MessageView::parts;
@@ -338,7 +337,7 @@ WebSocketOptions Program::random_options() {
   return options;
 }
 
-Result<Stream> Program::open() {
+Result<Stream> WebSocketProgram::open() {
   auto pair = random.one_in(2) ? Stream::memory_pair(*loop) : Stream::socket_pair(*loop);
   if (!pair) return std::unexpected(pair.error());
   server_.add(std::move(pair->second));
@@ -346,10 +345,10 @@ Result<Stream> Program::open() {
 }
 
 // Requests come in the order in which they were made: each has its number.
-void Program::accept(http::Exchange exchange) {
+void WebSocketProgram::accept(http::Exchange exchange) {
   const std::size_t number = std::stoul(std::string(exchange.request().path().substr(1)));
-  End& client = *ends[number];
-  auto end = std::make_unique<End>(*this);
+  WebSocketEnd& client = *ends[number];
+  auto end = std::make_unique<WebSocketEnd>(*this);
   auto socket = WebSocket::accept(std::move(exchange), *end, kinds_[random.below(kinds_.size())]);
   if (!socket) return;
   end->socket = std::move(*socket);
@@ -358,8 +357,8 @@ void Program::accept(http::Exchange exchange) {
   ends.push_back(std::move(end));
 }
 
-void Program::connect() {
-  auto end = std::make_unique<End>(*this);
+void WebSocketProgram::connect() {
+  auto end = std::make_unique<WebSocketEnd>(*this);
   const std::string url = "ws://a/" + std::to_string(ends.size());
   auto socket = WebSocket::connect(client_, url, *end, kinds_[random.below(kinds_.size())]);
   if (!socket) return;
@@ -367,7 +366,7 @@ void Program::connect() {
   ends.push_back(std::move(end));
 }
 
-void Program::step() {
+void WebSocketProgram::step() {
   const std::size_t choice = random.below(20);
   if (choice == 0 && ends.size() < 48) return connect();
   if (choice == 1) return clock.advance(Nanos{random.span(1'500'000'000)});
@@ -380,7 +379,7 @@ void Program::step() {
   newest().do_something();
 }
 
-void Program::something_else(End& end) {
+void WebSocketProgram::something_else(WebSocketEnd& end) {
   if (depth >= 3 || is_settling || ::testing::Test::HasFailure()) return;
   ++depth;
   if (random.one_in(3)) end.do_something();
@@ -390,7 +389,7 @@ void Program::something_else(End& end) {
 }
 
 // Everybody reads, and then says goodbye: all of it comes to an end.
-void Program::settle() {
+void WebSocketProgram::settle() {
   is_settling = true;
   for (int i = 0; i < 300; ++i) {
     for (std::size_t at = 0; at < ends.size(); ++at) ends[at]->socket.resume();
@@ -413,7 +412,7 @@ void Program::settle() {
 TEST(WebSocketsAtRandom, keep_what_they_promise) {
   for (const std::uint64_t seed : seeds(120)) {
     SCOPED_TRACE(seed);
-    Program(seed).run(1500);
+    WebSocketProgram(seed).run(1500);
     if (HasFailure()) return;
   }
 }

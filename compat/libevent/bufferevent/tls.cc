@@ -126,13 +126,10 @@ int flush(Connection&, short, bufferevent_flush_mode) { return 0; }
 int set_fd(Connection& connection, evutil_socket_t fd) {
   TlsConnection& tls = as_tls(connection);
   if (tls.below != nullptr) return bufferevent_setfd(tls.below, fd);
-  const int priority = event_get_priority(&connection.ev_read);
   stop_timeouts(connection, EV_READ | EV_WRITE);
   if (!tls.engine->use_fd(tls, fd)) return -1;
-  assign(tls, fd);
-  event_priority_set(&connection.ev_read, priority);
-  event_priority_set(&connection.ev_write, priority);
-  tls.has_failed = false;
+  assign(tls, fd);  // With the priority of any event, as libevent.
+  tls.has_failed = tls.has_read_all = false;
   begin(tls);
   return 0;
 }

@@ -262,6 +262,7 @@ void evdns_base::expire(Query& query) {
   assign(query, pick());
   transmit(query);
   if (++query.server->timeouts > options.max_timeouts) {
+    query.server->timeouts = 0;
     server_has_failed(*query.server, evdns_err_to_string(DNS_ERR_TIMEOUT));
   }
 }

@@ -60,10 +60,13 @@ void send_first(evhttp_connection& connection) {
   evhttp_request& request = *connection.request();
   remove_proxy_header(request);
   add_length(request);
-  add_text(connection.output(), name_of(request.type), " ", request.uri, " ");
-  add_version(connection.output(), {request.major, request.minor});
-  add_text(connection.output(), "\r\n");
-  add_headers(connection.output(), *request.output_headers);
+  {
+    Outgoing head(connection.output());
+    head.add(name_of(request.type), " ", request.uri, " ");
+    head.add_version({request.major, request.minor});
+    head.add("\r\n");
+    head.add_headers(*request.output_headers);
+  }
   if (!expects_word(request)) evbuffer_add_buffer(connection.output(), request.output_buffer);
   connection.state = evhttp_connection::State::writing;
   connection.write(await_answer, nullptr);
@@ -183,7 +186,7 @@ void spate::libevent::connected(evhttp_connection& connection) {
 
 void spate::libevent::connect_failed(evhttp_connection& connection) {
   connection.disconnect();
-  if (may_retry(connection)) return retry_later(connection);
+  if (may_retry(connection) && connection.request() != nullptr) return retry_later(connection);
   connection.retries = 0;
   give_up_all(connection);
   if (connection.is_freed) return;
@@ -220,7 +223,8 @@ void spate::libevent::finish_answer(evhttp_connection& connection) {
 
 void spate::libevent::restart(evhttp_connection& connection) {
   const Stay stay(connection);
-  connection.disconnect();
+  // A lookup cannot be called off, so that an attempt to connect goes on.
+  if (connection.state != evhttp_connection::State::connecting) connection.disconnect();
   if (!connection.is_freed) go_on(connection);
   if (!connection.is_freed) end_if_done(connection);
 }

@@ -33,7 +33,10 @@ evhttp_connection* spate::libevent::make_connection(event_base* base, buffereven
                                                     const char* peer, ev_uint16_t port) {
   auto* made = static_cast<evhttp_connection*>(allocate_zeroed(sizeof(evhttp_connection)));
   char* name = made != nullptr ? duplicate(peer) : nullptr;
-  if (bev == nullptr && name != nullptr) bev = bufferevent_socket_new(base, -1, 0);
+  // A lookup may end, and make a socket, after the connection has gone.
+  if (bev == nullptr && name != nullptr) {
+    bev = bufferevent_socket_new(base, -1, BEV_OPT_CLOSE_ON_FREE);
+  }
   if (name == nullptr || bev == nullptr) {
     if (bev != nullptr) bufferevent_free(bev);
     release(name);

@@ -123,6 +123,7 @@ struct evhttp_connection {
   struct Line;
 
   bool find_line(Line& line);
+  bool find_split_line(Line& line);
   void drop(const Line& line);
   bool count_line(const Line& line);
   Progress too_long();

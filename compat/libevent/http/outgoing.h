@@ -1,20 +1,47 @@
-// What is written: lines of text into a buffer.
+// What is written: the lines of a head, gathered before they go into a buffer.
 #pragma once
 
+#include <cstring>
 #include <string_view>
 
 #include "compat/libevent/http/message.h"
 
 namespace spate::libevent {
 
-template <class... Texts>
-void add_text(evbuffer* target, const Texts&... texts) {
-  const std::string_view views[] = {texts...};
-  for (const std::string_view text : views) evbuffer_add(target, text.data(), text.size());
-}
+class Outgoing {
+ public:
+  explicit Outgoing(evbuffer* target) : target_(target) {}
+  Outgoing(const Outgoing&) = delete;
+  Outgoing& operator=(const Outgoing&) = delete;
+  ~Outgoing() { flush(); }
 
-void add_version(evbuffer* target, Version version);
-// With the empty line behind them.
-void add_headers(evbuffer* target, const evkeyvalq& headers);
+  template <class... Texts>
+  void add(const Texts&... texts) {
+    const std::string_view views[] = {texts...};
+    for (const std::string_view text : views) add_one(text);
+  }
+  void add_version(Version version);
+  // With the empty line behind them.
+  void add_headers(const evkeyvalq& headers);
+
+ private:
+  void add_one(std::string_view text) {
+    if (text.size() > sizeof bytes_ - size_) flush();
+    if (text.size() > sizeof bytes_) {
+      evbuffer_add(target_, text.data(), text.size());
+      return;
+    }
+    std::memcpy(bytes_ + size_, text.data(), text.size());
+    size_ += text.size();
+  }
+  void flush() {
+    if (size_ != 0) evbuffer_add(target_, bytes_, size_);
+    size_ = 0;
+  }
+
+  evbuffer* target_;
+  std::size_t size_ = 0;
+  char bytes_[1000];
+};
 
 }  // namespace spate::libevent

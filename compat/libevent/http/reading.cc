@@ -76,15 +76,25 @@ void evhttp_connection::advance_soon() {
 // ---- lines
 
 bool evhttp_connection::find_line(Line& line) {
+  evbuffer_iovec first;
+  if (evbuffer_peek(input(), 1, nullptr, &first, 1) == 0) return false;
+  const auto* bytes = static_cast<const char*>(first.iov_base);
+  const auto* end = static_cast<const char*>(std::memchr(bytes, '\n', first.iov_len));
+  if (end == nullptr) return find_split_line(line);
+  const auto size = static_cast<std::size_t>(end - bytes);
+  line = {{bytes, size > 0 && end[-1] == '\r' ? size - 1 : size}, size + 1};
+  return true;
+}
+
+// A line that does not end where the first piece of memory does.
+bool evhttp_connection::find_split_line(Line& line) {
   std::size_t end_size = 0;
   const evbuffer_ptr end = evbuffer_search_eol(input(), nullptr, &end_size, EVBUFFER_EOL_CRLF);
   if (end.pos < 0) return false;
   const auto size = static_cast<std::size_t>(end.pos);
-  line = {{}, size + end_size};
-  if (size == 0) return true;
-  const unsigned char* bytes = evbuffer_pullup(input(), end.pos);
+  const unsigned char* bytes = evbuffer_pullup(input(), end.pos + 1);
   if (bytes == nullptr) return false;
-  line.text = {reinterpret_cast<const char*>(bytes), size};
+  line = {{reinterpret_cast<const char*>(bytes), size}, size + end_size};
   return true;
 }
 

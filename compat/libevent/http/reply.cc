@@ -2,6 +2,7 @@
 //
 // Semantics: event2/http.h (evhttp_send_reply and what follows it); which headers are added, in
 // which order, and what is closed after an answer: probes.
+#include <charconv>
 #include <cstdio>
 #include <ctime>
 
@@ -14,6 +15,8 @@
 using namespace spate::libevent;
 
 namespace {
+
+constexpr std::string_view kLastChunk = "0\r\n\r\n";
 
 Version version_of(const evhttp_request& request) { return {request.major, request.minor}; }
 
@@ -67,11 +70,11 @@ void complete_headers(const evhttp& server, evhttp_request& request) {
   }
 }
 
-void add_status_line(evbuffer* target, const evhttp_request& request) {
+void add_status_line(Outgoing& target, const evhttp_request& request) {
   char code[16];
   std::snprintf(code, sizeof code, " %d ", request.response_code);
-  add_version(target, version_of(request));
-  add_text(target, code, request.response_code_line, "\r\n");
+  target.add_version(version_of(request));
+  target.add(code, request.response_code_line, "\r\n");
 }
 
 bool begin_answer(evhttp_request& request, int code, const char* reason) {
@@ -94,14 +97,17 @@ void put_piece(const evhttp_request& request, evbuffer* target, evbuffer* piece)
   const bool is_chunk = request.chunked != 0 && request.userdone == 0;
   if (is_chunk) evbuffer_add_printf(target, "%zx\r\n", size);
   evbuffer_add_buffer(target, piece);
-  if (is_chunk) add_text(target, "\r\n");
+  if (is_chunk) evbuffer_add(target, "\r\n", 2);
 }
 
 // And what the program has prepared.
 void put_head(evhttp_connection& connection, evhttp_request& request) {
   complete_headers(*connection.server, request);
-  add_status_line(connection.output(), request);
-  add_headers(connection.output(), *request.output_headers);
+  {
+    Outgoing head(connection.output());
+    add_status_line(head, request);
+    head.add_headers(*request.output_headers);
+  }
   put_piece(request, connection.output(), request.output_buffer);
 }
 
@@ -137,17 +143,21 @@ void answer_sent(evhttp_connection* connection, void*) {
 
 // ---- what a client writes, too
 
-void spate::libevent::add_version(evbuffer* target, Version version) {
-  char text[32];
-  std::snprintf(text, sizeof text, "HTTP/%d.%d", version.major, version.minor);
-  add_text(target, text);
+void Outgoing::add_version(Version version) {
+  char text[24] = "HTTP/";
+  char* end = std::to_chars(text + 5, text + sizeof text, version.major).ptr;
+  *end++ = '.';
+  end = std::to_chars(end, text + sizeof text, version.minor).ptr;
+  add(std::string_view(text, static_cast<std::size_t>(end - text)));
 }
 
-void spate::libevent::add_headers(evbuffer* target, const evkeyvalq& headers) {
+void Outgoing::add_headers(const evkeyvalq& headers) {
   const evkeyval* header;
-  TAILQ_FOREACH(header, &headers, next) add_text(target, header->key, ": ", header->value, "\r\n");
-  add_text(target, "\r\n");
+  TAILQ_FOREACH(header, &headers, next) add(header->key, ": ", header->value, "\r\n");
+  add("\r\n");
 }
+
+// ---- pages
 
 void spate::libevent::send_page(evhttp_request& request, int code, const char* reason,
                                 evbuffer* page) {
@@ -212,7 +222,7 @@ void evhttp_send_reply_end(evhttp_request* request) {
   if (connection == nullptr) return evhttp_request_free(request);
   request->userdone = 1;
   if (request->chunked != 0) {
-    add_text(connection->output(), "0\r\n\r\n");
+    evbuffer_add(connection->output(), kLastChunk.data(), kLastChunk.size());
     request->chunked = 0;
     return connection->write(answer_sent, nullptr);
   }

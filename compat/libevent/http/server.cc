@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "compat/libevent/http/request.h"
+#include "compat/libevent/log.h"
 #include "compat/libevent/memory.h"
 
 using namespace spate::libevent;
@@ -117,7 +118,11 @@ evutil_socket_t make_socket(const char* address, ev_uint16_t port) {
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = EVUTIL_AI_PASSIVE | EVUTIL_AI_ADDRCONFIG;
   evutil_addrinfo* found = nullptr;
-  if (evutil_getaddrinfo(address, service, &hints, &found) != 0) return -1;
+  const int error = evutil_getaddrinfo(address, service, &hints, &found);
+  if (error != 0) {
+    warnx("getaddrinfo: %s", evutil_gai_strerror(error));
+    return -1;
+  }
   int fd = socket(found->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   const int on = 1;
   const bool is_bound = fd >= 0 && setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on) == 0 &&

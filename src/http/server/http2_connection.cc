@@ -229,6 +229,7 @@ Http2Stream* Http2Connection::on_stream(std::int32_t id) {
   ExchangeState* state = server_.pool().take();
   if (state == nullptr) return nullptr;
   auto* wire = new (std::nothrow) Http2Wire(*this, id, *state);
+  if (wire == nullptr) return server_.pool().give_back(state), nullptr;
   head_since_ = server_.loop().now();
   state->attach(*wire, head_since_);
   link(*wire);

@@ -50,6 +50,17 @@ static int64_t started;  // The case, or the script.
 // Milliseconds since the case began.
 static long elapsed(void) { return (long)((virtual_now - started) / kMillisecond); }
 
+// ---- random numbers: both libraries take those of libc. Here no two questions have the same.
+
+void arc4random_buf(void* bytes, size_t size) {
+  static uint16_t last;
+  unsigned char* next = bytes;
+  for (size_t i = 0; i < size; i++) {
+    if (i % 2 == 0) last++;
+    next[i] = (unsigned char)(i % 2 == 0 ? last >> 8 : last);
+  }
+}
+
 // ---- writing packets
 
 static void put(Packet* packet, const void* bytes, size_t size) {
@@ -167,7 +178,7 @@ typedef struct Seen {
 static Seen seen[kSeenMost];
 static int seen_count;
 
-// Numbers are random, but the same for a question that is repeated.
+// The number of a question is the same when it is repeated.
 static const char* note_id(const Query* query) {
   for (int i = 0; i < seen_count; i++) {
     if (seen[i].type == query->type && strcmp(seen[i].name, query->lower) == 0) {

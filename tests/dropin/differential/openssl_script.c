@@ -6,7 +6,7 @@
 // How bytes lie in an evbuffer decides what goes into one record, so sizes on the wire are not
 // looked at.
 //
-// differential: --seeds 1:600
+// differential: --seeds 1:300
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
 #include <event2/bufferevent_ssl.h>

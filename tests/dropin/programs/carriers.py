@@ -10,6 +10,7 @@ import threading
 import harness
 from peers import frames
 from peers.table import Table
+from peers.torrent import Tracker
 from peers.web import tls_context
 
 table = Table()
@@ -140,6 +141,25 @@ def sstpc(run):
     os.close(near)
     os.close(far)
     harness.check(kinds == [CONNECT] + [ECHO_REPLY] * ECHOES, f"{kinds}")
+
+
+@table.row("unworkable")
+def unworkable(run):
+    """BitTorrent: one has the file, and another gets it from there."""
+    data = random.Random(run.seed).randbytes(100_000)
+    with Tracker() as tracker:
+        torrent = run.file("file.torrent", tracker.torrent("file", data))
+        for name in ("has", "gets"):
+            os.mkdir(run.path(name))
+        run.file("has/file", data)
+        port = harness.free_port()
+        seeder = run.start("unworkable", "-s", "-p", port, torrent, cwd=run.path("has"))
+        seeder.wait_tcp(port)
+        tracker.peers.append(port)
+        leecher = run.start("unworkable", "-p", harness.free_port(), torrent, cwd=run.path("gets"))
+        leecher.wait(seconds=30)
+    with open(run.path("gets/file"), "rb") as file:
+        harness.check(file.read() == data, "another file")
 
 
 if __name__ == "__main__":

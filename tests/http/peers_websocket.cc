@@ -1,7 +1,7 @@
 // One end of a WebSocket, for tests with other implementations.
-//   http_websocket_peer serve            an echo; prints its address
-//   http_websocket_peer ask URL          has messages echoed, and says goodbye; exits with 0 if all
-//                                        was as it should be
+//   http_peers_websocket serve      an echo; prints its address
+//   http_peers_websocket ask URL    has messages echoed, and says goodbye; exits with 0 if all
+//                                   was as it should be
 #include <algorithm>
 #include <csignal>
 #include <iostream>
@@ -92,6 +92,6 @@ int main(int argc, char** argv) {
   auto loop = spate::must(spate::Loop::create());
   if (what == "serve") return serve(*loop);
   if (what == "ask" && argc == 3) return ask(*loop, argv[2]);
-  std::cerr << "usage: http_websocket_peer serve | ask URL\n";
+  std::cerr << "usage: http_peers_websocket serve | ask URL\n";
   return 2;
 }
