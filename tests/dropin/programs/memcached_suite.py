@@ -13,6 +13,8 @@ import signal
 import harness
 
 SECONDS = 600
+# The first sets the clock of a debug build, which Debian's is not; the other reads the sources.
+LEFT_OUT = ("expirations.t", "line-lengths.t")
 
 
 def prepare(run, sources):
@@ -43,7 +45,7 @@ def test(run):
     signal.alarm(SECONDS)
     prepare(run, sources)
     names = sorted(f"t/{name}" for name in os.listdir(run.path("t"))
-                   if name.endswith(".t"))
+                   if name.endswith(".t") and name not in LEFT_OUT)
     output = run.call("prove", "-j4", *names, status=None, seconds=SECONDS, weather=False)
     print(re.search("Files=.*", output)[0])
     harness.check("All tests successful" in output, output[-3000:])
