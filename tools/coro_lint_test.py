@@ -80,7 +80,7 @@ class Rules(unittest.TestCase):
         self.breaks("aggregate", "co_await Read<std::string>{text};")
         self.breaks("aggregate", "co_await or_return(start(a, {\"x\"}));")
         self.breaks("aggregate", "const auto x = co_await mine::read(Framing{'a'});")
-        self.passes("co_await sleep(Nanos{5});", "co_await Gate{};", "co_await read(LengthField{});",
+        self.passes("co_await sleep(Nanos{5});", "co_await read(LengthField{});",
                     "co_await or_return(coro::connect(loop, address, {.timeout = 5s}));",
                     "co_await call_it(std::move(options));",
                     "co_await offload([&] { Options x{1}; return f(x); });",
