@@ -106,19 +106,16 @@ void Stream::on_drained() {
   then.go();
 }
 
+// Two may wait; whoever goes on at once may destroy this.
 void Stream::on_closed(std::error_code error) {
   is_closed_ = true;
   error_ = error;
-  Arrival nothing;
-  arrival_ = &nothing;
+  if (waiting_ != nullptr) {
+    Wait& wait = *std::exchange(waiting_, nullptr);
+    wait.end();
+    wait.then_.wake();
+  }
   if (reading_ != nullptr) end_read();
-  if (nothing.is_gone) return;
-  arrival_ = nullptr;
-  if (waiting_ == nullptr) return;
-  Wait& wait = *std::exchange(waiting_, nullptr);
-  wait.end();
-  const Then then = wait.then_;
-  then.go();
 }
 
 // ---- reading
