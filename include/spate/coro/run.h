@@ -16,10 +16,16 @@
 
 namespace spate::coro {
 
+// Of one run(): `loop` once it runs, and is to be stopped.
 template <class T>
-Task<void> keep_result(Task<T> task, std::optional<T>* result) {
+Task<void> keep_result(Task<T> task, std::optional<T>* result, Loop** loop) {
   T value = co_await std::move(task);
   result->emplace(std::move(value));
+  if (*loop != nullptr) (*loop)->stop();
+}
+inline Task<void> stop_after(Task<void> task, Loop** loop) {
+  co_await std::move(task);
+  if (*loop != nullptr) (*loop)->stop();
 }
 
 // What the task gives. If the loop returns before that, because of Loop::stop() or because nothing
@@ -28,13 +34,19 @@ Task<void> keep_result(Task<T> task, std::optional<T>* result) {
 template <class T>
 T run(Loop& loop, Task<T> task) {
   Scope scope(loop);
+  Loop* running = nullptr;
+  const auto finish = [&] {
+    if (scope.empty()) return;
+    running = &loop;
+    loop.run();
+  };
   if constexpr (std::is_void_v<T>) {
-    scope.spawn(std::move(task));
-    if (!scope.empty()) loop.run();
+    scope.spawn(stop_after(std::move(task), &running));
+    finish();
   } else {
     std::optional<T> result;
-    scope.spawn(keep_result(std::move(task), &result));
-    if (!scope.empty()) loop.run();
+    scope.spawn(keep_result(std::move(task), &result, &running));
+    finish();
     if constexpr (kIsResult<T>) {
       if (!result) return std::unexpected(std::make_error_code(std::errc::operation_canceled));
     }
