@@ -144,11 +144,14 @@ void answer_sent(evhttp_connection* connection, void*) {
 // ---- what a client writes, too
 
 void Outgoing::add_version(Version version) {
-  char text[24] = "HTTP/";
-  char* end = std::to_chars(text + 5, text + sizeof text, version.major).ptr;
-  *end++ = '.';
-  end = std::to_chars(end, text + sizeof text, version.minor).ptr;
-  add(std::string_view(text, static_cast<std::size_t>(end - text)));
+  using Digits = char[12];
+  const auto written = [](Digits& digits, int number) {
+    const char* const end = std::to_chars(digits, digits + sizeof digits, number).ptr;
+    return std::string_view(digits, static_cast<std::size_t>(end - digits));
+  };
+  Digits major;
+  Digits minor;
+  add("HTTP/", written(major, version.major), ".", written(minor, version.minor));
 }
 
 void Outgoing::add_headers(const evkeyvalq& headers) {
