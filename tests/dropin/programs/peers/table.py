@@ -18,6 +18,9 @@ import dataclasses
 import harness
 
 
+ENOUGH_CALLS = 100  # Of fewer none may be hit.
+
+
 @dataclasses.dataclass
 class Row:
     test: object
@@ -63,5 +66,5 @@ def check_weather(run, row, programs):
     name = row.test.__name__
     weather = harness.sum_weather(programs)
     print(f"{name}:", ", ".join(f"{kind} {count}" for kind, count in weather.items()), flush=True)
-    if run.weather_library and row.has_traffic:
+    if run.weather_library and row.has_traffic and weather["calls"] >= ENOUGH_CALLS:
         harness.check(sum(weather.values()) > weather["calls"], f"{name} met no weather at all")
