@@ -1,13 +1,18 @@
-"""A torrent and its tracker: who may be asked for the pieces of a file."""
+"""A torrent and its tracker: who may be asked for the pieces of a file. And a go-between, for those
+who take no address of loopback from a tracker."""
 
 import hashlib
 import http.server
 import socket
 import struct
+import threading
 
+import harness
 from peers.web import WebServer
 
 PIECE = 65536
+HANDSHAKE_BYTES = 68
+ID_BYTES = 20
 
 
 def encode(value):
@@ -49,3 +54,26 @@ class Tracker(WebServer):
         return encode({b"announce": b"http://127.0.0.1:%d/announce" % self.port,
                        b"info": {b"name": name.encode(), b"length": len(data),
                                  b"piece length": PIECE, b"pieces": pieces}})
+
+
+def introduce(port, other, info_hash):
+    """Calls both, each in the name of the other, and then carries what they say."""
+    streams = [socket.create_connection(("127.0.0.1", each), 20) for each in (port, other)]
+    for number, stream in enumerate(streams):
+        stream.sendall(b"\x13BitTorrent protocol" + bytes(8) + info_hash
+                       + (b"-XX0000-%d" % number).ljust(ID_BYTES, b"0"))
+    for stream in streams:
+        answer = stream.recv(HANDSHAKE_BYTES, socket.MSG_WAITALL)
+        harness.check(info_hash in answer, f"no handshake: {answer}")
+        stream.settimeout(None)
+    for source, target in (streams, streams[::-1]):
+        threading.Thread(target=carry, args=(source, target), daemon=True).start()
+
+
+def carry(source, target):
+    try:
+        while data := source.recv(65536):
+            target.sendall(data)
+        target.shutdown(socket.SHUT_WR)
+    except OSError:
+        pass  # One of them has gone.
