@@ -44,7 +44,7 @@ def reply(data, tcp):
     head = struct.pack(">6H", message.identifier, RESPONSE | flags | code | message.flags & 0x0100,
                        1, len(records), 0, 0)
     number = TYPES.get(kind, kind)
-    body = pack_name(name) + struct.pack(">2H", number, 1)
+    body = data[12:16 + len(pack_name(name))]  # The question, in the letters that it came in.
     for record in records:
         body += b"\xc0\x0c" + struct.pack(">2HLH", number, 1, 60, len(record)) + record
     return head + body
