@@ -7,6 +7,7 @@ import struct
 import time
 
 import harness
+from peers.streams import receive
 from peers.web import WebServer, checksum, random_contents
 
 SIZES = {"empty": 0, "small": 1000, "page": 70_000, "big": 5_000_000}
@@ -80,9 +81,9 @@ def associate(local):
     """SOCKS5's UDP ASSOCIATE: the connection that keeps it, and where datagrams go."""
     control = socket.create_connection(("127.0.0.1", local), 10)
     control.sendall(b"\5\1\0")
-    harness.check(control.recv(2, socket.MSG_WAITALL) == b"\5\0", "the greeting was refused")
+    harness.check(receive(control, 2) == b"\5\0", "the greeting was refused")
     control.sendall(b"\5\3\0\1" + bytes(6))
-    answer = control.recv(10, socket.MSG_WAITALL)
+    answer = receive(control, 10)
     harness.check(answer[:4] == b"\5\0\0\1", f"UDP was refused: {answer!r}")
     return control, (socket.inet_ntoa(answer[4:8]), struct.unpack("!H", answer[8:])[0])
 

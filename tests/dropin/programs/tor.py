@@ -14,9 +14,11 @@ import harness
 from peers.dns import Client
 from peers.dns_upstream import Upstream, address_of
 from peers.lines import Lines
+from peers.streams import receive
 from peers.web import WebServer
 
-# On the original too, a connection ends when its read is interrupted, and sometimes with EAGAIN.
+# On the original too, a connection ends when its read is interrupted, and with EAGAIN a vote is
+# often late, for which the network waits twenty seconds.
 WEATHER = harness.Weather(kinds="short")
 RELAYS = 3
 NAMES = 20
@@ -132,10 +134,10 @@ def socks(port, command, name, name_port):
     """SOCKS 5 (RFC 1928): the connection, the answer's code, and the address it has."""
     stream = socket.create_connection(("127.0.0.1", port), 40)
     stream.sendall(b"\x05\x01\x00")
-    harness.check(stream.recv(2, socket.MSG_WAITALL) == b"\x05\x00", "no SOCKS")
+    harness.check(receive(stream, 2) == b"\x05\x00", "no SOCKS")
     stream.sendall(struct.pack(">5B", 5, command, 0, 3, len(name)) + name.encode()
                    + struct.pack(">H", name_port))
-    answer = stream.recv(10, socket.MSG_WAITALL)
+    answer = receive(stream, 10)
     harness.check(len(answer) == 10, f"no answer for {name}: {answer}")
     return stream, answer[1], socket.inet_ntoa(answer[4:8])
 

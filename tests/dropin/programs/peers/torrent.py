@@ -8,6 +8,7 @@ import struct
 import threading
 
 import harness
+from peers.streams import receive
 from peers.web import WebServer
 
 PIECE = 65536
@@ -63,7 +64,7 @@ def introduce(port, other, info_hash):
         stream.sendall(b"\x13BitTorrent protocol" + bytes(8) + info_hash
                        + (b"-XX0000-%d" % number).ljust(ID_BYTES, b"0"))
     for stream in streams:
-        answer = stream.recv(HANDSHAKE_BYTES, socket.MSG_WAITALL)
+        answer = receive(stream, HANDSHAKE_BYTES)
         harness.check(info_hash in answer, f"no handshake: {answer}")
         stream.settimeout(None)
     for source, target in (streams, streams[::-1]):

@@ -1,0 +1,13 @@
+"""What arrives in pieces."""
+
+
+def receive(stream, size):
+    """That many bytes of a socket, or fewer if it ends before. Not MSG_WAITALL, which does not wait
+    on a socket that has a timeout."""
+    data = b""
+    while len(data) < size:
+        piece = stream.recv(size - len(data))
+        if not piece:
+            break
+        data += piece
+    return data
