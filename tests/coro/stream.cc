@@ -239,6 +239,23 @@ Task<void> write_numbers(spate::Stream to, int count, Random* random) {
   }
 }
 
+TEST_P(CoroStream, AShortReadAfterALongOneThatWasGivenUpGetsWhatIsThere) {
+  const auto exactly = [](coro::Stream* from, std::size_t count) -> Task<std::size_t> {
+    const Result<Bytes> bytes = co_await from->read_exactly(count);
+    co_return bytes ? bytes->size() : 0;
+  };
+  const auto reads = [exactly](coro::Stream* from) {
+    return [](Task<std::size_t> much, Task<std::size_t> little) -> Task<std::size_t> {
+      const Result<std::size_t> none = co_await coro::with_deadline(5ms, std::move(much));
+      EXPECT_EQ(none.error(), Error::deadline);
+      co_return co_await std::move(little);
+    }(exactly(from, 1000), exactly(from, 10));
+  };
+  coro::Stream stream(std::move(right_));
+  left_.write("0123456789");
+  EXPECT_EQ(coro::run(*loop_, reads(&stream)), 10u);
+}
+
 TEST_P(CoroStream, AReadThatIsGivenUpHasTakenNothing) {
   for (const std::uint64_t seed : seeds(2)) {
     SCOPED_TRACE(seed);

@@ -16,7 +16,7 @@ namespace spate::http {
 
 namespace {
 
-constexpr std::size_t kMostProtocols = 15;
+[[maybe_unused]] constexpr std::size_t kMostProtocols = 15;
 
 std::unexpected<std::error_code> error_of(int number) {
   return std::unexpected(system_error(number));

@@ -1,0 +1,303 @@
+// What waits promise, one at a time.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <stdexcept>
+#include <vector>
+
+#include "base/fault.h"
+#include "spate/coro/all.h"
+#include "spate/coro/channel.h"
+#include "spate/coro/or_return.h"
+#include "spate/coro/run.h"
+#include "spate/coro/sync.h"
+#include "spate/coro/time.h"
+#include "spate/coro/until_stop.h"
+#include "tests/support/scripted.h"
+
+namespace spate::testing {
+namespace {
+
+using namespace std::chrono_literals;
+using coro::Scope;
+using coro::Task;
+
+std::error_code trouble() { return std::make_error_code(std::errc::io_error); }
+
+// Says when it goes.
+class Mark {
+ public:
+  explicit Mark(int* count) : count_(count) { ++*count_; }
+  ~Mark() { --*count_; }
+  Mark(const Mark&) = delete;
+  Mark& operator=(const Mark&) = delete;
+
+ private:
+  int* count_;
+};
+
+Task<int> sleeper(Nanos time, int* live) {
+  const Mark mark(live);
+  co_await coro::sleep(time);
+  co_return 7;
+}
+Task<Result<int>> failing(Nanos time) {
+  if (time > 0ns) co_await coro::sleep(time);
+  co_return std::unexpected(trouble());
+}
+Task<Result<void>> fails_too(Nanos time) {
+  co_await coro::or_return(failing(time));
+  ADD_FAILURE() << "it went on";
+  co_return Result<void>();
+}
+Task<Result<int>> succeeding(Nanos time, int* live) {
+  const Mark mark(live);
+  co_await coro::sleep(time);
+  co_return 7;
+}
+
+class CoroWaits : public ::testing::Test {
+ protected:
+  Loop& loop() { return *scripted_.loop; }
+  void turns(int count = 3) {
+    for (int i = 0; i < count; ++i) EXPECT_FALSE(loop().run(Run::no_wait));
+  }
+
+  ScriptedLoop scripted_;
+  int live_ = 0;
+};
+
+TEST_F(CoroWaits, TheLosersOfWhenAnyAreGoneWhenItReturns) {
+  const auto race = [](int* live) -> Task<void> {
+    auto&& wait = coro::when_any(sleeper(1ms, live), sleeper(1h, live), sleeper(2h, live));
+    const auto first = co_await wait;
+    EXPECT_EQ(first.index(), 0u);
+    EXPECT_EQ(*live, 0);
+  };
+  coro::run(loop(), race(&live_));
+}
+
+TEST_F(CoroWaits, WhatEndsAtOnceStopsTheStartingOfTheOthers) {
+  const auto race = [](int* live) -> Task<void> {
+    const auto first = co_await coro::when_any(failing(0ns), sleeper(1h, live));
+    EXPECT_EQ(first.index(), 0u);
+  };
+  const Nanos before = loop().now();
+  coro::run(loop(), race(&live_));
+  EXPECT_EQ(loop().now(), before);
+}
+
+TEST_F(CoroWaits, TheFirstErrorEndsWhenAll) {
+  const auto both = [](int* live) -> Task<void> {
+    auto&& wait = coro::when_all(failing(1ms), succeeding(1h, live));
+    const auto result = co_await wait;
+    EXPECT_EQ(result.error(), trouble());
+    EXPECT_EQ(*live, 0);
+  };
+  const Nanos before = loop().now();
+  coro::run(loop(), both(&live_));
+  EXPECT_EQ(loop().now() - before, 1ms);
+}
+
+TEST_F(CoroWaits, OrReturnEndsACoroutineAndThoseAboveIt) {
+  const auto above = []() -> Task<Result<void>> {
+    co_await coro::or_return(fails_too(1ms));
+    ADD_FAILURE() << "it went on";
+    co_return Result<void>();
+  };
+  EXPECT_EQ(coro::run(loop(), above()).error(), trouble());
+  EXPECT_EQ(coro::run(loop(), fails_too(0ns)).error(), trouble());
+}
+
+TEST_F(CoroWaits, AnExceptionIsThrownWhereTheTaskIsAwaited) {
+  const auto throws = []() -> Task<int> {
+    co_await coro::sleep(1ms);
+    throw std::runtime_error("thrown");
+  };
+  const auto catches = [](Task<int> task) -> Task<bool> {
+    bool is_caught = false;
+    try {
+      co_await std::move(task);
+    } catch (const std::runtime_error&) {
+      is_caught = true;
+    }
+    co_await coro::next_turn();
+    co_return is_caught;
+  };
+  EXPECT_TRUE(coro::run(loop(), catches(throws())));
+}
+
+// ---- scopes
+
+TEST_F(CoroWaits, AScopeTellsTheErrorsOfItsTasks) {
+  Scope scope(loop());
+  std::vector<std::error_code> told;
+  scope.on_error([&](std::error_code error) { told.push_back(error); });
+  EXPECT_TRUE(scope.spawn(fails_too(1ms)));
+  EXPECT_TRUE(scope.spawn(fails_too(2ms)));
+  EXPECT_FALSE(loop().run());
+  EXPECT_EQ(told, (std::vector{trouble(), trouble()}));
+  EXPECT_TRUE(scope.empty());
+}
+
+TEST_F(CoroWaits, WithoutThatTheFirstIsWhatJoinGives) {
+  Scope scope(loop());
+  scope.spawn(fails_too(1ms));
+  const auto join = [](Scope* others) -> Task<Result<void>> { co_return co_await others->join(); };
+  EXPECT_EQ(coro::run(loop(), join(&scope)).error(), trouble());
+  EXPECT_TRUE(coro::run(loop(), join(&scope))) << "told once";
+}
+
+Task<void> marked(Nanos time, int* live) {
+  const Mark mark(live);
+  co_await coro::sleep(time);
+}
+
+TEST_F(CoroWaits, JoinWithAGraceStopsAndThenCancels) {
+  Scope scope(loop());
+  scope.spawn(marked(1ms, &live_));
+  scope.spawn(marked(1h, &live_));
+  const auto join = [](Scope* others) -> Task<bool> { co_return co_await others->join(5ms); };
+  const Nanos before = loop().now();
+  EXPECT_FALSE(coro::run(loop(), join(&scope)));
+  EXPECT_EQ(loop().now() - before, 5ms);
+  EXPECT_EQ(live_, 0);
+  EXPECT_FALSE(scope.spawn(marked(1ms, &live_))) << "it is stopping";
+}
+
+TEST_F(CoroWaits, TheEndOfTheLoopCancelsTheTasks) {
+  Scope scope(loop());
+  scope.spawn(marked(1h, &live_));
+  EXPECT_EQ(live_, 1);
+  scripted_.loop.reset();
+  EXPECT_EQ(live_, 0);
+  EXPECT_FALSE(scope.spawn(marked(1h, &live_)));
+}
+
+TEST_F(CoroWaits, ATaskThatCancelsItselfEndsWhenItNextWaits) {
+  Scope scope(loop());
+  bool has_gone_on = false;
+  const auto suicide = [](Scope* own, bool* gone_on, int* live) -> Task<void> {
+    const Mark mark(live);
+    co_await coro::next_turn();
+    own->cancel();
+    *gone_on = true;
+    co_await coro::next_turn();
+    ADD_FAILURE() << "resumed";
+  };
+  scope.spawn(suicide(&scope, &has_gone_on, &live_));
+  turns();
+  EXPECT_TRUE(has_gone_on);
+  EXPECT_EQ(live_, 0);
+  EXPECT_TRUE(scope.empty());
+}
+
+// The scope goes while one branch runs, and another waits to be told of stop().
+TEST_F(CoroWaits, ATaskMayDestroyItsScopeWhileItWaitsElsewhere) {
+  auto scope = std::make_unique<Scope>(loop());
+  const auto waits = [](int* live) -> Task<Result<int>> {
+    Result<int> result = co_await coro::until_stop(succeeding(1h, live));
+    co_return result;
+  };
+  const auto destroys = [](std::unique_ptr<Scope>* own) -> Task<Result<int>> {
+    co_await coro::next_turn();
+    own->reset();
+    co_return 7;
+  };
+  const auto both = [waits, destroys](std::unique_ptr<Scope>* own, int* live) {
+    return [](Task<Result<int>> one, Task<Result<int>> other) -> Task<void> {
+      const auto result = co_await coro::when_all(std::move(one), std::move(other));
+      ADD_FAILURE() << "resumed";
+    }(waits(live), destroys(own));
+  };
+  scope->spawn(both(&scope, &live_));
+  EXPECT_EQ(live_, 1);
+  turns();
+  EXPECT_EQ(scope, nullptr);
+  EXPECT_EQ(live_, 0);
+}
+
+TEST_F(CoroWaits, WithoutMemoryATaskIsEmptyAndNothingIsSpawned) {
+  FaultPlan plan;
+  plan.fail_share(SystemCall::allocate, 1, ENOMEM, 1);
+  const auto large = [](int* live) -> Task<Result<int>> {  // Of a size that nobody keeps.
+    std::array<char, 5000> room{};
+    const Mark mark(live);
+    co_await coro::sleep(1ms);
+    co_return room[0];
+  };
+  const auto asks = [](Task<Result<int>> task) -> Task<Result<int>> {
+    Result<int> result = co_await std::move(task);
+    co_return result;
+  };
+  std::optional<Task<Result<int>>> task;
+  {
+    const FaultScope faults(plan);
+    task.emplace(large(&live_));
+  }
+  EXPECT_FALSE(*task);
+  EXPECT_EQ(coro::run(loop(), asks(std::move(*task))).error(), std::errc::not_enough_memory);
+}
+
+// ---- what was promised to who is gone
+
+Task<void> receive(coro::Channel<int>* channel, int* value) {
+  const std::optional<int> received = co_await channel->receive();
+  *value = received.value_or(-1);
+}
+
+TEST_F(CoroWaits, TheValueOfAReceiverWhoIsGoneIsTheNextOnes) {
+  coro::Channel<int> channel(2);
+  Scope first(loop());
+  Scope second(loop());
+  int one = 0;
+  int other = 0;
+  first.spawn(receive(&channel, &one));
+  second.spawn(receive(&channel, &other));
+  ASSERT_TRUE(channel.try_send(7));
+  first.cancel();  // Woken, and not yet resumed.
+  turns();
+  EXPECT_EQ(one, 0);
+  EXPECT_EQ(other, 7);
+}
+
+TEST_F(CoroWaits, ChannelsThatCloseWakeEverybody) {
+  coro::Channel<int> channel(1);
+  Scope scope(loop());
+  int values[3] = {};
+  for (int& value : values) scope.spawn(receive(&channel, &value));
+  ASSERT_TRUE(channel.try_send(7));
+  channel.close();
+  EXPECT_FALSE(channel.try_send(8));
+  turns();
+  EXPECT_EQ(values[0], 7);
+  EXPECT_EQ(values[1], -1);
+  EXPECT_EQ(values[2], -1);
+}
+
+TEST_F(CoroWaits, TheUnitOfOneWhoIsGoneIsTheNextOnes) {
+  coro::Mutex mutex;
+  Scope first(loop());
+  Scope second(loop());
+  const auto take = [](coro::Mutex* its, bool* has) -> Task<void> {
+    const coro::Mutex::Held held(co_await its->lock());
+    *has = true;
+    co_await coro::sleep(1h);
+  };
+  bool one = false;
+  bool other = false;
+  {
+    const coro::Mutex::Held held = mutex.try_lock();
+    ASSERT_TRUE(held);
+    EXPECT_FALSE(mutex.try_lock());
+    first.spawn(take(&mutex, &one));
+    second.spawn(take(&mutex, &other));
+  }
+  first.cancel();
+  turns();
+  EXPECT_FALSE(one);
+  EXPECT_TRUE(other);
+}
+
+}  // namespace
+}  // namespace spate::testing
