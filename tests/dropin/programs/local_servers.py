@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Servers of one machine: on Unix sockets, or on a descriptor that they are given."""
 
+import json
 import os
 import re
 import socket
@@ -8,6 +9,7 @@ import struct
 
 import harness
 from peers.fastcgi import ask
+from peers.streams import receive
 from peers.table import Table
 
 CLIENTS = 6
@@ -55,6 +57,38 @@ def kickpass(run):
     passwords = {run.call("kickpass", "cat", "-p", "safe", env=env, dropin=False)
                  for _ in range(10)}
     harness.check(len(passwords) == 1 and len(passwords.pop().strip()) == 20, f"{passwords}")
+
+
+def ask_seafile(stream, *call):
+    """What a function of its returns, by searpc's named pipes; None if it ends instead."""
+    question = json.dumps({"service": "seafile-rpcserver", "request": json.dumps(call)}).encode()
+    stream.sendall(struct.pack("=L", len(question)) + question)
+    head = receive(stream, 4)
+    return json.loads(receive(stream, *struct.unpack("=L", head)))["ret"] if head else None
+
+
+@table.row("seaf-daemon", has_traffic=False)  # Its sockets block.
+def seaf_daemon(run):
+    """What it is told to keep, it knows when it starts again, too; its loop has the timers."""
+    for directory in ("conf", "data", "work", "conf/logs"):
+        os.mkdir(run.path(directory))
+    path = run.path("data/seafile.sock")
+    settings = {f"key{number}": f"value{number}" for number in range(100)}
+    for told in (settings, {}):
+        server = run.start("seaf-daemon", "-c", run.path("conf"), "-d", run.path("data"),
+                           "-w", run.path("work"))
+        server.wait_unix(path)
+        server.assert_uses()
+        with socket.socket(socket.AF_UNIX) as stream:
+            stream.settimeout(10)
+            stream.connect(path)
+            for key, value in told.items():
+                ask_seafile(stream, "seafile_set_config", key, value)
+            for key, value in settings.items():
+                got = ask_seafile(stream, "seafile_get_config", key)
+                harness.check(got == value, f"{key}: {got}")
+            ask_seafile(stream, "seafile_shutdown")
+        server.wait()
 
 
 IP = struct.Struct(">BBHHHBBH4s4s")
