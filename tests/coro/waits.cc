@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include <memory>
-#include <stdexcept>
 #include <vector>
 
 #include "base/fault.h"
@@ -107,24 +106,6 @@ TEST_F(CoroWaits, OrReturnEndsACoroutineAndThoseAboveIt) {
   };
   EXPECT_EQ(coro::run(loop(), above()).error(), trouble());
   EXPECT_EQ(coro::run(loop(), fails_too(0ns)).error(), trouble());
-}
-
-TEST_F(CoroWaits, AnExceptionIsThrownWhereTheTaskIsAwaited) {
-  const auto throws = []() -> Task<int> {
-    co_await coro::sleep(1ms);
-    throw std::runtime_error("thrown");
-  };
-  const auto catches = [](Task<int> task) -> Task<bool> {
-    bool is_caught = false;
-    try {
-      co_await std::move(task);
-    } catch (const std::runtime_error&) {
-      is_caught = true;
-    }
-    co_await coro::next_turn();
-    co_return is_caught;
-  };
-  EXPECT_TRUE(coro::run(loop(), catches(throws())));
 }
 
 // ---- scopes
