@@ -187,7 +187,7 @@ TEST_F(CoroWaits, ATaskMayDestroyItsScopeWhileItWaitsElsewhere) {
   };
   const auto both = [waits, destroys](std::unique_ptr<Scope>* own, int* live) {
     return [](Task<Result<int>> one, Task<Result<int>> other) -> Task<void> {
-      const auto result = co_await coro::when_all(std::move(one), std::move(other));
+      co_await coro::when_all(std::move(one), std::move(other));
       ADD_FAILURE() << "resumed";
     }(waits(live), destroys(own));
   };
