@@ -14,6 +14,7 @@
 #include "spate/coro/sync.h"
 #include "spate/coro/time.h"
 #include "spate/coro/until_stop.h"
+#include "tests/coro/mark.h"
 #include "tests/support/random.h"
 #include "tests/support/scripted.h"
 #include "tests/support/seeds.h"
@@ -96,17 +97,6 @@ class Program {
    private:
     Program& program_;
     bool is_running_ = true;
-  };
-
-  class Count {
-   public:
-    explicit Count(int& it) : it_(it) { ++it_; }
-    ~Count() { --it_; }
-    Count(const Count&) = delete;
-    Count& operator=(const Count&) = delete;
-
-   private:
-    int& it_;
   };
 
   Loop& loop() { return *scripted_.loop; }
@@ -314,7 +304,7 @@ class Program {
     life.waits();
     const coro::Semaphore::Held held(co_await seats_.acquire());
     life.goes_on();
-    const Count inside(inside_);
+    const Mark inside(&inside_);
     EXPECT_LE(inside_, 2);
     const Nanos time = any_time();
     life.waits();

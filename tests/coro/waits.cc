@@ -12,6 +12,7 @@
 #include "spate/coro/sync.h"
 #include "spate/coro/time.h"
 #include "spate/coro/until_stop.h"
+#include "tests/coro/mark.h"
 #include "tests/support/scripted.h"
 
 namespace spate::testing {
@@ -22,18 +23,6 @@ using coro::Scope;
 using coro::Task;
 
 std::error_code trouble() { return std::make_error_code(std::errc::io_error); }
-
-// Says when it goes.
-class Mark {
- public:
-  explicit Mark(int* count) : count_(count) { ++*count_; }
-  ~Mark() { --*count_; }
-  Mark(const Mark&) = delete;
-  Mark& operator=(const Mark&) = delete;
-
- private:
-  int* count_;
-};
 
 Task<int> sleeper(Nanos time, int* live) {
   const Mark mark(live);

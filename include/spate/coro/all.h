@@ -11,6 +11,7 @@
 
 #include <array>
 #include <cstddef>
+#include <optional>
 #include <system_error>
 #include <tuple>
 #include <type_traits>

@@ -13,6 +13,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <optional>
 #include <system_error>
 
 #include "spate/coro/task.h"
@@ -81,7 +82,6 @@ class SPATE_EXPORT Scope {
   void unlink(Promise& root);
   void end_joins();
   void end_with_loop();
-  static void destroy(Promise& root);
 
   Promise* newest_ = nullptr;
   Line woken_;

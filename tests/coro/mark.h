@@ -1,0 +1,17 @@
+// Mark: how many of something are there.
+#pragma once
+
+namespace spate::testing {
+
+class Mark {
+ public:
+  explicit Mark(int* count) : count_(count) { ++*count_; }
+  ~Mark() { --*count_; }
+  Mark(const Mark&) = delete;
+  Mark& operator=(const Mark&) = delete;
+
+ private:
+  int* count_;
+};
+
+}  // namespace spate::testing
