@@ -24,9 +24,9 @@ class Listener::Door {
   }
   const spate::Listener& listener() const { return listener_; }
 
-  bool is_anybody_there() const { return turns_.leaves_one(count()); }
+  bool is_anybody_there() { return turns_.leaves_one(count()); }
   void wait(Then then) {
-    turns_.wait(then);
+    turns_.wait(then, count());
     look();
   }
   void give_up(Then& then) {

@@ -14,11 +14,18 @@ namespace spate::coro {
 
 class Turns {
  public:
-  // Of `count` things, whether one is left that nobody waits for or was promised.
-  bool leaves_one(std::size_t count) const { return line_.empty() && promised_ < count; }
+  // Of `count` things, whether one is left for somebody who has not waited. Not too often in a row:
+  // then others have their turn.
+  bool leaves_one(std::size_t count) {
+    return line_.empty() && promised_ < count && --patience_ >= 0;
+  }
   bool is_anybody_waiting() const { return !line_.empty(); }
 
-  void wait(Then then) { line_.push(then.place()); }
+  void wait(Then then, std::size_t count) {
+    patience_ = kPatience;
+    line_.push(then.place());
+    promise(count);
+  }
   // There are `count` of them: wakes who can have one.
   void promise(std::size_t count) {
     while (!line_.empty() && promised_ < count) promise_first().wake();
@@ -44,7 +51,10 @@ class Turns {
   }
 
  private:
+  static constexpr int kPatience = 128;
+
   Line line_;
+  int patience_ = kPatience;
   std::size_t promised_ = 0;
 };
 
