@@ -280,7 +280,9 @@ void evdns_base::take_message(std::span<const std::uint8_t> message) {
   conclude(*query, answer);
 }
 
+// Timeouts count in a row: an answer of any kind ends it.
 void evdns_base::conclude(Query& query, const Answer& answer) {
+  query.server->timeouts = 0;
   if (answer.error != DNS_ERR_NONE) return take_error(query, answer);
   note_answer(query);
   finish(query, answer);
@@ -322,6 +324,7 @@ void evdns_base::take_error(Query& query, const Answer& answer) {
 
 // The next name of a lookup takes its turn among the servers before what waits, and is asked for
 // after it, as in libevent. There it waits for ever if no more could be in flight with this one.
+// Nor can what waits go to a server whose probe has just been answered by another.
 void evdns_base::finish(Query& query, const Answer& answer) {
   evdns_request* lookup = query.lookup;
   Nameserver* probed = query.probed;
@@ -329,8 +332,8 @@ void evdns_base::finish(Query& query, const Answer& answer) {
   Nameserver* server = next != nullptr ? server_for_next() : nullptr;
   if (lookup != nullptr && next == nullptr) lookup->deliver(answer);
   drop(query);
-  if (probed != nullptr) note_probe(*probed, answer.error);
   start_waiting();
+  if (probed != nullptr) note_probe(*probed, answer.error);
   if (server != nullptr) {
     launch(*next, *server);
   } else if (next != nullptr) {
