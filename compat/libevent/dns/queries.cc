@@ -280,9 +280,7 @@ void evdns_base::take_message(std::span<const std::uint8_t> message) {
   conclude(*query, answer);
 }
 
-// Timeouts count in a row: an answer of any kind ends it.
 void evdns_base::conclude(Query& query, const Answer& answer) {
-  query.server->timeouts = 0;
   if (answer.error != DNS_ERR_NONE) return take_error(query, answer);
   note_answer(query);
   finish(query, answer);

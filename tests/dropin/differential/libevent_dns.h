@@ -19,7 +19,14 @@
 #include "harness.h"
 #include "virtual_time.h"
 
-enum { kServersMost = 4, kPacketMost = 2048, kNameMost = 1100, kSeenMost = 200, kEndsMost = 1000 };
+enum {
+  kServersMost = 4,
+  kPacketMost = 2048,
+  kNameMost = 1100,
+  kSeenMost = 200,
+  kEndsMost = 1000,
+  kTimeoutMost = 5999
+};
 
 enum { kQr = 0x8000, kAa = 0x0400, kTc = 0x0200, kRd = 0x0100, kRa = 0x0080 };
 
@@ -264,7 +271,7 @@ static void change_timeout(void) {
   char value[16];
   int milliseconds;
   do {
-    milliseconds = 1000 + changes++ * 1271 % 4999;
+    milliseconds = 1000 + changes++ * 1271 % (kTimeoutMost - 1000);
   } while (!take_end(virtual_now / kMillisecond + milliseconds));
   snprintf(value, sizeof value, "%d.%03d05", milliseconds / 1000, milliseconds % 1000);
   evdns_base_set_option(dns, "timeout", value);

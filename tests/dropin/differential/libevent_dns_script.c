@@ -73,6 +73,18 @@ static void reply_name(const Query* query) {
   send_packet(query, &packet);
 }
 
+// One at a time is refused: another server gets it with the next question, and two would get there
+// in any order.
+static unsigned some_code(void) {
+  static const unsigned codes[] = {0, 1, 2, 2, 3, 4, 5, 6, kTc};
+  static int64_t refused_until;
+  const unsigned code = codes[random_below(9)];
+  if (code != 4 && code != 5) return code;
+  if (virtual_now < refused_until) return 3;
+  refused_until = virtual_now + kTimeoutMost * (int64_t)kMillisecond;
+  return code;
+}
+
 static void answer_anyhow(const Query* query) {
   if (!is_calm && !random_chance(answers_percent)) return;
   const int choice = random_below(is_calm ? 65 : 100);
@@ -85,8 +97,7 @@ static void answer_anyhow(const Query* query) {
   } else if (choice < 65) {
     reply_with_authority(query, random_chance(70) ? 3 : 0);
   } else if (choice < 90) {
-    static const unsigned codes[] = {0, 1, 2, 2, 3, 4, 5, 6, kTc};
-    reply_code(query, codes[random_below(9)]);
+    reply_code(query, some_code());
   } else {
     Packet packet = reply_to(query, 0, 1);  // That says of itself that it is longer.
     send_packet(query, &packet);
