@@ -43,7 +43,7 @@ LAYERS = {
     "http/websocket": {PUBLIC, "base", "sys", "core", "http/codec", "http/server", "http/client"},
     "http/gateway": {PUBLIC, "http/codec", "http/server", "http/client"},
     "http/inspector": {PUBLIC, "http/codec", "http/server", "http/client"},
-    "coro": {"base", "core", "net", "net/stream"},
+    "coro": {"base", "core", "pool", "net", "net/stream", "net/listen", "net/names", "net/connect"},
     "sim": GROUND | {"backend", "net/stream"},
 }
 
