@@ -165,7 +165,7 @@ Refusal read_head(HeadReader<Scan>& reader, const HeadLimits& limits, Head<View>
 template <class Scan, class View>
 bool read_at_once(std::string_view text, std::size_t start, const HeadLimits& limits,
                   Head<View>& head) {
-  if (!text.ends_with("\r\n\r\n")) return false;
+  if (!text.substr(start).ends_with("\r\n\r\n")) return false;
   HeadReader<Scan> reader(text.data(), start, text.size(), text.data() + text.size());
   if (read_head(reader, limits, head)) return false;
   head.size = start + reader.passed() + kCrLf.size();

@@ -4,6 +4,7 @@
 
 #include <cerrno>
 #include <string>
+#include <vector>
 
 #include "base/fault.h"
 #include "http/codec/head_end.h"
@@ -103,6 +104,14 @@ TEST(RequestHead, HasAVersionThatWeSpeak) {
        {"HTTP/1.2", "HTTP/1.9", "http/1.1", "HTTP/11", "HTTP/1.10", "HTTP/1", "HTTP/1.", "HTTP 1.1",
         "HTTPS/1.1", "HTTP/01.1", "HTTP/1,1", "XTTP/1.1", "HTTP/a.1", "HTTP/2.x", "HTTP/-1.1", ""})
     EXPECT_EQ(with_line("GET / " + std::string(version) + "\r\n"), 400) << version;
+}
+
+// On the heap, where a sanitizer sees a byte too many.
+TEST(RequestHead, BehindAnEmptyLineIsNotReadBeyondItsEnd) {
+  const std::vector<char> text = {'\r', '\n', '\r', '\n'};
+  for (const std::size_t limit : {0u, 1u, 2u})
+    EXPECT_EQ(request_refusal_of({text.data(), text.size()}, {.head = limit}), 431) << limit;
+  EXPECT_EQ(request_refusal_of({text.data(), text.size()}), 400);
 }
 
 TEST(RequestHead, MayFollowOneEmptyLine) {
