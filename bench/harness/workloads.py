@@ -26,7 +26,7 @@ VARIANTS = {
 
 # Contestants that cannot do what a workload asks for, and why.
 CANNOT = {("idle", name): "has no idle timeouts"
-          for name in ("floor", "floor_ring", "muduo", "evpp")}
+          for name in ("floor", "floor_ring", "muduo", "evpp", "asio_coro")}
 
 # Programs whose libev or libevent spate's drop-in can take the place of, by workload: each
 # contestant of theirs gains a twin, the same program on the drop-in.

@@ -3,12 +3,6 @@
 
 namespace spate::coro {
 
-// What on_data() was given, and is not yet read. The Stream may be destroyed by who reads.
-struct Stream::Arrival {
-  Bytes left;
-  bool is_gone = false;
-};
-
 // Offers what has come once more, when the chain that reads no longer runs the loop.
 class Stream::Retry : public Chooser {
  public:
@@ -36,13 +30,23 @@ Stream::~Stream() {
   if (arrival_ != nullptr) arrival_->is_gone = true;
 }
 
+// False if it needs more than is there, or cannot be resumed yet.
+inline bool Stream::offer(Read& read) {
+  Bytes& left = arrival_->left;
+  if (left.empty()) return false;
+  if (read.then_ && read.then_.chain().is_running()) return keep_for_later(read.then_), false;
+  if (read.next_ != nullptr) return offer_framed(read);
+  read.outcome_ = std::exchange(left, {});
+  return true;
+}
+
 // Whoever reads is resumed inside, and may read on; what nobody reads waits, and so does the peer.
 std::size_t Stream::on_data(Bytes bytes) {
   Arrival arrival{bytes};
   arrival_ = &arrival;
   while (reading_ != nullptr && offer(*reading_)) {
     const Then then = std::exchange(reading_, nullptr)->then_;
-    then.go();
+    then.chain().resume(then);
     if (arrival.is_gone) return bytes.size();
   }
   arrival_ = nullptr;
@@ -50,11 +54,8 @@ std::size_t Stream::on_data(Bytes bytes) {
   return bytes.size() - arrival.left.size();
 }
 
-// False if it needs more than is there, or cannot be resumed yet.
-bool Stream::offer(Read& read) {
+bool Stream::offer_framed(Read& read) {
   Bytes& left = arrival_->left;
-  if (left.empty()) return false;
-  if (read.then_ && read.then_.chain().is_running()) return keep_for_later(read.then_), false;
   const Frame frame = read.next_(read, left);
   if (frame.state == Frame::State::unfinished) {
     stream_.want(frame.size);
@@ -120,18 +121,10 @@ void Stream::on_closed(std::error_code error) {
 
 // ---- reading
 
-bool Stream::Read::await_ready() {
-  SPATE_ASSERT(stream_.reading_ == nullptr, "one coroutine reads at a time");
+bool Stream::Read::try_now() {
   if (stream_.arrival_ != nullptr && stream_.offer(*this)) return true;
   if (!stream_.is_closed_ && !stream_.has_ended_) return false;
   end(false);
-  return true;
-}
-
-bool Stream::Read::start(Promise&, Then then) {
-  then_ = then;
-  stream_.reading_ = this;
-  if (stream_.arrival_ == nullptr) stream_.stream_.resume();
   return true;
 }
 
@@ -147,7 +140,7 @@ void Stream::Read::cancel() {
 
 // A connection that ends between two arrivals is the end of file to read_some().
 void Stream::Read::end(bool is_inside) {
-  if (next_ == next_of_all && !stream_.error_) return;
+  if (next_ == nullptr && !stream_.error_) return;
   outcome_ = std::unexpected(stream_.reason(is_inside));
 }
 

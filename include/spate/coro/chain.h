@@ -194,7 +194,7 @@ class Promise : public Place {
   // takes its result when it has been left: no frame is destroyed inside its own call.
   void end() noexcept {
     has_ended_ = true;
-    if (then_) root_->next_ = then_;
+    if (then_) root_->then_ = then_;
   }
   bool has_ended() const { return has_ended_; }
 
@@ -214,19 +214,21 @@ class Promise : public Place {
 
   inline void finish();
 
+  bool has_ended_ = false;  // These lie where a Place leaves room.
+  bool is_running_ = false;
+  bool is_doomed_ = false;
+  bool gives_error_ = false;
+
   Promise* root_ = nullptr;  // The chain's first; itself, if that is this one.
-  Then then_;                // Who awaits this one.
+  // Who awaits this one. Of the chain's first, whom nobody awaits: whom to resume when the one that
+  // runs has stopped.
+  Then then_;
   // Of the chain's first:
   Scope* scope_ = nullptr;
   Promise* newer_ = nullptr;
   Promise* older_ = nullptr;
-  Then next_;  // Whom to resume when the one that runs has stopped.
 
   std::exception_ptr exception_;
-  bool has_ended_ = false;
-  bool is_running_ = false;
-  bool is_doomed_ = false;
-  bool gives_error_ = false;
 };
 
 inline Promise& Then::chain() const {

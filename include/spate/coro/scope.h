@@ -151,7 +151,7 @@ inline Loop& Promise::loop() const { return scope_->loop(); }
 
 inline void Promise::resume(Then then) {
   is_running_ = true;
-  for (; then; then = std::exchange(next_, Then())) {
+  for (; then; then = std::exchange(then_, Then())) {
     if (const std::coroutine_handle<> handle = then.choose()) handle.resume();
   }
   is_running_ = false;

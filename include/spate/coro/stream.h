@@ -73,7 +73,11 @@ class SPATE_EXPORT Stream final : StreamHandler {
   spate::Stream& stream() { return stream_; }
 
  private:
-  struct Arrival;
+  // What on_data() was given, and is not yet read. The Stream may be destroyed by who reads.
+  struct Arrival {
+    Bytes left;
+    bool is_gone = false;
+  };
   class Retry;
 
   std::size_t on_data(Bytes bytes) override;
@@ -81,7 +85,13 @@ class SPATE_EXPORT Stream final : StreamHandler {
   void on_drained() override;
   void on_closed(std::error_code error) override;
 
+  // Bytes, or their end: not when a reader has just been given all that came.
+  bool may_have_more() const {
+    if (arrival_ != nullptr && !arrival_->left.empty()) return true;
+    return is_closed_ || has_ended_;
+  }
   bool offer(Read& read);
+  bool offer_framed(Read& read);
   void keep_for_later(Then then);
   void end_read();
   std::error_code reason(bool is_inside) const;
@@ -101,13 +111,26 @@ class SPATE_EXPORT Stream::Read : public Operation<Read> {
  public:
   using Next = Frame (*)(Read& self, Bytes bytes);
 
-  explicit Read(Stream& stream) : Read(stream, next_of_all) {}
-  ~Read() { cancel(); }
+  explicit Read(Stream& stream) : Read(stream, nullptr) {}
+  ~Read() {
+    if (then_) cancel();
+  }
 
-  bool await_ready();
-  bool start(Promise& chain, Then then);
+  bool await_ready() {
+    SPATE_ASSERT(stream_.reading_ == nullptr, "one coroutine reads at a time");
+    return stream_.may_have_more() && try_now();
+  }
+  bool start(Promise&, Then then) {
+    then_ = then;
+    stream_.reading_ = this;
+    if (stream_.arrival_ == nullptr) stream_.stream_.resume();
+    return true;
+  }
   void cancel();
-  Result<Bytes> await_resume() { return outcome_; }
+  Result<Bytes> await_resume() {
+    then_ = Then();
+    return outcome_;
+  }
 
  protected:
   Read(Stream& stream, Next next) : stream_(stream), next_(next) {}
@@ -115,11 +138,11 @@ class SPATE_EXPORT Stream::Read : public Operation<Read> {
  private:
   friend class Stream;
 
-  static Frame next_of_all(Read&, Bytes bytes) { return Frame::whole(bytes, bytes.size()); }
+  bool try_now();
   void end(bool is_inside);
 
   Stream& stream_;
-  Next next_;
+  Next next_;  // nullptr: all that is there.
   Then then_;
   Result<Bytes> outcome_{};
 };

@@ -1,0 +1,163 @@
+// What coroutines cost, where it is the same on each machine: sizes, and that nothing is allocated
+// by what waits.
+#include <gtest/gtest.h>
+
+#include "base/fault.h"
+#include "spate/coro/all.h"
+#include "spate/coro/channel.h"
+#include "spate/coro/run.h"
+#include "spate/coro/stream.h"
+#include "spate/coro/sync.h"
+#include "spate/coro/time.h"
+#include "tests/support/scripted.h"
+
+namespace spate::testing {
+namespace {
+
+using namespace std::chrono_literals;
+using coro::Task;
+
+// Part of each frame, or of each connection: larger is a decision.
+static_assert(sizeof(coro::TaskPromise<void>) <= 80);
+static_assert(sizeof(coro::Stream) <= 72);
+static_assert(sizeof(coro::Stream::Read) <= 48);
+static_assert(sizeof(coro::Stream::Wait) <= 40);
+static_assert(sizeof(coro::Event::Wait) <= 16);
+static_assert(sizeof(coro::Semaphore::Acquire) <= 16);
+static_assert(sizeof(coro::Channel<int>::Receive) <= 16);
+static_assert(sizeof(Task<void>) == sizeof(void*));
+static_assert(sizeof(Task<void>::Awaiter) == sizeof(void*));
+
+constexpr int kOften = 1000;
+
+// Counts what the library allocates the second time: what is needed once is there by then.
+class CoroCosts : public ::testing::Test {
+ protected:
+  template <class Make>
+  static std::uint64_t allocations_of(Loop& loop, Make make) {
+    coro::run(loop, make());
+    FaultPlan plan;
+    const FaultScope faults(plan);
+    coro::run(loop, make());
+    return plan.calls(SystemCall::allocate);
+  }
+  Loop& loop() { return *scripted_.loop; }
+
+  ScriptedLoop scripted_;
+};
+
+Task<void> nothing() { co_return; }
+Task<void> waits_once() { co_await coro::next_turn(); }
+
+TEST_F(CoroCosts, AwaitingTasksAllocatesNothing) {
+  const auto many = []() -> Task<void> {
+    for (int i = 0; i < kOften; ++i) co_await nothing();
+    for (int i = 0; i < kOften; ++i) co_await waits_once();
+  };
+  EXPECT_EQ(allocations_of(loop(), many), 0u);
+}
+
+TEST_F(CoroCosts, SpawningAndJoiningAllocatesNothing) {
+  const auto many = [this] {
+    return [](Loop* loop) -> Task<void> {
+      for (int i = 0; i < kOften; ++i) {
+        coro::Scope scope(*loop);
+        scope.spawn(waits_once());
+        scope.spawn(nothing());
+        co_await scope.join();
+      }
+    }(&loop());
+  };
+  EXPECT_EQ(allocations_of(loop(), many), 0u);
+}
+
+// Short times: the loop itself has room made for what is due in another of its ticks.
+TEST_F(CoroCosts, TimeAllocatesNothing) {
+  const auto many = []() -> Task<void> {
+    for (int i = 0; i < kOften; ++i) {
+      co_await coro::sleep(1ns);
+      co_await coro::with_deadline(1us, waits_once());
+    }
+  };
+  EXPECT_EQ(allocations_of(loop(), many), 0u);
+}
+
+TEST_F(CoroCosts, AllAndAnyAllocateNothing) {
+  const auto many = []() -> Task<void> {
+    for (int i = 0; i < kOften; ++i) {
+      co_await coro::when_all(waits_once(), waits_once());
+      co_await coro::when_any(waits_once(), waits_once());
+    }
+  };
+  EXPECT_EQ(allocations_of(loop(), many), 0u);
+}
+
+Task<void> puts(coro::Channel<int>* channel) {
+  for (int i = 0; i < kOften; ++i) co_await channel->send(i);
+}
+Task<void> takes(coro::Channel<int>* channel) {
+  for (int i = 0; i < kOften; ++i) co_await channel->receive();
+}
+
+TEST_F(CoroCosts, PassingThroughAChannelAllocatesNothing) {
+  coro::Channel<int> channel(2);
+  const auto many = [&channel] {
+    return [](coro::Channel<int>* its) -> Task<void> {
+      co_await coro::when_all(puts(its), takes(its));
+    }(&channel);
+  };
+  EXPECT_EQ(allocations_of(loop(), many), 0u);
+}
+
+TEST_F(CoroCosts, WaitingForAMutexAllocatesNothing) {
+  coro::Mutex mutex;
+  const auto lock_often = [](coro::Mutex* its) -> Task<void> {
+    for (int i = 0; i < kOften; ++i) {
+      const coro::Mutex::Held held(co_await its->lock());
+      co_await coro::next_turn();
+    }
+  };
+  const auto both = [&] { return coro::when_all(lock_often(&mutex), lock_often(&mutex)); };
+  const auto many = [&both] {
+    return [](const decltype(both)* make) -> Task<void> {
+      auto&& wait = (*make)();
+      co_await wait;
+    }(&both);
+  };
+  EXPECT_EQ(allocations_of(loop(), many), 0u);
+}
+
+// ---- streams
+
+Task<void> echo(coro::Stream* stream) {
+  for (int i = 0; i < kOften; ++i) {
+    const Result<Bytes> some = co_await stream->read_some();
+    EXPECT_TRUE(some);
+    stream->write(*some);
+  }
+}
+Task<void> ask(coro::Stream* stream) {
+  for (int i = 0; i < kOften; ++i) {
+    const Result<void> sent = co_await stream->send("12345678");
+    EXPECT_TRUE(sent);
+    const Result<Bytes> answer = co_await stream->read_exactly(8);
+    EXPECT_TRUE(answer);
+  }
+}
+
+// Through a socket: a pair in memory has bytes that nobody has read yet in its own buffers.
+TEST_F(CoroCosts, MessagesAllocateNothing) {
+  const std::unique_ptr<Loop> loop = must(Loop::create());
+  auto pair = must(spate::Stream::socket_pair(*loop));
+  coro::Stream left(std::move(pair.first));
+  coro::Stream right(std::move(pair.second));
+  const auto many = [&] {
+    return [](coro::Stream* one, coro::Stream* other) -> Task<void> {
+      co_await coro::when_all(ask(one), echo(other));
+    }(&left, &right);
+  };
+  EXPECT_EQ(allocations_of(*loop, many), 0u);
+}
+
+}  // namespace
+}  // namespace spate::testing

@@ -1,0 +1,384 @@
+// Each operation that can be awaited, destroyed at each moment: nobody is resumed afterwards, no
+// frame is left, and what was waited for serves the next one.
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "spate/coro/all.h"
+#include "spate/coro/channel.h"
+#include "spate/coro/or_return.h"
+#include "spate/coro/scope.h"
+#include "spate/coro/stream.h"
+#include "spate/coro/sync.h"
+#include "spate/coro/time.h"
+#include "spate/coro/until_stop.h"
+#include "tests/coro/mark.h"
+#include "tests/support/scripted.h"
+
+namespace spate::testing {
+namespace {
+
+using namespace std::chrono_literals;
+using coro::Task;
+
+struct Sink final : StreamHandler {
+  std::size_t on_data(Bytes bytes) override { return bytes.size(); }
+  void on_closed(std::error_code) override {}
+};
+
+Task<void> sleeper(int* live) {
+  const Mark mark(live);
+  co_await coro::sleep(1h);
+}
+
+// What is waited for, and who counts.
+struct Field {
+  Loop& loop() { return *scripted.loop; }
+  void turns(int count) {
+    for (int i = 0; i < count && resumed == 0; ++i) loop().run(Run::no_wait);
+  }
+  // The peer reads, and so makes room.
+  void read_at_the_peer() {
+    if (!std::exchange(peer_reads, true)) peer.start(sink);
+  }
+
+  ScriptedLoop scripted;
+  int live = 0;
+  int resumed = 0;  // Of those who wait, how many have gone on.
+  Sink sink;
+  bool peer_reads = false;
+  std::pair<spate::Stream, spate::Stream> pair = must(spate::Stream::memory_pair(loop()));
+  spate::Stream peer{std::move(pair.first)};
+  coro::Stream stream{std::move(pair.second)};
+  coro::Channel<int> channel{1};
+  coro::Semaphore semaphore{0};
+  coro::Mutex mutex;
+  coro::Semaphore::Held held = mutex.try_lock();
+  coro::Event event;
+  coro::Scope others{loop()};
+  std::optional<coro::Scope> scope{loop()};
+};
+
+// ---- who waits
+
+Task<void> sleeps(Field* field) {
+  const Mark mark(&field->live);
+  co_await coro::sleep(1h);
+  ++field->resumed;
+}
+Task<void> reads_some(Field* field) {
+  const Mark mark(&field->live);
+  co_await field->stream.read_some();
+  ++field->resumed;
+}
+Task<void> reads_exactly(Field* field) {
+  const Mark mark(&field->live);
+  co_await field->stream.read_exactly(3);
+  ++field->resumed;
+}
+Task<void> reads_a_line(Field* field) {
+  const Mark mark(&field->live);
+  co_await field->stream.read(Delimiter{});
+  ++field->resumed;
+}
+Task<void> reads_its_own(Field* field) {
+  const Mark mark(&field->live);
+  auto pair = must(spate::Stream::memory_pair(field->loop()));
+  field->peer = std::move(pair.first);
+  coro::Stream own(std::move(pair.second));
+  co_await own.read_some();
+  ++field->resumed;
+}
+Task<void> sends(Field* field) {
+  const Mark mark(&field->live);
+  const std::string much(3'000'000, 'x');
+  co_await field->stream.send(much);
+  ++field->resumed;
+}
+Task<void> waits_for_room(Field* field) {
+  const Mark mark(&field->live);
+  const std::string much(3'000'000, 'x');
+  field->stream.write(much);
+  co_await field->stream.drained();
+  ++field->resumed;
+}
+Task<void> finishes(Field* field) {
+  const Mark mark(&field->live);
+  co_await field->stream.finish();
+  ++field->resumed;
+}
+Task<void> receives(Field* field) {
+  const Mark mark(&field->live);
+  co_await field->channel.receive();
+  ++field->resumed;
+}
+Task<void> puts(Field* field) {
+  const Mark mark(&field->live);
+  field->channel.try_send(1);
+  co_await field->channel.send(2);
+  ++field->resumed;
+}
+Task<void> acquires(Field* field) {
+  const Mark mark(&field->live);
+  const coro::Semaphore::Held unit(co_await field->semaphore.acquire());
+  ++field->resumed;
+}
+Task<void> locks(Field* field) {
+  const Mark mark(&field->live);
+  const coro::Mutex::Held lock(co_await field->mutex.lock());
+  ++field->resumed;
+}
+Task<void> waits_for_an_event(Field* field) {
+  const Mark mark(&field->live);
+  co_await field->event.wait();
+  ++field->resumed;
+}
+Task<void> joins(Field* field) {
+  const Mark mark(&field->live);
+  field->others.spawn(sleeper(&field->live));
+  co_await field->others.join();
+  ++field->resumed;
+}
+Task<void> joins_with_grace(Field* field) {
+  const Mark mark(&field->live);
+  field->others.spawn(sleeper(&field->live));
+  co_await field->others.join(1h);
+  ++field->resumed;
+}
+Task<void> awaits_a_task(Field* field) {
+  const Mark mark(&field->live);
+  co_await sleeper(&field->live);
+  ++field->resumed;
+}
+Task<void> awaits_all(Field* field) {
+  const Mark mark(&field->live);
+  co_await coro::when_all(sleeper(&field->live), sleeper(&field->live));
+  ++field->resumed;
+}
+Task<void> awaits_any(Field* field) {
+  const Mark mark(&field->live);
+  co_await coro::when_any(sleeper(&field->live), sleeper(&field->live));
+  ++field->resumed;
+}
+Task<void> awaits_for_a_time(Field* field) {
+  const Mark mark(&field->live);
+  co_await coro::with_deadline(2h, sleeper(&field->live));
+  ++field->resumed;
+}
+Task<void> reads_until_stop(Field* field) {
+  const Mark mark(&field->live);
+  co_await coro::until_stop(field->stream.read_some());
+  ++field->resumed;
+}
+Task<Result<void>> reads_or_returns(Field* field) {
+  const Mark mark(&field->live);
+  co_await coro::or_return(field->stream.read_some());
+  co_return Result<void>();
+}
+Task<void> awaits_or_return(Field* field) {
+  co_await reads_or_returns(field);
+  ++field->resumed;
+}
+
+// ---- what makes them go on
+
+void let_time_pass(Field& field) { field.scripted.clock.advance(1h); }
+void write_at_the_peer(Field& field) { field.peer.write("abc\n"); }
+void read_at_the_peer(Field& field) { field.read_at_the_peer(); }
+void end_at_the_peer(Field& field) {
+  field.read_at_the_peer();
+  field.peer.end();
+}
+void put(Field& field) { field.channel.try_send(1); }
+void take(Field& field) { field.channel.try_receive(); }
+void release(Field& field) { field.semaphore.release(); }
+void unlock(Field& field) { field.held.release(); }
+void set(Field& field) { field.event.set(); }
+void cancel_others(Field& field) { field.others.cancel(); }
+void stop_its_scope(Field& field) {
+  if (field.scope) field.scope->stop();
+}
+
+struct Operation {
+  const char* name;
+  Task<void> (*wait)(Field* field);
+  void (*complete)(Field& field);
+  bool can_be_repeated = true;  // What was waited for serves the next one.
+};
+
+const Operation kOperations[] = {
+    {"sleep", sleeps, let_time_pass},
+    {"read_some", reads_some, write_at_the_peer},
+    {"read_exactly", reads_exactly, write_at_the_peer},
+    {"read_framed", reads_a_line, write_at_the_peer},
+    {"read_of_its_own", reads_its_own, write_at_the_peer},
+    {"send", sends, read_at_the_peer},
+    {"drained", waits_for_room, read_at_the_peer},
+    {"finish", finishes, end_at_the_peer},
+    {"receive", receives, put},
+    {"channel_send", puts, take},
+    {"acquire", acquires, release},
+    {"lock", locks, unlock},
+    {"event", waits_for_an_event, set},
+    {"join", joins, cancel_others},
+    {"join_with_grace", joins_with_grace, let_time_pass},
+    {"task", awaits_a_task, let_time_pass},
+    {"when_all", awaits_all, let_time_pass},
+    {"when_any", awaits_any, let_time_pass},
+    {"with_deadline", awaits_for_a_time, let_time_pass},
+    {"until_stop", reads_until_stop, write_at_the_peer},
+    {"until_stop_and_stopped", reads_until_stop, stop_its_scope, false},
+    {"or_return", awaits_or_return, write_at_the_peer},
+};
+
+// ---- the moments
+
+void before_it_starts(Field& field, const Operation& operation) {
+  const Task<void> task = operation.wait(&field);
+  EXPECT_TRUE(task);
+}
+
+void spawn(Field& field, Task<void> task) {
+  EXPECT_TRUE(field.scope->spawn(std::move(task)));
+  EXPECT_GT(field.live, 0);
+}
+
+void while_it_waits(Field& field, const Operation& operation) {
+  spawn(field, operation.wait(&field));
+  field.scope.reset();
+}
+
+void when_it_is_ready(Field& field, const Operation& operation) {
+  spawn(field, operation.wait(&field));
+  operation.complete(field);
+  field.scope->cancel();
+}
+
+Task<void> cancels_its_scope(Field* field) {
+  co_await coro::next_turn();
+  field->scope->cancel();
+  co_await coro::next_turn();
+  ADD_FAILURE() << "resumed";
+}
+Task<void> both(Task<void> one, Task<void> other) {
+  co_await coro::when_all(std::move(one), std::move(other));
+  ADD_FAILURE() << "resumed";
+}
+void by_a_sibling(Field& field, const Operation& operation) {
+  spawn(field, both(operation.wait(&field), cancels_its_scope(&field)));
+  field.turns(3);
+}
+
+Task<void> destroys_the_scope(Field* field) {
+  co_await coro::next_turn();
+  field->scope.reset();
+}
+void by_anothers_continuation(Field& field, const Operation& operation) {
+  spawn(field, operation.wait(&field));
+  coro::Scope another(field.loop());
+  another.spawn(destroys_the_scope(&field));
+  field.turns(3);
+  EXPECT_TRUE(another.empty());
+}
+
+Task<void> destroys_what_is_ready(Field* field, const Operation* operation) {
+  co_await coro::next_turn();
+  operation->complete(*field);
+  field->scope.reset();
+}
+void by_another_when_it_is_ready(Field& field, const Operation& operation) {
+  spawn(field, operation.wait(&field));
+  coro::Scope another(field.loop());
+  another.spawn(destroys_what_is_ready(&field, &operation));
+  field.turns(3);
+  EXPECT_TRUE(another.empty());
+}
+
+Task<void> for_a_millisecond(Task<void> task) {
+  const Result<void> result = co_await coro::with_deadline(1ms, std::move(task));
+  EXPECT_EQ(result.error(), Error::deadline);
+}
+void by_a_deadline(Field& field, const Operation& operation) {
+  spawn(field, for_a_millisecond(operation.wait(&field)));
+  field.scripted.clock.advance(1ms);
+  field.turns(3);
+  EXPECT_TRUE(field.scope->empty());
+}
+
+Task<void> a_millisecond() { co_await coro::sleep(1ms); }
+Task<void> loses(Task<void> task) {
+  const auto first = co_await coro::when_any(std::move(task), a_millisecond());
+  EXPECT_EQ(first.index(), 1u);
+}
+void as_a_loser(Field& field, const Operation& operation) {
+  spawn(field, loses(operation.wait(&field)));
+  field.scripted.clock.advance(1ms);
+  field.turns(3);
+  EXPECT_TRUE(field.scope->empty());
+}
+
+void by_a_callback(Field& field, const Operation& operation) {
+  spawn(field, operation.wait(&field));
+  Timer timer(field.loop(), [&field] { field.scope.reset(); });
+  EXPECT_TRUE(timer.start(Nanos{0}));
+  field.turns(3);
+}
+
+void by_the_end_of_the_loop(Field& field, const Operation& operation) {
+  spawn(field, operation.wait(&field));
+  field.scripted.loop.reset();
+}
+
+struct Moment {
+  const char* name;
+  void (*destroy)(Field& field, const Operation& operation);
+};
+
+const Moment kMoments[] = {
+    {"before_it_starts", before_it_starts},
+    {"while_it_waits", while_it_waits},
+    {"when_it_is_ready", when_it_is_ready},
+    {"by_a_sibling", by_a_sibling},
+    {"by_anothers_continuation", by_anothers_continuation},
+    {"by_another_when_it_is_ready", by_another_when_it_is_ready},
+    {"by_a_deadline", by_a_deadline},
+    {"as_a_loser", as_a_loser},
+    {"by_a_callback", by_a_callback},
+    {"by_the_end_of_the_loop", by_the_end_of_the_loop},
+};
+
+class DestroyMatrix : public ::testing::TestWithParam<std::tuple<Operation, Moment>> {};
+INSTANTIATE_TEST_SUITE_P(All, DestroyMatrix,
+                         ::testing::Combine(::testing::ValuesIn(kOperations),
+                                            ::testing::ValuesIn(kMoments)),
+                         [](const auto& test) {
+                           return std::string(std::get<0>(test.param).name) + "_" +
+                                  std::get<1>(test.param).name;
+                         });
+
+TEST_P(DestroyMatrix, NobodyIsResumedAndTheNextOneIsServed) {
+  const auto& [operation, moment] = GetParam();
+  Field field;
+  moment.destroy(field, operation);
+  EXPECT_EQ(field.resumed, 0);
+  if (field.scripted.loop == nullptr) {
+    EXPECT_EQ(field.live, 0);
+    return;
+  }
+  field.turns(3);
+  EXPECT_EQ(field.resumed, 0);
+  field.others.cancel();
+  EXPECT_EQ(field.live, 0);
+
+  if (!operation.can_be_repeated) return;
+  coro::Scope next(field.loop());
+  next.spawn(operation.wait(&field));
+  operation.complete(field);
+  field.turns(200);
+  EXPECT_EQ(field.resumed, 1);
+}
+
+}  // namespace
+}  // namespace spate::testing
