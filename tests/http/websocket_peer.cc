@@ -1,9 +1,11 @@
 // One end of a WebSocket, for tests with other implementations.
-//   http_peers_websocket serve      an echo; prints its address
-//   http_peers_websocket ask URL    has messages echoed, and says goodbye; exits with 0 if all
-//                                   was as it should be
+//   http_websocket_peer certify DIR      writes root.pem, and a server's of its: server.pem
+//   http_websocket_peer serve DIR        an echo; prints its URL, and that over TLS
+//   http_websocket_peer ask URL DIR      has messages echoed, and says goodbye; exits with 0 if
+//                                         all was as it should be
 #include <algorithm>
 #include <csignal>
+#include <fstream>
 #include <iostream>
 #include <string>
 #include <vector>
@@ -11,6 +13,8 @@
 #include "spate/http/client.h"
 #include "spate/http/server.h"
 #include "spate/http/websocket_sessions.h"
+#include "spate/net/tls.h"
+#include "tls/testing/certificates.h"
 
 namespace {
 
@@ -28,13 +32,26 @@ struct Echo : spate::http::WebSocketSession {
   void on_message(spate::Bytes bytes, MessageKind kind) override { socket().send(kind, bytes); }
 };
 
-int serve(spate::Loop& loop) {
+int certify(const std::string& directory) {
+  const auto& server = spate::testing::test_server();
+  std::ofstream(directory + "/root.pem") << spate::testing::test_root().pem();
+  std::ofstream(directory + "/server.pem") << server.pem() << server.key_pem();
+  return 0;
+}
+
+int serve(spate::Loop& loop, const std::string& directory) {
   spate::http::WebSocketSessions<Echo> echoes(loop, kOptions);
-  auto server = spate::must(spate::http::serve(
-      loop, spate::Address::loopback_ipv4(0),
-      [&](spate::http::Exchange exchange) { echoes.accept(std::move(exchange)); }));
+  const auto accept = [&](spate::http::Exchange exchange) { echoes.accept(std::move(exchange)); };
+  const spate::Address anywhere = spate::Address::loopback_ipv4(0);
+  const std::string file = directory + "/server.pem";
+  spate::http::ServerOptions options;
+  options.tls = spate::must(
+      spate::TlsContext::server({.identities = {{.chain_file = file, .key_file = file}}}));
+  auto plain = spate::must(spate::http::serve(loop, anywhere, accept));
+  auto secure = spate::must(spate::http::serve(loop, anywhere, accept, std::move(options)));
   spate::must(loop.on_signal(SIGTERM, [&] { loop.stop(); }));
-  std::cout << server.address().to_string() << std::endl;
+  std::cout << "ws://" << plain.address().to_string() << "/\n"
+            << "wss://" << secure.address().to_string() << "/" << std::endl;
   loop.run();
   return 0;
 }
@@ -77,8 +94,10 @@ class Asking final : public spate::http::WebSocketHandler {
   bool has_ponged_ = false;
 };
 
-int ask(spate::Loop& loop, std::string_view url) {
-  auto client = spate::must(spate::http::Client::create(loop));
+int ask(spate::Loop& loop, std::string_view url, const std::string& directory) {
+  const spate::TlsContext context = spate::must(
+      spate::TlsContext::client({.system_cas = false, .ca_file = directory + "/root.pem"}));
+  auto client = spate::must(spate::http::Client::create(loop, {.tls = context}));
   Asking asking;
   asking.socket = spate::must(WebSocket::connect(client, url, asking, kOptions));
   loop.run();
@@ -90,8 +109,9 @@ int ask(spate::Loop& loop, std::string_view url) {
 int main(int argc, char** argv) {
   const std::string_view what = argc > 1 ? argv[1] : "";
   auto loop = spate::must(spate::Loop::create());
-  if (what == "serve") return serve(*loop);
-  if (what == "ask" && argc == 3) return ask(*loop, argv[2]);
-  std::cerr << "usage: http_peers_websocket serve | ask URL\n";
+  if (what == "certify" && argc == 3) return certify(argv[2]);
+  if (what == "serve" && argc == 3) return serve(*loop, argv[2]);
+  if (what == "ask" && argc == 4) return ask(*loop, argv[2], argv[3]);
+  std::cerr << "usage: http_websocket_peer certify DIR | serve DIR | ask URL DIR\n";
   return 2;
 }
