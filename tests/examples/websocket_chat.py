@@ -45,7 +45,7 @@ class WebSocketChat(unittest.TestCase):
             self.assertEqual(first.hear(), "somebody has left; here: 1")
             server.process.terminate()
             for peer in (first, other):
-                self.assertEqual(close_of(peer.receive()), (1001, "the server goes"))
+                self.assertEqual(close_of(peer.receive()), (1001, ""))
                 peer.send(struct.pack(">H", 1001), CLOSE)
                 self.assertIsNone(peer.receive())
                 peer.hang_up()
