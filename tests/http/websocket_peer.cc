@@ -3,6 +3,7 @@
 //   http_websocket_peer serve DIR        an echo; prints its URL, and that over TLS
 //   http_websocket_peer ask URL DIR      has messages echoed, and says goodbye; exits with 0 if
 //                                         all was as it should be
+//   http_websocket_peer run-cases URL     has a server of Autobahn's cases try all of them on us
 #include <algorithm>
 #include <csignal>
 #include <fstream>
@@ -23,7 +24,7 @@ using spate::http::MessageKind;
 using spate::http::WebSocket;
 
 const spate::http::WebSocketOptions kOptions = {
-    .max_message = 1 << 22,
+    .max_message = 1 << 24,
     .protocols = {"echo"},
     .compression = spate::http::WebSocketCompression::each_message,
 };
@@ -104,6 +105,54 @@ int ask(spate::Loop& loop, std::string_view url, const std::string& directory) {
   return asking.is_good() ? 0 : 1;
 }
 
+// The cases are numbered, and each is a connection, on which we echo; before them we are told how
+// many there are, and behind them we ask for the report.
+class Tried final : public spate::http::WebSocketHandler {
+ public:
+  Tried(spate::http::Client& client, std::string url) : client_(client), url_(std::move(url)) {
+    connect("/getCaseCount");
+  }
+
+  void on_message(spate::Bytes bytes, MessageKind kind) override {
+    if (number_ == 0) {
+      count_ = std::stoi(std::string(spate::text_of(bytes)));
+    } else {
+      socket_.send(kind, bytes);
+    }
+  }
+  void on_closed(CloseCode, std::string_view, std::error_code) override {
+    if (++number_ <= count_) {
+      connect("/runCase?case=" + std::to_string(number_) + "&agent=spate");
+    } else if (number_ == count_ + 1) {
+      connect("/updateReports?agent=spate");
+    }
+  }
+  bool is_done() const { return count_ > 0 && number_ == count_ + 2; }
+
+ private:
+  void connect(const std::string& path) {
+    socket_ = spate::must(WebSocket::connect(client_, url_ + path, *this, options()));
+  }
+  static spate::http::WebSocketOptions options() {
+    return {.max_message = 1 << 24,
+            .compression = spate::http::WebSocketCompression::each_message,
+            .compress_from = 0};
+  }
+
+  spate::http::Client& client_;
+  const std::string url_;
+  int count_ = 0;
+  int number_ = 0;
+  WebSocket socket_;
+};
+
+int run_cases(spate::Loop& loop, const std::string& url) {
+  auto client = spate::must(spate::http::Client::create(loop));
+  const Tried tried(client, url);
+  loop.run();
+  return tried.is_done() ? 0 : 1;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -112,6 +161,7 @@ int main(int argc, char** argv) {
   if (what == "certify" && argc == 3) return certify(argv[2]);
   if (what == "serve" && argc == 3) return serve(*loop, argv[2]);
   if (what == "ask" && argc == 4) return ask(*loop, argv[2], argv[3]);
-  std::cerr << "usage: http_websocket_peer certify DIR | serve DIR | ask URL DIR\n";
+  if (what == "run-cases" && argc == 3) return run_cases(*loop, argv[2]);
+  std::cerr << "usage: http_websocket_peer certify DIR | serve DIR | ask URL DIR | run-cases URL\n";
   return 2;
 }
