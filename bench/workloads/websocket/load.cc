@@ -6,8 +6,6 @@
 // then says nothing: what does the server keep?
 //
 // Runs for --milliseconds, or until each connection has had --messages echoes.
-#include <sys/epoll.h>
-
 #include <algorithm>
 #include <memory>
 #include <utility>
@@ -42,7 +40,6 @@ class Load {
         is_idle_(std::string_view(bench_text(argc, argv, "kind", "echo")) == "idle"),
         server_(argc, argv, Placement::apart),
         to_(server_.address(0)),
-        epoll_(epoll_create1(EPOLL_CLOEXEC)),
         room_(new char[kRoom]) {
     const std::string message = message_of(std::size_t(bench_number(argc, argv, "size", 20)));
     asked_ = masked_frame(message);
@@ -54,14 +51,16 @@ class Load {
       idle();
     } else {
       open_all();
-      for (Talk& talk : talks_) ask(talk);
-      limit_ == 0 ? run_for_a_time() : run_to_the_limit();
+      ask_all();
+      limit_ == 0 ? run_.measure_for(milliseconds_) : run_.measure_until_done();
       report_speed();
     }
     return finish();
   }
 
  private:
+  friend LoadRun<Load>;
+
   struct Talk {
     int fd = -1;
     std::size_t unsent = 0;
@@ -70,6 +69,9 @@ class Load {
     bool wants_to_send = false;
     std::string got;  // With --verify.
   };
+
+  bool is_done() const { return done_ == connections_; }
+  std::uint64_t done() const { return echoes_; }
 
   // Shakes hands on a socket that blocks meanwhile.
   int open() {
@@ -93,24 +95,23 @@ class Load {
     talks_.resize(connections_);
     for (std::size_t i = 0; i < connections_; ++i) {
       talks_[i].fd = open();
-      control(EPOLL_CTL_ADD, talks_[i], EPOLLIN);
+      run_.add(talks_[i].fd, i);
     }
   }
 
-  void control(int what, const Talk& talk, std::uint32_t events) {
-    epoll_event event{};
-    event.events = events;
-    event.data.u64 = std::uint64_t(&talk - talks_.data());
-    if (epoll_ctl(epoll_, what, talk.fd, &event) != 0) bench_die("epoll_ctl");
+  void ask_all() {
+    for (std::size_t i = 0; i < connections_; ++i) ask(i);
   }
 
-  void ask(Talk& talk) {
+  void ask(std::size_t i) {
+    Talk& talk = talks_[i];
     talk.unsent = asked_.size();
     talk.awaited = echo_.size();
-    send_rest(talk);
+    send_rest(i);
   }
 
-  void send_rest(Talk& talk) {
+  void send_rest(std::size_t i) {
+    Talk& talk = talks_[i];
     while (talk.unsent > 0) {
       const char* from = asked_.data() + (asked_.size() - talk.unsent);
       const ssize_t count = send(talk.fd, from, talk.unsent, MSG_NOSIGNAL);
@@ -120,10 +121,11 @@ class Load {
     }
     if (talk.wants_to_send == (talk.unsent > 0)) return;
     talk.wants_to_send = talk.unsent > 0;
-    control(EPOLL_CTL_MOD, talk, talk.wants_to_send ? EPOLLIN | EPOLLOUT : EPOLLIN);
+    run_.want_to_send(talk.fd, i, talk.wants_to_send);
   }
 
-  void hear(Talk& talk) {
+  void hear(std::size_t i) {
+    Talk& talk = talks_[i];
     while (talk.awaited > 0) {
       const ssize_t count = recv(talk.fd, room_.get(), kRoom, 0);
       if (count < 0 && errno == EAGAIN) return;
@@ -140,44 +142,7 @@ class Load {
     if (is_idle_ || talk.all == limit_)
       ++done_;
     else
-      ask(talk);
-  }
-
-  template <class Over>
-  void turn_until(Over over) {
-    std::vector<epoll_event> events(1024);
-    while (!over()) {
-      const int count = epoll_wait(epoll_, events.data(), int(events.size()), 20);
-      for (int i = 0; i < count; ++i) {
-        Talk& talk = talks_[std::size_t(events[std::size_t(i)].data.u64)];
-        const std::uint32_t ready = events[std::size_t(i)].events;
-        if ((ready & EPOLLOUT) != 0) send_rest(talk);
-        if ((ready & ~std::uint32_t{EPOLLOUT}) != 0) hear(talk);
-      }
-    }
-  }
-
-  void run_to_the_limit() {
-    measure([this] { turn_until([this] { return done_ == connections_; }); });
-  }
-
-  void run_for_a_time() {
-    const auto passes = [this](long milliseconds) {
-      const std::uint64_t end = bench_now_ns() + std::uint64_t(milliseconds) * 1'000'000;
-      turn_until([end] { return bench_now_ns() >= end; });
-    };
-    passes(milliseconds_ / 4);
-    measure([&] { passes(milliseconds_); });
-  }
-
-  template <class Function>
-  void measure(Function function) {
-    const std::uint64_t before = echoes_, begin_processor = server_.processor_ns();
-    const std::uint64_t begin = bench_now_ns();
-    function();
-    seconds_ = double(bench_now_ns() - begin) * 1e-9;
-    spent_ns_ = server_.processor_ns() - begin_processor;
-    measured_ = echoes_ - before;
+      ask(i);
   }
 
   void idle() {
@@ -185,16 +150,16 @@ class Load {
     bench_sleep_ms(100);
     MemoryGrowth growth(server_);
     open_all();
-    for (Talk& talk : talks_) ask(talk);
-    turn_until([this] { return done_ == connections_; });
+    ask_all();
+    run_.until_done();
     bench_sleep_ms(kUntilRestMs);
     growth.report(connections_);
     bench_reset(first);
   }
 
   void report_speed() const {
-    bench_metric("messages_per_s", "1/s", double(measured_) / seconds_);
-    bench_metric("processor_us", "us", double(spent_ns_) / 1e3 / double(measured_));
+    bench_metric("messages_per_s", "1/s", run_.per_second());
+    bench_metric("processor_us", "us", run_.processor_us());
   }
 
   int finish() {
@@ -215,14 +180,13 @@ class Load {
   const bool is_idle_;
   ServerProcess server_;
   const sockaddr_in to_;
-  const int epoll_;
+  LoadRun<Load> run_{*this, server_};
   const std::unique_ptr<char[]> room_;
   std::string asked_;
   std::string echo_;
   std::vector<Talk> talks_;
-  std::uint64_t echoes_ = 0, measured_ = 0, spent_ns_ = 0;
+  std::uint64_t echoes_ = 0;
   std::size_t done_ = 0;
-  double seconds_ = 0;
 };
 
 }  // namespace
