@@ -3,7 +3,8 @@
 //
 // The head of an echo is as short as may be, so its length is known, and only bytes are counted.
 // With --verify 1 each is compared. With --kind idle each connection has one message echoed, and
-// then says nothing: what does the server keep?
+// then says nothing: what does the server keep? With --kind tell the server sends what it is sent
+// to all: when every connection has it, the first sends the next.
 //
 // Runs for --milliseconds, or until each connection has had --messages echoes.
 #include <algorithm>
@@ -37,7 +38,7 @@ class Load {
         milliseconds_(bench_number(argc, argv, "milliseconds", 300)),
         limit_(std::uint64_t(bench_number(argc, argv, "messages", 0))),
         verify_(bench_number(argc, argv, "verify", 0) != 0),
-        is_idle_(std::string_view(bench_text(argc, argv, "kind", "echo")) == "idle"),
+        kind_(bench_text(argc, argv, "kind", "echo")),
         server_(argc, argv, Placement::apart),
         to_(server_.address(0)),
         room_(new char[kRoom]) {
@@ -47,7 +48,7 @@ class Load {
   }
 
   int run() {
-    if (is_idle_) {
+    if (is_idle()) {
       idle();
     } else {
       open_all();
@@ -70,6 +71,8 @@ class Load {
     std::string got;  // With --verify.
   };
 
+  bool is_idle() const { return kind_ == "idle"; }
+  bool tells() const { return kind_ == "tell"; }
   bool is_done() const { return done_ == connections_; }
   std::uint64_t done() const { return echoes_; }
 
@@ -78,7 +81,9 @@ class Load {
     const int fd = bench_connect(to_);
     const int flags = fcntl(fd, F_GETFL);
     fcntl(fd, F_SETFL, flags & ~O_NONBLOCK);
-    if (send(fd, kAsk.data(), kAsk.size(), MSG_NOSIGNAL) != ssize_t(kAsk.size())) bench_die("send");
+    const std::string handshake = handshake_for(tells() ? "/tell" : "/echo");
+    if (send(fd, handshake.data(), handshake.size(), MSG_NOSIGNAL) != ssize_t(handshake.size()))
+      bench_die("send");
     std::string answer;
     while (!answer.ends_with("\r\n\r\n")) {
       char byte;
@@ -100,7 +105,13 @@ class Load {
   }
 
   void ask_all() {
+    if (tells()) return tell();
     for (std::size_t i = 0; i < connections_; ++i) ask(i);
+  }
+
+  void tell() {
+    for (Talk& talk : talks_) talk.awaited = echo_.size();
+    ask(0);
   }
 
   void ask(std::size_t i) {
@@ -139,10 +150,11 @@ class Load {
       ServerProcess::fail("an echo is not what was sent");
     ++echoes_;
     ++talk.all;
-    if (is_idle_ || talk.all == limit_)
+    if (is_idle() || talk.all == limit_)
       ++done_;
-    else
+    else if (!tells())
       ask(i);
+    if (tells() && ++told_ % connections_ == 0 && !is_done()) tell();
   }
 
   void idle() {
@@ -165,7 +177,7 @@ class Load {
   int finish() {
     for (const Talk& talk : talks_) bench_reset(talk.fd);
     server_.end();
-    if (limit_ > 0 || is_idle_) {
+    if (limit_ > 0 || is_idle()) {
       bench_work("echoes", echoes_);
       bench_work("connections", connections_);
     }
@@ -177,7 +189,7 @@ class Load {
   const long milliseconds_;
   const std::uint64_t limit_;
   const bool verify_;
-  const bool is_idle_;
+  const std::string kind_;
   ServerProcess server_;
   const sockaddr_in to_;
   LoadRun<Load> run_{*this, server_};
@@ -185,7 +197,7 @@ class Load {
   std::string asked_;
   std::string echo_;
   std::vector<Talk> talks_;
-  std::uint64_t echoes_ = 0;
+  std::uint64_t echoes_ = 0, told_ = 0;
   std::size_t done_ = 0;
 };
 
