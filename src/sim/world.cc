@@ -10,8 +10,6 @@ namespace spate::sim {
 
 namespace {
 
-constexpr std::size_t kMostHosts = 250;
-
 Address address_at(int family, const Place& place) {
   sockaddr_storage storage{};
   socklen_t size = sizeof(storage);

@@ -117,7 +117,8 @@ class SPATE_EXPORT World {
   World(const World&) = delete;
   World& operator=(const World&) = delete;
 
-  // Up to 250. Valid as long as the World.
+  static constexpr std::size_t kMostHosts = 250;
+  // Up to kMostHosts. Valid as long as the World.
   Host& add_host(std::string_view name);
   // For what is sent from now on, in both directions. Any two hosts are linked, at first with
   // LinkOptions{}.
