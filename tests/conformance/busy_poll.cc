@@ -66,8 +66,8 @@ TEST_P(BusyPollTest, APostIsSeenWithoutAWakeUp) {
 TEST_P(BusyPollTest, ASuspendedLoopSleeps) {
   const auto loop = create(50us);
   Probe<Timer> timer{*loop};
-  ASSERT_TRUE(timer->start(1ms));
   loop->suspend();
+  ASSERT_TRUE(timer->start(1ms));
   std::thread poster([&] {
     std::this_thread::sleep_for(20ms);  // In which it could look thousands of times.
     loop->post([&] { loop->stop(); });

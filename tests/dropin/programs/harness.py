@@ -28,8 +28,10 @@ and all of it is ended when the test ends, whatever happened.
 """
 
 import argparse
+import contextlib
 import ctypes
 import dataclasses
+import fcntl
 import os
 import pwd
 import random
@@ -130,6 +132,15 @@ def free_port():
             except OSError:
                 continue
             return port
+
+
+@contextlib.contextmanager
+def alone(name):
+    """Nobody else, in any process, does what has this name meanwhile."""
+    path = os.path.join(tempfile.gettempdir(), f"spate-{os.getuid()}-{name}.lock")
+    with open(path, "w", encoding="utf-8") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def wait_until(condition, what, seconds=ANSWER_SECONDS, alive=None):
@@ -448,7 +459,9 @@ class Run:
 def shown(program):
     data = program.output_bytes()
     text = data[-SHOWN_BYTES:].decode("utf-8", "replace")
-    return f"({len(data)} bytes)" if "\ufffd" in text or "\0" in text else text
+    if "\ufffd" not in text and "\0" not in text:
+        return text
+    return f"({len(data)} bytes)" if len(data) > 1000 else repr(data)
 
 
 def parse():
