@@ -36,8 +36,9 @@ namespace spate::coro {
 
 // ---- the client's
 
-inline Result<http::Call> begin_fetch(Loop& loop, http::Client& client, std::string_view url,
-                                      http::OnResponse on_response, http::CallOptions&& options) {
+inline Result<http::Call> begin_fetch([[maybe_unused]] Loop& loop, http::Client& client,
+                                      std::string_view url, http::OnResponse on_response,
+                                      http::CallOptions&& options) {
   SPATE_ASSERT(&client.loop() == &loop, "the Client is of another loop");
   http::Call call = client.fetch(url, std::move(on_response), std::move(options));
   if (call.is_open()) return call;
