@@ -260,6 +260,20 @@ TEST_F(CoroHttp, WithoutMemoryAFetchAndABodyAreErrors) {
   EXPECT_EQ(coro::run(loop(), answer_to(&client_, "hello")), "you said hello");
 }
 
+TEST_F(CoroHttp, ACallThatCannotBeBegunForWantOfMemoryIsAnError) {
+  for (std::uint64_t nth = 1; nth <= 12; ++nth) {
+    SCOPED_TRACE(nth);
+    ScriptedLoop fresh;
+    http::Client client = must(http::Client::create(*fresh.loop));
+    FaultPlan plan;
+    plan.fail_nth(SystemCall::allocate, nth, ENOMEM, 1000);
+    const FaultScope faults(plan);
+    const Result<std::string> text = coro::run(*fresh.loop, text_from(&client, "nowhere"));
+    EXPECT_FALSE(text);
+    if (!text) EXPECT_NE(text.error(), std::errc::operation_canceled) << "nobody is told";
+  }
+}
+
 TEST_F(CoroHttp, TheLoopMayGoWhileABodyOrAnAnswerIsWaitedFor) {
   const auto ask = [](http::Client* client) -> Task<void> {
     co_await coro::fetch(*client, kUrl);
