@@ -44,6 +44,7 @@ LAYERS = {
     "http/gateway": {PUBLIC, "http/codec", "http/server", "http/client"},
     "http/inspector": {PUBLIC, "http/codec", "http/server", "http/client"},
     "coro": {"base", "core", "pool", "net", "net/stream", "net/listen", "net/names", "net/connect"},
+    "http/coro": {PUBLIC, "coro", "http/codec", "http/server", "http/client"},
     "sim": {PUBLIC, "base"},
 }
 
@@ -67,7 +68,7 @@ HTTP_ROOMS = {
     "response": "http/client", "proxy": "http/client", "gateway": "http/gateway",
     "inspector": "http/inspector", "readings": "http/inspector",
     "websocket": "http/websocket", "websocket_sessions": "http/websocket",
-    "topic": "http/websocket",
+    "topic": "http/websocket", "coro": "http/coro",
 }
 
 # The same for the drop-in layers, whose files know the headers of their own room and of these.

@@ -16,6 +16,8 @@
 #include "spate/coro/sync.h"
 #include "spate/coro/time.h"
 #include "spate/coro/until_stop.h"
+#include "spate/http/coro.h"
+#include "spate/http/server.h"
 #include "tests/coro/mark.h"
 #include "tests/support/random.h"
 #include "tests/support/scripted.h"
@@ -37,6 +39,10 @@ class Program {
  public:
   explicit Program(std::uint64_t seed) : random_(seed) {
     for (auto& scope : scopes_) scope = std::make_unique<Scope>(loop());
+    http::ClientOptions options;
+    options.open = [this](std::string_view, std::uint16_t) { return connect(); };
+    client_ = must(http::Client::create(loop(), std::move(options)));
+    serve();
   }
   ~Program() {
     for (auto& scope : scopes_) scope.reset();
@@ -70,7 +76,8 @@ class Program {
   }
   // Whether it has tried what it is for.
   bool has_lived() const {
-    return resumed_ > 100 && ended_ > 50 && left_ > ended_ && failed_ > 0 && stopped_ > 0;
+    return resumed_ > 100 && ended_ > 50 && left_ > ended_ && failed_ > 0 && stopped_ > 0 &&
+           answered_ > 0;
   }
 
  private:
@@ -138,8 +145,23 @@ class Program {
       case 10:
         return post();
       default:
+        if (random_.one_in(8)) serve();
         return;
     }
+  }
+  // In place of the server before, whose requests end.
+  void serve() {
+    server_ = must(http::Server::create(loop(), [this](http::Exchange exchange) {
+      any_scope().spawn(answers(std::move(exchange)));
+    }));
+  }
+  Result<Stream> connect() {
+    if (random_.one_in(8)) {
+      return std::unexpected(std::make_error_code(std::errc::connection_refused));
+    }
+    auto [mine, theirs] = must(Stream::memory_pair(loop()));
+    server_.add(std::move(theirs));
+    return std::move(mine);
   }
   void post() {
     if (mailbox_.post(7)) ++posted_;
@@ -362,6 +384,40 @@ class Program {
     life.ends();
     co_return value.value_or(0);
   }
+  // Whoever answers may be cancelled, and the server may go.
+  Task<int> asks() {
+    Life life(*this);
+    http::CallOptions options{.method = http::Method::post, .body = bytes_of("seven")};
+    options.deadline = 1ms + any_time();
+    life.waits();
+    const Result<http::Response> answer =
+        co_await coro::fetch(client_, "http://a.example/", std::move(options));
+    life.goes_on();
+    if (answer && answer->is_success()) {
+      EXPECT_EQ(answer->text(), "7 for seven");
+      ++answered_;
+    }
+    life.ends();
+    co_return 7;
+  }
+  Task<void> answers(http::Exchange asked) {
+    Life life(*this);
+    const std::size_t most = random_.one_in(4) ? 4 : 5;
+    life.waits();
+    Result<coro::Received> request = co_await coro::read_body(std::move(asked), most);
+    life.goes_on();
+    if (request) {
+      EXPECT_EQ(most, 5u);
+      const Nanos time = any_time();
+      life.waits();
+      co_await coro::sleep(time);
+      life.goes_on();
+      request->exchange.respond("7 for " + std::string(text_of(request->body())));
+    } else {
+      EXPECT_EQ(request.error(), std::errc::broken_pipe);
+    }
+    life.ends();
+  }
   Task<int> meets() {
     Life life(*this);
     life.waits();
@@ -373,7 +429,7 @@ class Program {
 
   Task<int> some_wait(int depth) {
     if (depth >= kDeepest) return sleeps();
-    switch (random_.below(18)) {
+    switch (random_.below(20)) {
       case 0:
         return at_once();
       case 1:
@@ -401,6 +457,9 @@ class Program {
         return fetches();
       case 13:
         return calls();
+      case 14:
+      case 15:
+        return asks();
       default:
         return sleeps();
     }
@@ -412,6 +471,8 @@ class Program {
   coro::Channel<int> channel_{3};
   coro::Mailbox<int> mailbox_{loop(), kRoom};
   coro::Event bell_;
+  http::Server server_;
+  http::Client client_;
   std::array<std::unique_ptr<Scope>, kScopes> scopes_;
   int inside_ = 0;
   std::int64_t sent_ = 0;
@@ -424,6 +485,7 @@ class Program {
   int resumed_ = 0;
   int stopped_ = 0;
   int failed_ = 0;
+  int answered_ = 0;
   int nested_ = 0;
   bool is_settling_ = false;
 };

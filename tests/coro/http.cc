@@ -1,0 +1,290 @@
+// HTTP that is asked and answered by coroutines: a client whose connections end at a server of the
+// same loop, on a clock that stands still.
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include "base/fault.h"
+#include "spate/coro/all.h"
+#include "spate/coro/or_return.h"
+#include "spate/coro/run.h"
+#include "spate/http/coro.h"
+#include "spate/http/server.h"
+#include "tests/coro/promised.h"
+#include "tests/support/scripted.h"
+
+namespace spate::testing {
+namespace {
+
+using coro::Received;
+using coro::Scope;
+using coro::Task;
+
+constexpr std::string_view kUrl = "http://a.example/";
+
+// Sends what it is told, and keeps what it is answered.
+class HttpPeer final : public StreamHandler {
+ public:
+  explicit HttpPeer(Stream stream) : stream_(std::move(stream)) { stream_.start(*this); }
+  void say(std::string_view text) { stream_.write(text); }
+  void go() { stream_.abort(); }
+  const std::string& heard() const { return heard_; }
+
+  std::size_t on_data(Bytes bytes) override {
+    heard_.append(text_of(bytes));
+    return bytes.size();
+  }
+  void on_closed(std::error_code) override {}
+
+ private:
+  Stream stream_;
+  std::string heard_;
+};
+
+Task<Result<std::string>> text_from(http::Client* client, std::string url) {
+  const http::Response page = co_await coro::or_return(coro::fetch(*client, url));
+  co_return std::string(page.text());
+}
+Task<Result<std::string>> answer_to(http::Client* client, std::string_view body) {
+  http::CallOptions options{.method = http::Method::post, .body = bytes_of(body)};
+  const http::Response page =
+      co_await coro::or_return(coro::fetch(*client, kUrl, std::move(options)));
+  co_return std::string(page.text());
+}
+
+// What has become of a request.
+struct Fate {
+  std::string body;
+  std::error_code error;
+  bool is_known = false;
+};
+
+Task<void> echo_body(http::Exchange asked, Fate* fate) {
+  Result<Received> request = co_await coro::read_body(std::move(asked), 10);
+  fate->is_known = true;
+  if (request) {
+    fate->body = text_of(request->body());
+    request->exchange.respond("you said " + fate->body);
+  } else {
+    fate->error = request.error();
+  }
+}
+
+class CoroHttp : public ::testing::Test {
+ protected:
+  CoroHttp() {
+    http::ClientOptions options;
+    options.open = [this](std::string_view, std::uint16_t) -> Result<Stream> {
+      if (open_error_) return std::unexpected(open_error_);
+      return connect();
+    };
+    client_ = must(http::Client::create(loop(), std::move(options)));
+    server_ = must(http::Server::create(
+        loop(), [this](http::Exchange exchange) { on_request_(std::move(exchange)); }));
+  }
+
+  Loop& loop() { return *scripted_.loop; }
+  Stream connect() {
+    auto [mine, theirs] = must(Stream::memory_pair(loop()));
+    server_.add(std::move(theirs));
+    return std::move(mine);
+  }
+  void turns(int count = 20) {
+    for (int i = 0; i < count; ++i) EXPECT_FALSE(loop().run(Run::no_wait));
+  }
+  // Somebody who has sent the head of a request, and three bytes of a body of so many.
+  std::unique_ptr<HttpPeer> one_who_posts(int size) {
+    auto peer = std::make_unique<HttpPeer>(connect());
+    peer->say("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: " + std::to_string(size) +
+              "\r\n\r\nabc");
+    turns();
+    return peer;
+  }
+
+  ScriptedLoop scripted_;
+  http::Server server_;
+  http::Client client_;
+  std::error_code open_error_;
+  Fate fate_;
+  Scope requests_{loop()};
+  std::function<void(http::Exchange)> on_request_ = [this](http::Exchange exchange) {
+    requests_.spawn(echo_body(std::move(exchange), &fate_));
+  };
+};
+
+// ---- the client's
+
+TEST_F(CoroHttp, WhatIsAskedByACoroutineIsAnsweredByAnother) {
+  EXPECT_EQ(coro::run(loop(), answer_to(&client_, "hello")), "you said hello");
+  EXPECT_EQ(coro::run(loop(), text_from(&client_, std::string(kUrl))), "you said ");
+  EXPECT_TRUE(requests_.empty());
+}
+
+TEST_F(CoroHttp, AFetchThatFailsSaysWhy) {
+  EXPECT_EQ(coro::run(loop(), text_from(&client_, "nowhere")).error(), std::errc::invalid_argument);
+  open_error_ = std::make_error_code(std::errc::connection_refused);
+  EXPECT_EQ(coro::run(loop(), text_from(&client_, std::string(kUrl))).error(), open_error_);
+}
+
+TEST_F(CoroHttp, AFetchThatIsGivenUpIsCancelled) {
+  http::Exchange asked;
+  on_request_ = [&](http::Exchange exchange) { asked = std::move(exchange); };
+  const auto ask = [](http::Client* client) -> Task<void> {
+    co_await coro::fetch(*client, kUrl);
+    ADD_FAILURE() << "it went on";
+  };
+  Scope scope(loop());
+  scope.spawn(ask(&client_));
+  turns();
+  EXPECT_TRUE(asked.is_open());
+  EXPECT_EQ(client_.metrics().calls, 1u);
+  scope.cancel();
+  EXPECT_EQ(client_.metrics().calls, 0u);
+  turns();
+  EXPECT_EQ(client_.metrics().connections, 0u);
+}
+
+TEST_F(CoroHttp, AnAnswerForWhoIsGoneIsDropped) {
+  const auto ask = [](http::Client* client) -> Task<int> {
+    co_await coro::fetch(*client, kUrl);
+    ADD_FAILURE() << "it went on";
+    co_return 0;
+  };
+  cancel_when_promised(loop(), ask(&client_), [&] { turns(); });
+  EXPECT_TRUE(fate_.is_known);
+  EXPECT_EQ(client_.metrics().calls, 0u);
+}
+
+// ---- the server's
+
+TEST_F(CoroHttp, ABodyIsThereWhenItIsWhole) {
+  const auto peer = one_who_posts(6);
+  EXPECT_FALSE(fate_.is_known);
+  peer->say("def");
+  turns();
+  EXPECT_EQ(fate_.body, "abcdef");
+  EXPECT_TRUE(peer->heard().ends_with("you said abcdef")) << peer->heard();
+}
+
+TEST_F(CoroHttp, ABodyThatIsTooLongIsAnsweredAndTold) {
+  const auto peer = one_who_posts(11);
+  peer->say("defghijk");
+  turns();
+  EXPECT_TRUE(fate_.is_known);
+  EXPECT_EQ(fate_.error, std::errc::broken_pipe);
+  EXPECT_TRUE(peer->heard().starts_with("HTTP/1.1 413 ")) << peer->heard();
+}
+
+TEST_F(CoroHttp, AClientThatGoesEndsTheWaitForItsBody) {
+  const auto peer = one_who_posts(6);
+  peer->go();
+  turns();
+  EXPECT_TRUE(fate_.is_known);
+  EXPECT_EQ(fate_.error, std::errc::broken_pipe);
+}
+
+TEST_F(CoroHttp, AServerThatGoesEndsTheWaitForABody) {
+  const auto peer = one_who_posts(6);
+  server_ = http::Server();
+  EXPECT_FALSE(fate_.is_known) << "inside the call";
+  turns();
+  EXPECT_TRUE(fate_.is_known);
+  EXPECT_EQ(fate_.error, std::errc::broken_pipe);
+}
+
+TEST_F(CoroHttp, ARequestThatIsOverHasNoBody) {
+  requests_.spawn(echo_body(http::Exchange(), &fate_));
+  EXPECT_TRUE(fate_.is_known);
+  EXPECT_EQ(fate_.error, std::errc::broken_pipe);
+}
+
+TEST_F(CoroHttp, ABodyThatIsGivenUpIsAnsweredWhenItHasCome) {
+  const auto peer = one_who_posts(6);
+  requests_.cancel();
+  peer->say("def");
+  turns();
+  EXPECT_FALSE(fate_.is_known);
+  EXPECT_TRUE(peer->heard().starts_with("HTTP/1.1 500 ")) << peer->heard();
+}
+
+TEST_F(CoroHttp, ABodyIsKeptForWhoCannotGoOnYet) {
+  const auto run_inside = [](std::function<void()> meanwhile) -> Task<void> {
+    meanwhile();
+    co_return;
+  };
+  const auto both = [](Task<void> one, Task<void> other) -> Task<void> {
+    co_await coro::when_all(std::move(one), std::move(other));
+  };
+  const auto peer = std::make_unique<HttpPeer>(connect());
+  bool is_first = true;
+  on_request_ = [&](http::Exchange exchange) {
+    if (!std::exchange(is_first, false)) return;
+    Task<void> runs = run_inside([&] {
+      turns();
+      EXPECT_FALSE(fate_.is_known);
+      const auto another = one_who_posts(3);
+    });
+    requests_.spawn(both(echo_body(std::move(exchange), &fate_), std::move(runs)));
+  };
+  peer->say("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 6\r\n\r\nabcdef");
+  turns();
+  EXPECT_EQ(fate_.body, "abcdef");
+}
+
+TEST_F(CoroHttp, WithoutMemoryAFetchAndABodyAreErrors) {
+  int failures = 0;
+  for (std::uint64_t nth = 1; nth <= 60; ++nth) {
+    SCOPED_TRACE(nth);
+    fate_ = Fate();
+    FaultPlan plan;
+    plan.fail_nth(SystemCall::allocate, nth, ENOMEM);
+    Result<std::string> text = "";
+    {
+      const FaultScope faults(plan);
+      text = coro::run(loop(), answer_to(&client_, "hello"));
+    }
+    failures += !text || *text != "you said hello";
+    if (!text) EXPECT_NE(text.error(), std::errc::operation_canceled) << "nobody is told";
+    requests_.cancel();
+    client_.close_idle();
+    turns();
+    EXPECT_EQ(client_.metrics().calls, 0u);
+  }
+  EXPECT_GT(failures, 3);
+  EXPECT_EQ(coro::run(loop(), answer_to(&client_, "hello")), "you said hello");
+}
+
+TEST_F(CoroHttp, ACallThatCannotBeBegunForWantOfMemoryIsAnError) {
+  for (std::uint64_t nth = 1; nth <= 12; ++nth) {
+    SCOPED_TRACE(nth);
+    ScriptedLoop fresh;
+    http::Client client = must(http::Client::create(*fresh.loop));
+    FaultPlan plan;
+    plan.fail_nth(SystemCall::allocate, nth, ENOMEM, 1000);
+    const FaultScope faults(plan);
+    const Result<std::string> text = coro::run(*fresh.loop, text_from(&client, "nowhere"));
+    EXPECT_FALSE(text);
+    if (!text) EXPECT_NE(text.error(), std::errc::operation_canceled) << "nobody is told";
+  }
+}
+
+TEST_F(CoroHttp, TheLoopMayGoWhileABodyOrAnAnswerIsWaitedFor) {
+  const auto ask = [](http::Client* client) -> Task<void> {
+    co_await coro::fetch(*client, kUrl);
+    ADD_FAILURE() << "it went on";
+  };
+  const auto peer = one_who_posts(6);
+  on_request_ = [](http::Exchange) {};
+  requests_.spawn(ask(&client_));
+  scripted_.loop.reset();
+  EXPECT_FALSE(fate_.is_known);
+}
+
+}  // namespace
+}  // namespace spate::testing
