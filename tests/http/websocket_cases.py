@@ -52,7 +52,8 @@ class Cases:
         server = started(self.program, "serve", directory)
         try:
             subprocess.run(self.command("fuzzingclient", directory, read_line(server)),
-                           stdout=subprocess.DEVNULL, check=False, timeout=self.patience)
+                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False,
+                           timeout=self.patience)
         finally:
             stop(server)
 

@@ -11,7 +11,9 @@
 #include <thread>
 
 #include "spate/error.h"
+#include "spate/http/client.h"
 #include "spate/http/server.h"
+#include "spate/http/websocket_sessions.h"
 #include "threads/workers_harness.h"
 
 namespace spate::testing {
@@ -94,6 +96,36 @@ class Counting final : public http::Service {
   const std::thread::id thread_ = std::this_thread::get_id();
 };
 
+struct Endings {
+  std::atomic<int> opened{0};
+  std::atomic<int> answered{0};  // Said goodbye, too.
+  std::atomic<int> late{0};
+};
+
+// Of either side: notes how it ends.
+class Chatting : public http::WebSocketSession {
+ public:
+  explicit Chatting(Endings& endings) : endings_(endings) {}
+  void on_open() override { ++endings_.opened; }
+  void on_closed(http::CloseCode code, std::string_view, std::error_code error) override {
+    if (code == http::CloseCode::going_away && !error) ++endings_.answered;
+    if (error == Error::deadline) ++endings_.late;
+  }
+
+ private:
+  Endings& endings_;
+};
+
+class Chat final : public http::Service {
+ public:
+  Chat(Loop& loop, Endings& endings) : sessions_(loop), endings_(endings) {}
+  void on_request(Exchange exchange) override { sessions_.accept(std::move(exchange), endings_); }
+
+ private:
+  http::WebSocketSessions<Chatting> sessions_;
+  Endings& endings_;
+};
+
 class HttpOnWorkers : public WorkersTest {
  protected:
   http::MakeService make(Counting::Does what) {
@@ -174,6 +206,50 @@ TEST_F(HttpOnWorkers, TellsExchangesWhenTheGraceIsOver) {
   EXPECT_EQ(counts_.late, 4);
   EXPECT_EQ(counts_.services, 0);
   EXPECT_EQ(counts_.elsewhere, 0);
+}
+
+class WebSocketsOnWorkers : public HttpOnWorkers {
+ protected:
+  void SetUp() override {
+    const Result<Address> address = http::serve(
+        *workers_, Address::loopback_ipv4(0),
+        http::MakeService([this](Loop& loop) { return std::make_unique<Chat>(loop, theirs_); }));
+    ASSERT_TRUE(address) << address.error().message();
+    for (int i = 0; i < 4; ++i) {
+      handlers_.emplace_back(ours_);
+      sockets_.push_back(must(
+          http::WebSocket::connect(client_, "ws://" + address->to_string(), handlers_.back())));
+    }
+    run_until([&] { return ours_.opened == 4 && theirs_.opened == 4; });
+  }
+
+  struct Handler final : Chatting {
+    using Chatting::Chatting;
+  };
+  Endings theirs_;
+  Endings ours_;
+  http::Client client_ = must(http::Client::create(*loop_));
+  std::list<Handler> handlers_;
+  std::list<http::WebSocket> sockets_;
+};
+
+TEST_F(WebSocketsOnWorkers, AreToldByStop) {
+  std::atomic<bool> is_done{false};
+  bool was_whole = false;
+  std::thread stopping([&] {
+    was_whole = workers_->stop(30s);
+    is_done = true;
+  });
+  run_until([&] { return is_done && ours_.answered == 4; });
+  stopping.join();
+  EXPECT_TRUE(was_whole);
+  EXPECT_EQ(theirs_.answered, 4);
+}
+
+TEST_F(WebSocketsOnWorkers, AreResetWhenTheGraceIsOver) {
+  EXPECT_FALSE(workers_->stop(20ms));  // Nobody answers: our loop does not run.
+  EXPECT_EQ(theirs_.late, 4);
+  EXPECT_EQ(theirs_.answered, 0);
 }
 
 TEST_F(HttpOnWorkers, ClosesWhatNoServiceIsMadeFor) {
