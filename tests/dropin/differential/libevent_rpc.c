@@ -1,5 +1,6 @@
 // Remote calls, case by case: what is sent, what is refused, hooks, pauses, errors, and what is
-// left when a pool or a base is freed in the middle. differential: --undefined
+// left when a pool or a base is freed in the middle.
+// differential: --undefined
 #include "libevent_rpc.h"
 
 static EVRPC_STRUCT(Ask) * held;  // A request that is not answered yet.

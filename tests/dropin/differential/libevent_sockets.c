@@ -1,6 +1,6 @@
 // The settings of sockets, the clocks and the random bytes of event2/util.h: on descriptors of
-// every kind, what each call returns, what it has changed and what it warns of. differential:
-// --stderr
+// every kind, what each call returns, what it has changed and what it warns of.
+// differential: --stderr
 #include <errno.h>
 #include <event2/event.h>
 #include <event2/util.h>
