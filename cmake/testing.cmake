@@ -35,9 +35,13 @@ function(spate_add_testing_library)
 endfunction()
 
 # spate_add_test(<name> LABEL <label> SOURCES <file>...): one GoogleTest executable, each of whose
-# tests is a test of ctest, named <label>.<Suite>.<Test>.
+# tests is a test of ctest, named <label>.<Suite>.<Test>. With LIBRARY it is linked to that one in
+# place of spate_testing.
 function(spate_add_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "LABEL" "SOURCES")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "LABEL;LIBRARY" "SOURCES")
+  if(NOT arg_LIBRARY)
+    set(arg_LIBRARY spate_testing)
+  endif()
   if(NOT arg_LABEL OR NOT arg_SOURCES)
     message(FATAL_ERROR "spate_add_test(${name}): LABEL and SOURCES are needed.")
   endif()
@@ -49,7 +53,7 @@ function(spate_add_test name)
     target_compile_options(${name} PRIVATE -O0)
   endif()
   target_compile_options(${name} PRIVATE "SHELL:-iquote ${PROJECT_SOURCE_DIR}/tests")
-  target_link_libraries(${name} PRIVATE spate_testing GTest::gmock GTest::gtest GTest::gtest_main)
+  target_link_libraries(${name} PRIVATE ${arg_LIBRARY} GTest::gmock GTest::gtest GTest::gtest_main)
   if(SPATE_TESTS_GROUPED)
     set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 5)
     target_compile_options(${name} PRIVATE -Wno-shadow)  # What is global in the file before.

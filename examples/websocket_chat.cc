@@ -93,10 +93,7 @@ int main(int argc, char** argv) {
   });
   auto server = spate::must(spate::http::serve(*loop, address, router));
 
-  spate::must(loop->on_signal(SIGTERM, [&] {
-    users.close_all(CloseCode::going_away, "the server goes");
-    server.drain(5s, [&] { loop->stop(); });
-  }));
+  spate::must(loop->on_signal(SIGTERM, [&] { server.drain(5s, [&] { loop->stop(); }); }));
   std::cout << server.address().to_string() << std::endl;
   loop->run();
 }

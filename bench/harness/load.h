@@ -10,6 +10,7 @@
 #include <netinet/tcp.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/epoll.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
@@ -229,6 +230,82 @@ inline void bench_reset(int fd) {
   setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
   close(fd);
 }
+
+// The connections of a client, by number, and how long they are kept busy. `Load` has
+// send_rest(number) and hear(number), which are called when there is room and when something has
+// come; is_done(), whether each has had its share; and done(), how much was done so far.
+template <class Load>
+class LoadRun {
+ public:
+  LoadRun(Load& load, const ServerProcess& server) : load_(load), server_(server) {}
+  LoadRun(const LoadRun&) = delete;
+  LoadRun& operator=(const LoadRun&) = delete;
+
+  void add(int fd, std::size_t number) { control(EPOLL_CTL_ADD, fd, number, EPOLLIN); }
+  void want_to_send(int fd, std::size_t number, bool on) {
+    control(EPOLL_CTL_MOD, fd, number, on ? EPOLLIN | EPOLLOUT : EPOLLIN);
+  }
+
+  void until_done() {
+    turn_until([this] { return load_.is_done(); });
+  }
+  void measure_until_done() {
+    measure([this] { until_done(); });
+  }
+  // Behind a quarter of it, in which all warm up.
+  void measure_for(long milliseconds) {
+    pass(milliseconds / 4);
+    measure([&] { pass(milliseconds); });
+  }
+
+  std::uint64_t measured() const { return measured_; }
+  double per_second() const { return double(measured_) / seconds_; }
+  // What the server has spent on one.
+  double processor_us() const { return double(spent_ns_) / 1e3 / double(measured_); }
+
+ private:
+  void control(int what, int fd, std::size_t number, std::uint32_t events) {
+    epoll_event event{};
+    event.events = events;
+    event.data.u64 = number;
+    if (epoll_ctl(epoll_, what, fd, &event) != 0) bench_die("epoll_ctl");
+  }
+
+  template <class Over>
+  void turn_until(Over over) {
+    std::vector<epoll_event> events(1024);
+    while (!over()) {
+      const int count = epoll_wait(epoll_, events.data(), int(events.size()), 20);
+      for (int i = 0; i < count; ++i) {
+        const auto number = std::size_t(events[std::size_t(i)].data.u64);
+        const std::uint32_t ready = events[std::size_t(i)].events;
+        if ((ready & EPOLLOUT) != 0) load_.send_rest(number);
+        if ((ready & ~std::uint32_t{EPOLLOUT}) != 0) load_.hear(number);
+      }
+    }
+  }
+
+  void pass(long milliseconds) {
+    const std::uint64_t end = bench_now_ns() + std::uint64_t(milliseconds) * 1'000'000;
+    turn_until([end] { return bench_now_ns() >= end; });
+  }
+
+  template <class Function>
+  void measure(Function function) {
+    const std::uint64_t before = load_.done(), begin_processor = server_.processor_ns();
+    const std::uint64_t begin = bench_now_ns();
+    function();
+    seconds_ = double(bench_now_ns() - begin) * 1e-9;
+    spent_ns_ = server_.processor_ns() - begin_processor;
+    measured_ = load_.done() - before;
+  }
+
+  Load& load_;
+  const ServerProcess& server_;
+  const int epoll_ = epoll_create1(EPOLL_CLOEXEC);
+  std::uint64_t measured_ = 0, spent_ns_ = 0;
+  double seconds_ = 0;
+};
 
 // Bytes that are checked where they come back: of a connection, the one at `offset` is that of
 // bench_pattern(id, offset), and so on for kPatternRun.

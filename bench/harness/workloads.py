@@ -433,7 +433,10 @@ def websocket(quick):
     cases = [case(20, n, milliseconds=milliseconds)
              for n in possible("websocket", [1, 200] if quick else [1, 200, 1000])]
     cases += [case(size, 200, milliseconds=milliseconds) for size in WEBSOCKET_SIZES[1:]]
-    check = [case(size, 10, messages=16, verify=1) for size in WEBSOCKET_SIZES]
+    cases += [case(size, n, kind="tell", milliseconds=milliseconds)
+              for n in possible("websocket", [1000]) for size in WEBSOCKET_SIZES[:2]]
+    check = [case(size, 10, messages=16, verify=1, **kind) for size in WEBSOCKET_SIZES
+             for kind in ({}, {"kind": "tell"})]
     counts = [Count(f"message of {size} bytes", "message",
                     {"connections": 10, "size": size, "messages": 40},
                     {"connections": 10, "size": size, "messages": 240})

@@ -2,22 +2,11 @@
 
 #ifdef SPATE_FAULTS
 
+#include "base/mix.h"
+
 namespace spate {
 
 std::atomic<FaultPlan*> installed_plan{nullptr};
-
-namespace {
-
-// splitmix64: a call's fate depends on its number and the seed only, whatever other calls lie
-// between.
-std::uint64_t mix(std::uint64_t x) {
-  x += 0x9e3779b97f4a7c15u;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-  return x ^ (x >> 31);
-}
-
-}  // namespace
 
 FaultPlan& FaultPlan::fail_nth(SystemCall call, std::uint64_t nth, int error, std::uint64_t times) {
   rules_.push_back({.call = call, .error = error, .first = nth, .last = nth + times - 1});
@@ -45,6 +34,7 @@ FaultPlan& FaultPlan::before_nth(SystemCall call, std::uint64_t nth, std::functi
 
 bool FaultPlan::falls_on(const Rule& rule, std::uint64_t number) {
   const bool by_number = number >= rule.first && number <= rule.last;
+  // By its number and the seed only, whatever other calls lie between.
   return by_number || mix(rule.seed ^ mix(number)) < rule.threshold;
 }
 

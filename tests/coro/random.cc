@@ -9,6 +9,8 @@
 
 #include "spate/coro/all.h"
 #include "spate/coro/channel.h"
+#include "spate/coro/mailbox.h"
+#include "spate/coro/on_loop.h"
 #include "spate/coro/or_return.h"
 #include "spate/coro/run.h"
 #include "spate/coro/sync.h"
@@ -29,6 +31,7 @@ using coro::Task;
 constexpr int kScopes = 3;
 constexpr int kDeepest = 4;  // Of children.
 constexpr int kMostLive = 60;
+constexpr int kRoom = 3;  // In the mailbox.
 
 class Program {
  public:
@@ -54,11 +57,14 @@ class Program {
     for (int i = 0; i < 10'000 && live_ > 0; ++i) {
       if (channel_.try_receive()) ++received_;
       if (channel_.try_send(7)) ++sent_;
+      post();
       EXPECT_FALSE(loop().run(Run::no_wait));
       scripted_.clock.advance(1ms);
     }
     EXPECT_EQ(live_, 0) << "somebody is not woken";
     EXPECT_EQ(sent_, received_ + std::ssize(channel_)) << "lost, or doubled";
+    while (mailbox_.post(7)) ++posted_;
+    EXPECT_EQ(posted_, fetched_ + kRoom) << "lost, or doubled";
     EXPECT_EQ(seats_.available(), 2u);
     for (auto& scope : scopes_) EXPECT_TRUE(scope->empty());
   }
@@ -129,9 +135,14 @@ class Program {
       case 9:
         if (bell_.is_set()) return bell_.reset();
         return bell_.set();
+      case 10:
+        return post();
       default:
         return;
     }
+  }
+  void post() {
+    if (mailbox_.post(7)) ++posted_;
   }
   void spawn_one() {
     if (live_ >= kMostLive) return;
@@ -333,6 +344,24 @@ class Program {
     life.ends();
     co_return value.value_or(0);
   }
+  Task<int> fetches() {
+    Life life(*this);
+    life.waits();
+    const std::optional<int> value = co_await mailbox_.receive();
+    life.goes_on();
+    ++fetched_;
+    life.ends();
+    co_return value.value_or(0);
+  }
+  // Its own loop may be the other one.
+  Task<int> calls() {
+    Life life(*this);
+    life.waits();
+    const Result<int> value = co_await coro::on(loop(), [] { return 7; });
+    life.goes_on();
+    life.ends();
+    co_return value.value_or(0);
+  }
   Task<int> meets() {
     Life life(*this);
     life.waits();
@@ -344,7 +373,7 @@ class Program {
 
   Task<int> some_wait(int depth) {
     if (depth >= kDeepest) return sleeps();
-    switch (random_.below(16)) {
+    switch (random_.below(18)) {
       case 0:
         return at_once();
       case 1:
@@ -368,6 +397,10 @@ class Program {
         return receives();
       case 11:
         return meets();
+      case 12:
+        return fetches();
+      case 13:
+        return calls();
       default:
         return sleeps();
     }
@@ -377,11 +410,14 @@ class Program {
   ScriptedLoop scripted_;
   coro::Semaphore seats_{2};
   coro::Channel<int> channel_{3};
+  coro::Mailbox<int> mailbox_{loop(), kRoom};
   coro::Event bell_;
   std::array<std::unique_ptr<Scope>, kScopes> scopes_;
   int inside_ = 0;
   std::int64_t sent_ = 0;
   std::int64_t received_ = 0;
+  std::int64_t posted_ = 0;
+  std::int64_t fetched_ = 0;
   int live_ = 0;
   int left_ = 0;   // Frames that are gone.
   int ended_ = 0;  // Of those, who came to their end.

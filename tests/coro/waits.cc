@@ -97,6 +97,32 @@ TEST_F(CoroWaits, OrReturnEndsACoroutineAndThoseAboveIt) {
   EXPECT_EQ(coro::run(loop(), fails_too(0ns)).error(), trouble());
 }
 
+TEST_F(CoroWaits, WhoIsCancelledAndWaitsElsewhereIsWokenOnce) {
+  coro::Event bell;
+  coro::Channel<int> channel(1);
+  Scope scope(loop());
+  const auto waits = [](coro::Event* for_bell) -> Task<void> {
+    co_await for_bell->wait();
+    ADD_FAILURE() << "it went on";
+  };
+  const auto receives = [](coro::Channel<int>* from) -> Task<void> {
+    co_await from->receive();
+    ADD_FAILURE() << "it went on";
+  };
+  const auto cancels = [](Scope* own, coro::Event* rings,
+                          coro::Channel<int>* closes) -> Task<void> {
+    own->cancel();
+    rings->set();
+    closes->close();
+    co_await coro::next_turn();
+  };
+  const auto all = [](Task<void> one, Task<void> other, Task<void> last) -> Task<void> {
+    co_await coro::when_all(std::move(one), std::move(other), std::move(last));
+  };
+  scope.spawn(all(waits(&bell), receives(&channel), cancels(&scope, &bell, &channel)));
+  EXPECT_TRUE(scope.empty());
+}
+
 // ---- scopes
 
 TEST_F(CoroWaits, AScopeTellsTheErrorsOfItsTasks) {

@@ -9,8 +9,11 @@ import unittest
 import driver
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), os.pardir, "support"))
-# pylint: disable-next=wrong-import-position
+# pylint: disable=wrong-import-position
+import browser  # noqa: E402
 from websocket_client import ACCEPT, BINARY, CLOSE, WebSocket  # noqa: E402
+
+SAID = "[...document.querySelectorAll('li')].map((line) => line.textContent)"
 
 
 def close_of(frame):
@@ -45,10 +48,35 @@ class WebSocketChat(unittest.TestCase):
             self.assertEqual(first.hear(), "somebody has left; here: 1")
             server.process.terminate()
             for peer in (first, other):
-                self.assertEqual(close_of(peer.receive()), (1001, "the server goes"))
+                self.assertEqual(close_of(peer.receive()), (1001, ""))
                 peer.send(struct.pack(">H", 1001), CLOSE)
                 self.assertIsNone(peer.receive())
                 peer.hang_up()
+            self.assertEqual(server.process.wait(driver.PATIENCE), 0)
+
+    @unittest.skipUnless(browser.program(), "no browser is installed")
+    def test_is_a_page_that_talks(self):
+        with driver.Server(self.program, "0") as server, \
+                browser.Browser(browser.program()) as chromium:
+            peer = self.join(server, "a")
+            self.assertEqual(peer.hear(), "somebody has come; here: 1")
+            page = chromium.open(f"http://127.0.0.1:{server.port}/#a", 800)
+            page.wait_for("document.title === 'a' && document.querySelector('li') !== null")
+            self.assertEqual(page.ask(SAID), ["somebody has come; here: 2"])
+            peer.say("<b>h\u00e9llo</b>")
+            page.wait_for("document.querySelectorAll('li').length === 2")
+            page.ask("document.querySelector('input').value = 'and you?'")
+            page.ask("document.querySelector('button').click()")
+            page.wait_for("document.querySelectorAll('li').length === 3")
+            for text in ("somebody has come; here: 2", "<b>h\u00e9llo</b>", "and you?"):
+                self.assertEqual(peer.hear(), text)
+            peer.hang_up()
+            page.wait_for("document.querySelectorAll('li').length === 4")
+            server.process.terminate()
+            page.wait_for("document.querySelectorAll('li').length === 5")
+            self.assertEqual(page.ask(SAID)[1:], ["<b>h\u00e9llo</b>", "and you?",
+                                                  "somebody has left; here: 1",
+                                                  "(closed: 1001 )"])
             self.assertEqual(server.process.wait(driver.PATIENCE), 0)
 
     def test_turns_away_what_it_does_not_want(self):

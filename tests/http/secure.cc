@@ -4,6 +4,7 @@
 #include <string>
 
 #include "http/harness.h"
+#include "http/websocket_harness.h"
 #include "spate/net/tls.h"
 #include "streams/harness.h"
 #include "tls/testing/certificates.h"
@@ -22,6 +23,7 @@ class SecureServer : public ::testing::Test {
     server_ = must(http::serve(
         *loop_, Address::loopback_ipv4(0),
         [this](Exchange exchange) {
+          if (on_request) return on_request(std::move(exchange));
           const auto info = exchange.request().tls();
           is_secure_ = exchange.request().is_secure();
           if (info) alpn_ = info->alpn;
@@ -32,6 +34,7 @@ class SecureServer : public ::testing::Test {
 
   std::unique_ptr<Loop> loop_ = must(Loop::create());
   http::Server server_;
+  std::function<void(Exchange)> on_request;
   bool is_secure_ = false;
   std::string alpn_;
 };
@@ -49,6 +52,24 @@ TEST_F(SecureServer, AnswersWhoShakesHands) {
   run_until(*loop_, [&] { return client != nullptr && client->received.ends_with("secret\n"); });
   EXPECT_TRUE(is_secure_);
   EXPECT_EQ(alpn_, "http/1.1");
+}
+
+TEST_F(SecureServer, GoesOnAsAWebSocket) {
+  Party here;
+  on_request = [&](Exchange exchange) {
+    here.socket = must(http::WebSocket::accept(std::move(exchange), here));
+    here.socket.send("hello");
+  };
+  http::Client client = must(http::Client::create(*loop_, {.tls = test_client_context()}));
+  Party there;
+  const std::string url = "wss://localhost:" + std::to_string(server_.address().port()) + "/";
+  there.socket = must(http::WebSocket::connect(client, url, there));
+  there.on_told = [&](const std::string& what) {
+    if (what == "text hello") there.socket.close();
+  };
+  run_until(*loop_, [&] { return !here.socket.is_open() && !there.socket.is_open(); });
+  EXPECT_THAT(there.told, ::testing::ElementsAre("open", "text hello", "closed 1000"));
+  EXPECT_THAT(here.told, ::testing::ElementsAre("closed 1000"));
 }
 
 TEST_F(SecureServer, AnswersNobodyElse) {

@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""WebSockets with other implementations, both ways: Python's `websockets` and `ws` on Node,
-as far as they are installed.   websocket_peers.py PROGRAM"""
+"""WebSockets with other implementations, both ways, plain and over TLS: Python's `websockets` and
+`ws` on Node, as far as they are installed.   websocket_peers.py PROGRAM"""
 
 import asyncio
 import os
 import shutil
+import ssl
 import subprocess
 import sys
+import tempfile
 
 # Where Debian puts what its own interpreters find by themselves.
 DEBIAN_PYTHON, DEBIAN_NODE = "/usr/lib/python3/dist-packages", "/usr/share/nodejs"
@@ -15,17 +17,27 @@ SIZES = (0, 1, 125, 126, 65535, 65536, 1 << 20)
 
 NODE_SERVER = """
 const {WebSocketServer} = require('ws');
-const server = new WebSocketServer({port: 0, host: '127.0.0.1', perMessageDeflate: true,
-    handleProtocols: (names) => [...names][0]},
-  () => console.log('127.0.0.1:' + server.address().port));
-server.on('connection', (socket) => {
-  socket.on('message', (bytes, isBinary) => socket.send(bytes, {binary: isBinary}));
+const pem = require('fs').readFileSync(process.argv[1] + '/server.pem');
+const listeners = {ws: require('http').createServer(),
+    wss: require('https').createServer({cert: pem, key: pem})};
+for (const [scheme, listener] of Object.entries(listeners)) {
+  const server = new WebSocketServer({server: listener, perMessageDeflate: true,
+      handleProtocols: (names) => [...names][0]});
+  server.on('connection', (socket) => {
+    socket.on('message', (bytes, isBinary) => socket.send(bytes, {binary: isBinary}));
+  });
+}
+listeners.ws.listen(0, '127.0.0.1', () => {
+  console.log(`ws://127.0.0.1:${listeners.ws.address().port}/`);
+  listeners.wss.listen(0, '127.0.0.1',
+      () => console.log(`wss://127.0.0.1:${listeners.wss.address().port}/`));
 });
 """
 NODE_CLIENT = """
 const WebSocket = require('ws');
 const sizes = %s;
-const socket = new WebSocket('ws://' + process.argv[1] + '/', 'echo', {perMessageDeflate: true});
+const ca = require('fs').readFileSync(process.argv[2] + '/root.pem');
+const socket = new WebSocket(process.argv[1], 'echo', {perMessageDeflate: true, ca});
 const ask = () => socket.send('x'.repeat(sizes[0]));
 socket.on('open', ask);
 socket.on('error', (error) => { console.log(error.message); process.exit(1); });
@@ -39,11 +51,11 @@ socket.on('close', (code) => process.exit(code === 3456 && sizes.length === 0 ? 
 
 
 class Started:
-    """A program whose first line ends with its address."""
+    """A program whose first two lines are its URLs: the plain one, and that over TLS."""
 
     def __init__(self, *command):
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-        self.address = self.process.stdout.readline().strip().split(" ")[-1]
+        self.urls = [self.process.stdout.readline().strip() for _ in range(2)]
 
     def __enter__(self):
         return self
@@ -54,31 +66,35 @@ class Started:
         self.process.stdout.close()
 
 
-def ask(program, address):
+def succeed(*command):
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=PATIENCE,
+                          check=False)
+    assert done.returncode == 0, (command[:3], done.returncode, done.stdout)
+
+
+def ask(program, url, directory):
     """Our client, and a server that echoes."""
-    done = subprocess.run([program, "ask", f"ws://{address}/"], stdout=subprocess.PIPE, text=True,
-                          timeout=PATIENCE, check=False)
-    assert done.returncode == 0, done.stdout
+    succeed(program, "ask", url, directory)
 
 
-def with_node(program):
+def with_node(program, directory):
     node = shutil.which("node")
     os.environ.setdefault("NODE_PATH", DEBIAN_NODE)
     found = node and subprocess.run([node, "-e", "require('ws')"], stderr=subprocess.DEVNULL,
                                     check=False).returncode == 0
     if not found:
         return False
-    with Started(node, "-e", NODE_SERVER) as server:
-        ask(program, server.address)
-    with Started(program, "serve") as server:
-        done = subprocess.run([node, "-e", NODE_CLIENT, server.address], timeout=PATIENCE,
-                              stdout=subprocess.PIPE, text=True, check=False)
-        assert done.returncode == 0, (done.returncode, done.stdout)
+    with Started(node, "-e", NODE_SERVER, directory) as server:
+        for url in server.urls:
+            ask(program, url, directory)
+    with Started(program, "serve", directory) as server:
+        for url in server.urls:
+            succeed(node, "-e", NODE_CLIENT, url, directory)
     return True
 
 
-async def python_client(websockets, address, compression):
-    async with websockets.connect(f"ws://{address}/", subprotocols=["echo"], max_size=None,
+async def python_client(websockets, url, compression, context):
+    async with websockets.connect(url, subprotocols=["echo"], max_size=None, ssl=context,
                                   compression=compression) as socket:
         assert socket.subprotocol == "echo"
         for size in SIZES:
@@ -92,7 +108,7 @@ async def python_client(websockets, address, compression):
         assert socket.close_code == 3456
 
 
-async def python_both_ways(websockets, program):
+async def python_both_ways(websockets, program, directory):
     async def echo(socket, *_):
         try:
             async for message in socket:
@@ -100,27 +116,35 @@ async def python_both_ways(websockets, program):
         except websockets.ConnectionClosedError:  # As any code but 1000 and 1001 is.
             pass
 
+    serving = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    serving.load_cert_chain(os.path.join(directory, "server.pem"))
+    trusting = ssl.create_default_context(cafile=os.path.join(directory, "root.pem"))
     for compression in (None, "deflate"):
-        async with websockets.serve(echo, "127.0.0.1", 0, subprotocols=["echo"], max_size=None,
-                                    compression=compression) as server:
-            port = server.sockets[0].getsockname()[1]
-            await asyncio.to_thread(ask, program, f"127.0.0.1:{port}")
-        with Started(program, "serve") as server:
-            await python_client(websockets, server.address, compression)
+        for scheme, context in (("ws", None), ("wss", serving)):
+            async with websockets.serve(echo, "127.0.0.1", 0, subprotocols=["echo"],
+                                        max_size=None, compression=compression,
+                                        ssl=context) as server:
+                port = server.sockets[0].getsockname()[1]
+                await asyncio.to_thread(ask, program, f"{scheme}://127.0.0.1:{port}/", directory)
+        with Started(program, "serve", directory) as server:
+            for url, context in zip(server.urls, (None, trusting)):
+                await python_client(websockets, url, compression, context)
 
 
-def with_python(program):
+def with_python(program, directory):
     sys.path.append(DEBIAN_PYTHON)
     try:
         import websockets  # pylint: disable=import-outside-toplevel
     except ImportError:
         return False
-    asyncio.run(asyncio.wait_for(python_both_ways(websockets, program), PATIENCE))
+    asyncio.run(asyncio.wait_for(python_both_ways(websockets, program, directory), PATIENCE))
     return True
 
 
 def main(program):
-    tried = [peer.__name__ for peer in (with_python, with_node) if peer(program)]
+    with tempfile.TemporaryDirectory() as directory:
+        succeed(program, "certify", directory)
+        tried = [peer.__name__ for peer in (with_python, with_node) if peer(program, directory)]
     print(*(tried or ["none is installed"]))
     return 0 if tried else 77
 

@@ -1,8 +1,9 @@
 // Random programs of WebSockets that talk to each other, which do whatever websocket.h and topic.h
 // allow, in and out of callbacks, and check what those promise: messages come whole, in order and
 // as they were sent; who hears a goodbye has heard all that was sent before it; nobody is told
-// anything behind his last call, or after he has let go; and everything ends. Some while memory is
-// short and bytes come one by one.
+// anything behind his last call, or after he has let go; a drain is done when its server has none
+// left, and within its grace; and everything ends. Some while memory is short and bytes come one by
+// one.
 //
 // SPATE_SEED=<number> does one alone, SPATE_SEEDS=<number> has that many done.
 #include <gtest/gtest.h>
@@ -56,8 +57,12 @@ class WebSocketEnd final : public http::WebSocketHandler {
   }
   bool is_done() const { return is_told_ || is_silent_; }
 
+  // Its server drains.
+  void note_drain() { has_said_bye_ = has_said_bye_ || !socket.is_writable(); }
+
   WebSocket socket;
   WebSocketEnd* other = nullptr;
+  int server = -1;  // Which one has accepted it.
 
  private:
   struct Sent {
@@ -85,8 +90,7 @@ class WebSocketEnd final : public http::WebSocketHandler {
 class WebSocketProgram {
  public:
   explicit WebSocketProgram(std::uint64_t seed) : random(seed), is_scarce_(seed % 4 == 3) {
-    server_ = must(http::Server::create(
-        *loop, [this](http::Exchange exchange) { accept(std::move(exchange)); }));
+    make_server();
     http::ClientOptions options;
     options.open = [this](std::string_view, std::uint16_t) { return open(); };
     options.max_per_origin = 64;
@@ -127,6 +131,10 @@ class WebSocketProgram {
   Result<Stream> open();
   void accept(http::Exchange exchange);
   void connect();
+  void make_server();
+  void drain();
+  void on_drained();
+  void pass(Nanos time);
   void step();
   void turns(int count) {
     for (int i = 0; i < count; ++i) loop->run(Run::no_wait);
@@ -139,6 +147,9 @@ class WebSocketProgram {
 
   std::array<WebSocketOptions, 3> kinds_;
   http::Server server_;
+  int server_number_ = 0;
+  bool is_draining_ = false;
+  Nanos drained_by_{0};
   http::Client client_;
   const bool is_scarce_;
 };
@@ -350,11 +361,47 @@ void WebSocketProgram::accept(http::Exchange exchange) {
   WebSocketEnd& client = *ends[number];
   auto end = std::make_unique<WebSocketEnd>(*this);
   auto socket = WebSocket::accept(std::move(exchange), *end, kinds_[random.below(kinds_.size())]);
+  EXPECT_FALSE(socket && is_draining_);
   if (!socket) return;
   end->socket = std::move(*socket);
+  end->server = server_number_;
   end->other = &client;
   client.other = end.get();
   ends.push_back(std::move(end));
+}
+
+void WebSocketProgram::make_server() {
+  auto server =
+      http::Server::create(*loop, [this](http::Exchange exchange) { accept(std::move(exchange)); });
+  if (!server) return;
+  server_ = std::move(*server);
+  ++server_number_;
+  is_draining_ = false;
+}
+
+void WebSocketProgram::drain() {
+  if (is_draining_) return;
+  is_draining_ = true;
+  const Nanos grace{random.span(4'000'000'000)};
+  drained_by_ = loop->now() + grace;
+  server_.drain(grace, [this] { on_drained(); });
+  for (const auto& end : ends) {
+    if (end->server == server_number_) end->note_drain();
+  }
+}
+
+void WebSocketProgram::on_drained() {
+  for (const auto& end : ends)
+    EXPECT_TRUE(end->server != server_number_ || end->is_done() || !end->socket.is_open());
+  if (!is_settling) make_server();
+}
+
+void WebSocketProgram::pass(Nanos time) {
+  clock.advance(time);
+  if (!is_draining_ || is_scarce_ || clock.monotonic() <= drained_by_) return;
+  const int draining = server_number_;
+  turns(4);
+  EXPECT_FALSE(is_draining_ && server_number_ == draining) << "the grace is over";
 }
 
 void WebSocketProgram::connect() {
@@ -369,7 +416,9 @@ void WebSocketProgram::connect() {
 void WebSocketProgram::step() {
   const std::size_t choice = random.below(20);
   if (choice == 0 && ends.size() < 48) return connect();
-  if (choice == 1) return clock.advance(Nanos{random.span(1'500'000'000)});
+  if (choice == 1) return pass(Nanos{random.span(1'500'000'000)});
+  if (choice == 9 && random.one_in(40)) return drain();
+  if (choice == 9 && random.one_in(80)) return make_server();
   if (choice < 8 || ends.empty()) return turns(1 + static_cast<int>(random.below(4)));
   if (choice == 8 && random.one_in(10)) {
     auto& topic = topics[random.below(kTopics)];
@@ -385,6 +434,8 @@ void WebSocketProgram::something_else(WebSocketEnd& end) {
   if (random.one_in(3)) end.do_something();
   if (random.one_in(6)) newest().do_something();
   if (random.one_in(20)) turns(1);
+  if (random.one_in(400)) drain();
+  if (random.one_in(1000)) make_server();
   --depth;
 }
 

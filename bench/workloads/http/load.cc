@@ -13,8 +13,6 @@
 // bytes are counted. With --verify 1 each is compared with the first, but for the date.
 //
 // Runs for --milliseconds, or until each connection has had --requests answers.
-#include <sys/epoll.h>
-
 #include <algorithm>
 #include <memory>
 
@@ -83,7 +81,6 @@ class Load {
         verify_(bench_number(argc, argv, "verify", 0) != 0),
         server_(argc, argv, Placement::apart),
         to_(server_.address(0)),
-        epoll_(epoll_create1(EPOLL_CLOEXEC)),
         room_(new char[kRoom]) {
     for (std::uint64_t i = 0; i < kind_.at_once; ++i) request_ += request_of(kind_);
     limit_ = std::uint64_t(bench_number(argc, argv, "requests", 0));
@@ -95,13 +92,15 @@ class Load {
       idle();
     } else {
       open_all();
-      limit_ == 0 ? run_for_a_time() : run_to_the_limit();
+      limit_ == 0 ? run_.measure_for(milliseconds_) : run_.measure_until_done();
       report_speed();
     }
     return finish();
   }
 
  private:
+  friend LoadRun<Load>;
+
   struct Talk {
     int fd = -1;
     std::uint64_t unsent = 0;   // Bytes of what is being asked.
@@ -111,6 +110,9 @@ class Load {
     bool wants_to_send = false;
     std::string got;  // With --verify.
   };
+
+  bool is_done() const { return done_ == connections_; }
+  std::uint64_t done() const { return answers_; }
 
   // One request on a connection that blocks.
   void learn() {
@@ -149,20 +151,19 @@ class Load {
     talk.here = 0;
     talk.wants_to_send = false;
     ++opened_;
-    epoll_event event{};
-    event.events = EPOLLIN;
-    event.data.u64 = i;
-    if (epoll_ctl(epoll_, EPOLL_CTL_ADD, talk.fd, &event) != 0) bench_die("epoll_ctl");
-    ask(talk);
+    run_.add(talk.fd, i);
+    ask(i);
   }
 
-  void ask(Talk& talk) {
+  void ask(std::size_t i) {
+    Talk& talk = talks_[i];
     talk.unsent = request_.size();
     talk.awaited = answer_size_ * kind_.at_once;
-    send_rest(talk);
+    send_rest(i);
   }
 
-  void send_rest(Talk& talk) {
+  void send_rest(std::size_t i) {
+    Talk& talk = talks_[i];
     while (talk.unsent > 0) {
       const char* from = request_.data() + (request_.size() - talk.unsent);
       const ssize_t count = send(talk.fd, from, talk.unsent, MSG_NOSIGNAL);
@@ -172,10 +173,7 @@ class Load {
     }
     if (talk.wants_to_send == (talk.unsent > 0)) return;
     talk.wants_to_send = talk.unsent > 0;
-    epoll_event event{};
-    event.events = talk.wants_to_send ? EPOLLIN | EPOLLOUT : EPOLLIN;
-    event.data.u64 = std::uint64_t(&talk - talks_.data());
-    if (epoll_ctl(epoll_, EPOLL_CTL_MOD, talk.fd, &event) != 0) bench_die("epoll_ctl");
+    run_.want_to_send(talk.fd, i, talk.wants_to_send);
   }
 
   void hear(std::size_t i) {
@@ -218,44 +216,7 @@ class Load {
     else if (is_last)
       open(i);
     else
-      ask(talk);
-  }
-
-  template <class Over>
-  void turn_until(Over over) {
-    std::vector<epoll_event> events(1024);
-    while (!over()) {
-      const int count = epoll_wait(epoll_, events.data(), int(events.size()), 20);
-      for (int i = 0; i < count; ++i) {
-        const auto number = std::size_t(events[std::size_t(i)].data.u64);
-        const std::uint32_t ready = events[std::size_t(i)].events;
-        if ((ready & EPOLLOUT) != 0) send_rest(talks_[number]);
-        if ((ready & ~std::uint32_t{EPOLLOUT}) != 0) hear(number);
-      }
-    }
-  }
-
-  void run_to_the_limit() {
-    measure([this] { turn_until([this] { return done_ == connections_; }); });
-  }
-
-  void run_for_a_time() {
-    const auto passes = [this](long milliseconds) {
-      const std::uint64_t end = bench_now_ns() + std::uint64_t(milliseconds) * 1'000'000;
-      turn_until([end] { return bench_now_ns() >= end; });
-    };
-    passes(milliseconds_ / 4);
-    measure([&] { passes(milliseconds_); });
-  }
-
-  template <class Function>
-  void measure(Function function) {
-    const std::uint64_t before = answers_, begin_processor = server_.processor_ns();
-    const std::uint64_t begin = bench_now_ns();
-    function();
-    seconds_ = double(bench_now_ns() - begin) * 1e-9;
-    spent_ns_ = server_.processor_ns() - begin_processor;
-    measured_ = answers_ - before;
+      ask(i);
   }
 
   // What the server has more, with all its connections, than when it has had one.
@@ -263,17 +224,17 @@ class Load {
     bench_sleep_ms(100);
     MemoryGrowth growth(server_);
     open_all();
-    turn_until([this] { return done_ == connections_; });
+    run_.until_done();
     bench_sleep_ms(kUntilRestMs);
     growth.report(connections_);
   }
 
   void report_speed() const {
-    bench_metric("requests_per_s", "1/s", double(measured_) / seconds_);
-    bench_metric("processor_us", "us", double(spent_ns_) / 1e3 / double(measured_));
+    bench_metric("requests_per_s", "1/s", run_.per_second());
+    bench_metric("processor_us", "us", run_.processor_us());
     bench_metric("mib_per_s", "MiB/s",
-                 double(measured_ * std::max<std::uint64_t>(answer_size_, kind_.upload)) /
-                     1048576.0 / seconds_);
+                 double(std::max<std::uint64_t>(answer_size_, kind_.upload)) * run_.per_second() /
+                     1048576.0);
   }
 
   int finish() {
@@ -294,16 +255,15 @@ class Load {
   const bool verify_;
   ServerProcess server_;
   const sockaddr_in to_;
-  const int epoll_;
+  LoadRun<Load> run_{*this, server_};
   const std::unique_ptr<char[]> room_;
   std::string request_;
   std::string answer_;
   std::uint64_t answer_size_ = 0;
   std::uint64_t limit_ = 0;
   std::vector<Talk> talks_;
-  std::uint64_t answers_ = 0, opened_ = 0, measured_ = 0, spent_ns_ = 0;
+  std::uint64_t answers_ = 0, opened_ = 0;
   std::size_t done_ = 0;
-  double seconds_ = 0;
 };
 
 }  // namespace

@@ -3,9 +3,13 @@
 // for servers.
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/beast/core.hpp>
+#include <boost/beast/http.hpp>
 #include <boost/beast/version.hpp>
 #include <boost/beast/websocket.hpp>
 #include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
 
 #include "harness/server.h"
 
@@ -13,6 +17,7 @@ namespace {
 
 namespace asio = boost::asio;
 namespace beast = boost::beast;
+namespace http = beast::http;
 namespace websocket = beast::websocket;
 using asio::ip::tcp;
 
@@ -24,17 +29,38 @@ class Session : public std::enable_shared_from_this<Session> {
     socket_.auto_fragment(false);
   }
 
-  void start() {
-    socket_.async_accept([self = shared_from_this()](beast::error_code error) {
-      if (!error) self->read();
-    });
+  void start(std::vector<std::shared_ptr<Session>>& told) {
+    http::async_read(socket_.next_layer(), buffer_, *request_,
+                     [self = shared_from_this(), &told](beast::error_code error, std::size_t) {
+                       if (!error) self->accept(told);
+                     });
+  }
+  void send(asio::const_buffer bytes) {
+    socket_.async_write(bytes, [self = shared_from_this()](beast::error_code, std::size_t) {});
   }
 
  private:
+  void accept(std::vector<std::shared_ptr<Session>>& told) {
+    if (request_->target() == "/tell") {
+      told_ = &told;
+      told.push_back(shared_from_this());
+    }
+    socket_.async_accept(*request_, [self = shared_from_this()](beast::error_code error) {
+      self->request_.reset();
+      if (!error) self->read();
+    });
+  }
   void read() {
     socket_.async_read(buffer_, [self = shared_from_this()](beast::error_code error, std::size_t) {
-      if (!error) self->echo();
+      if (!error) self->told_ == nullptr ? self->echo() : self->tell();
     });
+  }
+  // The next message comes when all have had this one.
+  void tell() {
+    std::swap(last_, buffer_);
+    buffer_.consume(buffer_.size());
+    for (const auto& each : *told_) each->send(last_.data());
+    read();
   }
   void echo() {
     socket_.async_write(buffer_.data(),
@@ -47,6 +73,9 @@ class Session : public std::enable_shared_from_this<Session> {
 
   websocket::stream<beast::tcp_stream> socket_;
   beast::flat_buffer buffer_;
+  beast::flat_buffer last_;
+  std::optional<http::request<http::empty_body>> request_{std::in_place};
+  std::vector<std::shared_ptr<Session>>* told_ = nullptr;
 };
 
 class Server {
@@ -64,7 +93,7 @@ class Server {
     acceptor_.async_accept([this](beast::error_code error, tcp::socket socket) {
       if (!error) {
         socket.set_option(tcp::no_delay(true));
-        std::make_shared<Session>(std::move(socket))->start();
+        std::make_shared<Session>(std::move(socket))->start(told_);
       }
       accept();
     });
@@ -72,6 +101,7 @@ class Server {
 
   asio::io_context context_;
   tcp::acceptor acceptor_;
+  std::vector<std::shared_ptr<Session>> told_;
 };
 
 }  // namespace

@@ -1,7 +1,8 @@
 // Hand-written epoll, and no more of WebSocket than this client asks for: one answer to all
-// handshakes, and binary messages that are unmasked and sent back. The bound, and no server for the
-// world.
+// handshakes, and binary messages that are unmasked and sent back, or to all. The bound, and no
+// server for the world.
 #include <utility>
+#include <vector>
 
 #include "harness/floor.h"
 #include "harness/server.h"
@@ -12,6 +13,7 @@ namespace {
 struct Session {
   int fd;
   bool is_open = false;
+  bool tells = false;
   std::string rest;     // Of a message that is not yet whole.
   std::string waiting;  // To be sent.
   bool waiting_for_room = false;
@@ -51,22 +53,27 @@ class Server : Floor {
     if (size < 0 && errno == EAGAIN) return;
     if (size <= 0) {
       close(session.fd);
+      std::erase(told_, &session);
       delete &session;
       return;
     }
     char* at = buffer_.get();
     char* const end = at + kept + size;
     out_.clear();
+    is_message_ = session.is_open;
     while (char* next = session.is_open ? take_message(at, end) : take_handshake(session, at, end))
       at = next;
     session.rest.assign(at, std::size_t(end - at));
-    send_out(session, out_);
+    if (!session.tells || !is_message_) return send_out(session, out_);
+    for (Session* each : told_) send_out(*each, out_);
   }
 
   char* take_handshake(Session& session, char* at, char* end) {
     const std::size_t size = std::string_view(at, std::size_t(end - at)).find("\r\n\r\n");
     if (size == std::string_view::npos) return nullptr;
     session.is_open = true;
+    session.tells = std::string_view(at, size).starts_with("GET /tell ");
+    if (session.tells) told_.push_back(&session);
     out_ +=
         "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
         "Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n";
@@ -115,6 +122,8 @@ class Server : Floor {
   }
 
   std::string out_;
+  bool is_message_ = false;  // Or the answer to a handshake.
+  std::vector<Session*> told_;
 };
 
 }  // namespace

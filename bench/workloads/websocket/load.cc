@@ -3,11 +3,10 @@
 //
 // The head of an echo is as short as may be, so its length is known, and only bytes are counted.
 // With --verify 1 each is compared. With --kind idle each connection has one message echoed, and
-// then says nothing: what does the server keep?
+// then says nothing: what does the server keep? With --kind tell the server sends what it is sent
+// to all: when every connection has it, the first sends the next.
 //
 // Runs for --milliseconds, or until each connection has had --messages echoes.
-#include <sys/epoll.h>
-
 #include <algorithm>
 #include <memory>
 #include <utility>
@@ -39,10 +38,9 @@ class Load {
         milliseconds_(bench_number(argc, argv, "milliseconds", 300)),
         limit_(std::uint64_t(bench_number(argc, argv, "messages", 0))),
         verify_(bench_number(argc, argv, "verify", 0) != 0),
-        is_idle_(std::string_view(bench_text(argc, argv, "kind", "echo")) == "idle"),
+        kind_(bench_text(argc, argv, "kind", "echo")),
         server_(argc, argv, Placement::apart),
         to_(server_.address(0)),
-        epoll_(epoll_create1(EPOLL_CLOEXEC)),
         room_(new char[kRoom]) {
     const std::string message = message_of(std::size_t(bench_number(argc, argv, "size", 20)));
     asked_ = masked_frame(message);
@@ -50,18 +48,20 @@ class Load {
   }
 
   int run() {
-    if (is_idle_) {
+    if (is_idle()) {
       idle();
     } else {
       open_all();
-      for (Talk& talk : talks_) ask(talk);
-      limit_ == 0 ? run_for_a_time() : run_to_the_limit();
+      ask_all();
+      limit_ == 0 ? run_.measure_for(milliseconds_) : run_.measure_until_done();
       report_speed();
     }
     return finish();
   }
 
  private:
+  friend LoadRun<Load>;
+
   struct Talk {
     int fd = -1;
     std::size_t unsent = 0;
@@ -71,12 +71,19 @@ class Load {
     std::string got;  // With --verify.
   };
 
+  bool is_idle() const { return kind_ == "idle"; }
+  bool tells() const { return kind_ == "tell"; }
+  bool is_done() const { return done_ == connections_; }
+  std::uint64_t done() const { return echoes_; }
+
   // Shakes hands on a socket that blocks meanwhile.
   int open() {
     const int fd = bench_connect(to_);
     const int flags = fcntl(fd, F_GETFL);
     fcntl(fd, F_SETFL, flags & ~O_NONBLOCK);
-    if (send(fd, kAsk.data(), kAsk.size(), MSG_NOSIGNAL) != ssize_t(kAsk.size())) bench_die("send");
+    const std::string handshake = handshake_for(tells() ? "/tell" : "/echo");
+    if (send(fd, handshake.data(), handshake.size(), MSG_NOSIGNAL) != ssize_t(handshake.size()))
+      bench_die("send");
     std::string answer;
     while (!answer.ends_with("\r\n\r\n")) {
       char byte;
@@ -93,24 +100,29 @@ class Load {
     talks_.resize(connections_);
     for (std::size_t i = 0; i < connections_; ++i) {
       talks_[i].fd = open();
-      control(EPOLL_CTL_ADD, talks_[i], EPOLLIN);
+      run_.add(talks_[i].fd, i);
     }
   }
 
-  void control(int what, const Talk& talk, std::uint32_t events) {
-    epoll_event event{};
-    event.events = events;
-    event.data.u64 = std::uint64_t(&talk - talks_.data());
-    if (epoll_ctl(epoll_, what, talk.fd, &event) != 0) bench_die("epoll_ctl");
+  void ask_all() {
+    if (tells()) return tell();
+    for (std::size_t i = 0; i < connections_; ++i) ask(i);
   }
 
-  void ask(Talk& talk) {
+  void tell() {
+    for (Talk& talk : talks_) talk.awaited = echo_.size();
+    ask(0);
+  }
+
+  void ask(std::size_t i) {
+    Talk& talk = talks_[i];
     talk.unsent = asked_.size();
     talk.awaited = echo_.size();
-    send_rest(talk);
+    send_rest(i);
   }
 
-  void send_rest(Talk& talk) {
+  void send_rest(std::size_t i) {
+    Talk& talk = talks_[i];
     while (talk.unsent > 0) {
       const char* from = asked_.data() + (asked_.size() - talk.unsent);
       const ssize_t count = send(talk.fd, from, talk.unsent, MSG_NOSIGNAL);
@@ -120,10 +132,11 @@ class Load {
     }
     if (talk.wants_to_send == (talk.unsent > 0)) return;
     talk.wants_to_send = talk.unsent > 0;
-    control(EPOLL_CTL_MOD, talk, talk.wants_to_send ? EPOLLIN | EPOLLOUT : EPOLLIN);
+    run_.want_to_send(talk.fd, i, talk.wants_to_send);
   }
 
-  void hear(Talk& talk) {
+  void hear(std::size_t i) {
+    Talk& talk = talks_[i];
     while (talk.awaited > 0) {
       const ssize_t count = recv(talk.fd, room_.get(), kRoom, 0);
       if (count < 0 && errno == EAGAIN) return;
@@ -137,47 +150,11 @@ class Load {
       ServerProcess::fail("an echo is not what was sent");
     ++echoes_;
     ++talk.all;
-    if (is_idle_ || talk.all == limit_)
+    if (is_idle() || talk.all == limit_)
       ++done_;
-    else
-      ask(talk);
-  }
-
-  template <class Over>
-  void turn_until(Over over) {
-    std::vector<epoll_event> events(1024);
-    while (!over()) {
-      const int count = epoll_wait(epoll_, events.data(), int(events.size()), 20);
-      for (int i = 0; i < count; ++i) {
-        Talk& talk = talks_[std::size_t(events[std::size_t(i)].data.u64)];
-        const std::uint32_t ready = events[std::size_t(i)].events;
-        if ((ready & EPOLLOUT) != 0) send_rest(talk);
-        if ((ready & ~std::uint32_t{EPOLLOUT}) != 0) hear(talk);
-      }
-    }
-  }
-
-  void run_to_the_limit() {
-    measure([this] { turn_until([this] { return done_ == connections_; }); });
-  }
-
-  void run_for_a_time() {
-    const auto passes = [this](long milliseconds) {
-      const std::uint64_t end = bench_now_ns() + std::uint64_t(milliseconds) * 1'000'000;
-      turn_until([end] { return bench_now_ns() >= end; });
-    };
-    passes(milliseconds_ / 4);
-    measure([&] { passes(milliseconds_); });
-  }
-
-  template <class Function>
-  void measure(Function function) {
-    const std::uint64_t before = echoes_, begin_processor = server_.processor_ns();
-    const std::uint64_t begin = bench_now_ns();
-    function();
-    seconds_ = double(bench_now_ns() - begin) * 1e-9;
-    spent_ns_ = server_.processor_ns() - begin_processor;
-    measured_ = echoes_ - before;
+    else if (!tells())
+      ask(i);
+    if (tells() && ++told_ % connections_ == 0 && !is_done()) tell();
   }
 
   void idle() {
@@ -185,22 +162,22 @@ class Load {
     bench_sleep_ms(100);
     MemoryGrowth growth(server_);
     open_all();
-    for (Talk& talk : talks_) ask(talk);
-    turn_until([this] { return done_ == connections_; });
+    ask_all();
+    run_.until_done();
     bench_sleep_ms(kUntilRestMs);
     growth.report(connections_);
     bench_reset(first);
   }
 
   void report_speed() const {
-    bench_metric("messages_per_s", "1/s", double(measured_) / seconds_);
-    bench_metric("processor_us", "us", double(spent_ns_) / 1e3 / double(measured_));
+    bench_metric("messages_per_s", "1/s", run_.per_second());
+    bench_metric("processor_us", "us", run_.processor_us());
   }
 
   int finish() {
     for (const Talk& talk : talks_) bench_reset(talk.fd);
     server_.end();
-    if (limit_ > 0 || is_idle_) {
+    if (limit_ > 0 || is_idle()) {
       bench_work("echoes", echoes_);
       bench_work("connections", connections_);
     }
@@ -212,17 +189,16 @@ class Load {
   const long milliseconds_;
   const std::uint64_t limit_;
   const bool verify_;
-  const bool is_idle_;
+  const std::string kind_;
   ServerProcess server_;
   const sockaddr_in to_;
-  const int epoll_;
+  LoadRun<Load> run_{*this, server_};
   const std::unique_ptr<char[]> room_;
   std::string asked_;
   std::string echo_;
   std::vector<Talk> talks_;
-  std::uint64_t echoes_ = 0, measured_ = 0, spent_ns_ = 0;
+  std::uint64_t echoes_ = 0, told_ = 0;
   std::size_t done_ = 0;
-  double seconds_ = 0;
 };
 
 }  // namespace

@@ -7,9 +7,11 @@
 #include <string_view>
 
 // The key and its answer are those of RFC 6455.
-inline constexpr std::string_view kAsk =
-    "GET /echo HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
-    "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
+inline std::string handshake_for(std::string_view target) {
+  return "GET " + std::string(target) +
+         " HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+         "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
+}
 inline constexpr std::string_view kAccepted = "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=";
 
 // The head of a binary message, without a mask; `mask_bit` is 0x80 if one follows.

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// `ws` on Node, without compression: each message is sent back as it was received.
+// `ws` on Node, without compression: each message is sent back as it was received, or to all.
 'use strict';
 const fs = require('node:fs');
 const {WebSocketServer} = require('ws');
@@ -18,6 +18,9 @@ const server = new WebSocketServer(options, () => {
   fs.writeSync(1, `{"version": "${process.version}", "library": ""}\n`);
   fs.writeSync(1, `ready ${process.pid} ${server.address().port}\n`);
 });
-server.on('connection', (socket) => {
-  socket.on('message', (bytes, isBinary) => socket.send(bytes, {binary: isBinary}));
+server.on('connection', (socket, request) => {
+  socket.on('message', (bytes, isBinary) => {
+    const told = request.url === '/tell' ? server.clients : [socket];
+    for (const each of told) each.send(bytes, {binary: isBinary});
+  });
 });

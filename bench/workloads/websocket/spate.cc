@@ -1,5 +1,7 @@
-// WebSocketSessions behind an http::Server: each message is sent back where it is shown.
+// WebSocketSessions behind an http::Server: each message is sent back where it is shown, or
+// published to a Topic.
 #include <spate/http/server.h>
+#include <spate/http/topic.h>
 #include <spate/http/websocket_sessions.h>
 #include <spate/net/listener.h>
 
@@ -14,6 +16,17 @@ struct Echo : spate::http::WebSocketSession {
   }
 };
 
+struct Teller : spate::http::WebSocketSession {
+  explicit Teller(spate::http::Topic& all) : all_(all) {}
+  void on_open() override { all_.subscribe(socket()); }
+  void on_message(spate::Bytes bytes, spate::http::MessageKind kind) override {
+    all_.publish(kind, bytes);
+  }
+
+ private:
+  spate::http::Topic& all_;
+};
+
 class Server final : public spate::http::Service {
  public:
   static constexpr std::size_t kUserBytes = sizeof(Echo);
@@ -21,6 +34,7 @@ class Server final : public spate::http::Service {
   Server(int socket, const ServerOptions& options, Tally& tally)
       : loop_(bench_loop(options.argc, options.argv)),
         sessions_(*loop_),
+        tellers_(*loop_),
         server_(std::move(*spate::http::Server::create(*loop_, *this))),
         listener_(std::move(*spate::Listener::adopt(
             *loop_, socket, [this, &tally](spate::Stream stream, const spate::Address&) {
@@ -29,7 +43,10 @@ class Server final : public spate::http::Service {
             }))) {}
 
   void on_request(spate::http::Exchange exchange) override {
-    sessions_.accept(std::move(exchange));
+    if (exchange.request().path() == "/tell")
+      tellers_.accept(std::move(exchange), all_);
+    else
+      sessions_.accept(std::move(exchange));
   }
 
   void run() { loop_->run(); }
@@ -37,7 +54,9 @@ class Server final : public spate::http::Service {
 
  private:
   std::unique_ptr<spate::Loop> loop_;
+  spate::http::Topic all_;
   spate::http::WebSocketSessions<Echo> sessions_;
+  spate::http::WebSocketSessions<Teller> tellers_;
   spate::http::Server server_;
   spate::Listener listener_;
 };

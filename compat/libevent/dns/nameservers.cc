@@ -248,7 +248,9 @@ void evdns_base::read_from(Nameserver& server) {
       if (!is_over) server_has_failed(server, std::strerror(errno));
       return;
     }
-    if (is_from(server, sender)) take_message({bytes, static_cast<std::size_t>(size)});
+    if (!is_from(server, sender)) continue;
+    server.timeouts = 0;  // They count in a row.
+    take_message({bytes, static_cast<std::size_t>(size)});
   }
 }
 

@@ -322,6 +322,7 @@ void evdns_base::take_error(Query& query, const Answer& answer) {
 
 // The next name of a lookup takes its turn among the servers before what waits, and is asked for
 // after it, as in libevent. There it waits for ever if no more could be in flight with this one.
+// Nor can what waits go to a server whose probe has just been answered by another.
 void evdns_base::finish(Query& query, const Answer& answer) {
   evdns_request* lookup = query.lookup;
   Nameserver* probed = query.probed;
@@ -329,8 +330,8 @@ void evdns_base::finish(Query& query, const Answer& answer) {
   Nameserver* server = next != nullptr ? server_for_next() : nullptr;
   if (lookup != nullptr && next == nullptr) lookup->deliver(answer);
   drop(query);
-  if (probed != nullptr) note_probe(*probed, answer.error);
   start_waiting();
+  if (probed != nullptr) note_probe(*probed, answer.error);
   if (server != nullptr) {
     launch(*next, *server);
   } else if (next != nullptr) {

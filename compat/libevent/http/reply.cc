@@ -198,7 +198,8 @@ void evhttp_send_error(evhttp_request* request, int code, const char* reason) {
 void evhttp_send_reply_start(evhttp_request* request, int code, const char* reason) {
   evhttp_connection* connection = request->evcon;
   if (connection == nullptr) return;
-  if (!begin_answer(*request, code, reason)) return evhttp_connection_free(connection);
+  // The program does not hear of it, goes on, and ends the request.
+  if (!begin_answer(*request, code, reason)) return connection->fail(EVREQ_HTTP_EOF);
   const bool is_chunked =
       !is_old(*request) && may_have_body(*request, code) && !has_header(*request, "Content-Length");
   if (is_chunked) add(*request, "Transfer-Encoding", "chunked");

@@ -14,11 +14,10 @@
 #pragma once
 
 #include <cstddef>
-#include <memory>
-#include <new>
 #include <optional>
 #include <utility>
 
+#include "spate/coro/ring.h"
 #include "spate/coro/scope.h"
 
 namespace spate::coro {
@@ -30,11 +29,7 @@ class Channel {
   class Receive;
 
   // `capacity`: at least 1.
-  explicit Channel(std::size_t capacity)
-      : slots_(new(std::nothrow) std::optional<T>[capacity]), capacity_(capacity) {
-    SPATE_ASSERT(capacity > 0, "a channel has room for one value at least");
-    is_closed_ = slots_ == nullptr;
-  }
+  explicit Channel(std::size_t capacity) : values_(capacity), is_closed_(!values_) {}
   Channel(const Channel&) = delete;
   Channel& operator=(const Channel&) = delete;
 
@@ -61,48 +56,43 @@ class Channel {
     for (; !receivers_.empty(); ++promised_values_) receivers_.first()->then().wake();
   }
   bool is_closed() const { return is_closed_; }
-  std::size_t size() const { return size_; }
+  std::size_t size() const { return values_.size(); }
 
  private:
   // So many in a row need not wait; then others have their turn.
   static constexpr int kPatience = 128;
 
   bool has_room() const {
-    return !is_closed_ && size_ + promised_room_ < capacity_ && senders_.empty();
+    return !is_closed_ && size() + promised_room_ < values_.capacity() && senders_.empty();
   }
-  bool has_value() const { return size_ > promised_values_ && receivers_.empty(); }
+  bool has_value() const { return size() > promised_values_ && receivers_.empty(); }
   void put(T&& value) {
-    slots_[(first_ + size_++) % capacity_].emplace(std::move(value));
+    values_.put(std::move(value));
     promise_value();
   }
   std::optional<T> take() {
-    std::optional<T> value = std::exchange(slots_[first_], std::nullopt);
-    first_ = (first_ + 1) % capacity_;
-    --size_;
+    std::optional<T> value = values_.take();
     promise_room();
     return value;
   }
   void promise_value() {
-    if (receivers_.empty() || size_ <= promised_values_) return;
+    if (receivers_.empty() || size() <= promised_values_) return;
     ++promised_values_;
     receivers_.first()->then().wake();
   }
   void promise_room() {
-    if (senders_.empty() || size_ + promised_room_ >= capacity_) return;
+    if (senders_.empty() || size() + promised_room_ >= values_.capacity()) return;
     ++promised_room_;
     senders_.first()->then().wake();
   }
 
-  std::unique_ptr<std::optional<T>[]> slots_;
-  std::size_t capacity_;
-  std::size_t first_ = 0;
-  std::size_t size_ = 0;
+  Ring<T> values_;
   std::size_t promised_values_ = 0;  // To the receivers who are woken.
   std::size_t promised_room_ = 0;    // To the senders who are woken.
   Line senders_;
   Line receivers_;
   int patience_ = kPatience;
-  bool is_closed_ = false;
+  bool is_closed_;
 };
 
 template <class T>
@@ -184,7 +174,7 @@ class Channel<T>::Receive : public Operation<Receive> {
     } else if (!channel_.has_value()) {
       return {};
     }
-    if (channel_.size_ == 0) return {};
+    if (channel_.size() == 0) return {};
     return channel_.take();
   }
 

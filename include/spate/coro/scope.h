@@ -173,7 +173,8 @@ inline void Then::go() const {
 
 inline void Then::wake() const {
   Promise& its_chain = chain();
-  if (!its_chain.is_doomed()) its_chain.scope().queue(place());
+  if (its_chain.is_doomed()) return place().leave();  // Or who wakes all would find it again.
+  its_chain.scope().queue(place());
 }
 
 }  // namespace spate::coro

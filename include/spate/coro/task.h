@@ -41,6 +41,10 @@ inline constexpr bool kIsResult = false;
 template <class T>
 inline constexpr bool kIsResult<Result<T>> = true;
 
+// What can fail, and gives a T if it does not.
+template <class T>
+using AsResult = std::conditional_t<kIsResult<T>, T, Result<T>>;
+
 // A promise with its result.
 template <class T>
 class TaskPromise : public Promise {

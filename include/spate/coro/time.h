@@ -45,7 +45,7 @@ inline Sleep next_turn() { return Sleep(Nanos{0}); }
 template <class T>
 class WithDeadline : public Operation<WithDeadline<T>> {
  public:
-  using Outcome = std::conditional_t<kIsResult<T>, T, Result<T>>;
+  using Outcome = AsResult<T>;
 
   WithDeadline(Nanos time, Task<T> task) : time_(time), task_(task.release()) {}
 

@@ -149,8 +149,9 @@ class SPATE_EXPORT Server {
   void add(Stream stream);
 
   // Stops listening. Answers say `Connection: close`; connections without a request have a second,
-  // but not more than `grace`, in which one may still come; what is left after `grace` is reset.
-  // `done` is called once, from the loop, when no connection is left.
+  // but not more than `grace`, in which one may still come. WebSockets are told going_away. What is
+  // left after `grace` is reset. `done` is called once, from the loop, when no connection and no
+  // WebSocket is left.
   void drain(Nanos grace, std::move_only_function<void()> done = {});
 
   ServerMetrics metrics() const;

@@ -14,6 +14,8 @@
 // Callbacks: a WebSocketHandler's functions, called by the loop and never from inside a call to the
 // WebSocket. Inside them everything is allowed, destroying the WebSocket and the handler included;
 // what a callback was given stays valid until it returns.
+// Draining: Server::drain() closes those that the Server has accepted with going_away, as close()
+// does; those that are still there when its grace is over are reset, and told Error::deadline.
 //
 // Frames are the library's: it answers pings, closes with the right code what breaks the protocol,
 // checks that texts are UTF-8, and masks with random bytes what a client sends.
@@ -62,7 +64,8 @@ class SPATE_EXPORT WebSocketHandler {
   // said nothing, abnormal if the connection has ended without a word. There is no error when both
   // have said so, else why: EPROTO, EILSEQ (a text is not UTF-8) or EMSGSIZE (max_message) if the
   // other side has broken the rules, and was told; Error::idle_timeout if it does not answer
-  // pings; Error::deadline if it does not answer close(); ECONNRESET if it ends unsaid, and what
+  // pings; Error::deadline if it does not answer close(), or the grace of Server::drain() is
+  // over; ECONNRESET if it ends unsaid, and what
   // else ends a Stream. Of a client that never was on_open(): HttpError::not_upgraded if the server
   // does not want to, and what ends a Call.
   virtual void on_closed(CloseCode code, std::string_view reason, std::error_code error) = 0;
@@ -126,10 +129,10 @@ class SPATE_EXPORT WebSocket {
     if (state_ != nullptr) leave();
   }
 
-  // Answers a request: goes on as a WebSocket, or says why not (400, 403, 405, 426). `handler` must
-  // outlive the WebSocket, or its on_closed(). Nothing is read before the loop's next turn.
-  // Errors, of which the client has been told: EPROTO, EACCES (its origin); EPIPE if the exchange
-  // is over; ENOMEM.
+  // Answers a request: goes on as a WebSocket, or says why not (400, 403, 405, 426, 503).
+  // `handler` must outlive the WebSocket, or its on_closed(). Nothing is read before the loop's
+  // next turn. Errors, of which the client has been told: EPROTO, EACCES (its origin), ECANCELED
+  // (the Server drains); EPIPE if the exchange is over; ENOMEM.
   [[nodiscard("destroying the WebSocket closes it")]]
   static Result<WebSocket> accept(Exchange exchange, WebSocketHandler& handler,
                                   const WebSocketOptions& options = {});

@@ -43,6 +43,7 @@ class Http1Connection final : public ServerConnection, public Wire {
 
   // ---- Wire
 
+  ServerCore& server() const override { return server_; }
   bool is_full() const override { return stream_.is_full(); }
   std::size_t queued() const override { return stream_.queued(); }
   Address peer() const override {

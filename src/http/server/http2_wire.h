@@ -77,6 +77,7 @@ class Http2Wire final : public Wire, public Http2Stream {
 
   // ---- Wire
 
+  ServerCore& server() const override;
   bool is_full() const override { return has(kIsFull); }
   std::size_t queued() const override { return static_cast<std::size_t>(out_.size()); }
   Address peer() const override;
@@ -117,7 +118,6 @@ class Http2Wire final : public Wire, public Http2Stream {
   void set(Flag flag) { flags_ = static_cast<std::uint16_t>(flags_ | flag); }
   void clear(unsigned flags) { flags_ = static_cast<std::uint16_t>(flags_ & ~flags); }
 
-  ServerCore& server() const;
   Http2Session& session() const;
 
   Refusal check(ExchangeState& state, Http2End end);

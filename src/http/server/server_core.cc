@@ -79,6 +79,7 @@ ServerCore::~ServerCore() {
 // Nobody is told.
 void ServerCore::close_all() {
   on_drained_ = {};
+  guests_.disown();
   while (connections_ != nullptr) {
     ServerConnection* connection = connections_;
     forget(*connection);
@@ -160,7 +161,11 @@ void ServerCore::forget(ServerConnection& connection) {
   if (connection.next != nullptr) connection.next->previous = connection.previous;
   (connection.previous == nullptr ? connections_ : connection.previous->next) = connection.next;
   --metrics_.connections;
-  if (is_draining_ && connections_ == nullptr) settle_soon();
+  note_one_less();
+}
+
+void ServerCore::note_one_less() {
+  if (has_drained()) settle_soon();
 }
 
 // Any of them may go meanwhile, and so may this.
@@ -208,7 +213,7 @@ void ServerCore::settle() {
     state->wire()->settle(*state);
     if (watch.is_gone()) return;
   }
-  if (is_draining_ && connections_ == nullptr && on_drained_) {
+  if (has_drained() && on_drained_) {
     grace_.stop();
     std::exchange(on_drained_, {})();
   }
@@ -274,7 +279,8 @@ void ServerCore::drain(Nanos grace, std::move_only_function<void()> done) {
   for (Listener& listener : listeners_) listener.close();
   grace_.start(std::min(grace, kSecond));
   for (ServerConnection* each = connections_; each != nullptr; each = each->next) each->on_drain();
-  if (connections_ == nullptr) settle_soon();
+  guests_.say_goodbye();
+  note_one_less();
 }
 
 // Connections without a request first; then whatever there is.
@@ -289,6 +295,11 @@ void ServerCore::end_grace() {
 }
 
 void ServerCore::abort_all(std::error_code error) {
+  const Watch watch(lifetime_);
+  while (Guests* guests = guests_.first_left()) {
+    guests->end_one(error);
+    if (watch.is_gone()) return;
+  }
   visit_connections([error](ServerConnection& connection) { connection.abort(error); });
 }
 

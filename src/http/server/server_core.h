@@ -14,6 +14,7 @@
 #include "http/codec/head.h"
 #include "http/server/exchange_list.h"
 #include "http/server/exchange_pool.h"
+#include "http/server/guests.h"
 #include "http/server/lifetime.h"
 #include "spate/hooks.h"
 #include "spate/http/server.h"
@@ -50,7 +51,7 @@ class ServerCore {
   void accept(Stream stream, const Address& peer);
   void drain(Nanos grace, std::move_only_function<void()> done);
   ServerMetrics metrics() const;
-  // Resets what there is; exchanges are told.
+  // Resets what there is; exchanges and guests are told.
   void abort_all(std::error_code error);
 
   // ---- what connections use
@@ -85,11 +86,18 @@ class ServerCore {
   // The connection is going.
   void forget(ServerConnection& connection);
 
+  // ---- what WebSockets use
+
+  GuestList& guests() { return guests_; }
+  void on_guests_gone() { note_one_less(); }
+
  private:
   ServerCore(Loop& loop, Service* service, OnRequest on_request, ServerOptions options);
   template <class Visit>
   void visit_connections(Visit visit);
   void link(ServerConnection& connection);
+  bool has_drained() const { return is_draining_ && connections_ == nullptr && guests_.are_gone(); }
+  void note_one_less();
   void prepare_lines();
   inline void keep_lines_fresh();
   void tick();
@@ -108,6 +116,7 @@ class ServerCore {
   std::move_only_function<void(Stream stream, const Address& peer)> shake_hands_;
   ServerConnection* connections_ = nullptr;
   ServerConnection* next_visited_ = nullptr;
+  GuestList guests_;
   ExchangeList in_progress_;
   ExchangeList unsettled_;
   ServerMetrics metrics_;

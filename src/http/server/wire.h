@@ -21,6 +21,7 @@
 namespace spate::http {
 
 class ExchangeState;
+class ServerCore;
 
 // What an answer's head says.
 struct AnswerHead {
@@ -32,6 +33,7 @@ struct AnswerHead {
 
 class Wire {
  public:
+  virtual ServerCore& server() const = 0;
   virtual bool is_full() const = 0;
   virtual std::size_t queued() const = 0;
   virtual Address peer() const = 0;

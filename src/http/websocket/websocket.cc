@@ -7,6 +7,8 @@
 #include "base/ask.h"
 #include "http/codec/system_error.h"
 #include "http/codec/websocket_handshake.h"
+#include "http/server/exchange_state.h"
+#include "http/server/server_core.h"
 #include "http/websocket/websocket_connecting.h"
 #include "http/websocket/websocket_state.h"
 #include "spate/assert.h"
@@ -22,8 +24,15 @@ std::unexpected<std::error_code> error_of(int number) {
   return std::unexpected(system_error(number));
 }
 
+// What accept() says of an objection.
+std::unexpected<std::error_code> error_of(Status why) {
+  if (why == Status::service_unavailable) return error_of(ECANCELED);
+  return error_of(why == Status::forbidden ? EACCES : EPROTO);
+}
+
 // Why the client is not given what it asks for (RFC 6455 §4.2.1); ok if it is.
-Status objection_to(const Request& request, const WebSocketOptions& options) {
+Status objection_to(const Request& request, const WebSocketOptions& options,
+                    const ServerCore& server) {
   const FieldsView& fields = request.fields();
   if (request.method() != Method::get) return Status::method_not_allowed;
   const bool is_asked = fields.list(FieldId::upgrade).contains(kWebSocket) &&
@@ -33,7 +42,8 @@ Status objection_to(const Request& request, const WebSocketOptions& options) {
   if (!is_asked) return Status::bad_request;
   const bool is_welcome =
       options.origins == Origins::any || is_same_origin(fields[FieldId::origin], request.host());
-  return is_welcome ? Status::ok : Status::forbidden;
+  if (!is_welcome) return Status::forbidden;
+  return server.is_draining() ? Status::service_unavailable : Status::ok;
 }
 
 bool refuse(Exchange& exchange, Status status) {
@@ -70,11 +80,12 @@ Result<WebSocket> WebSocket::accept(Exchange exchange, WebSocketHandler& handler
   SPATE_ASSERT(options.protocols.size() <= kMostProtocols, "at most 15 protocols");
   if (!exchange.is_open()) return error_of(EPIPE);
   const Request& request = exchange.request();
-  if (const Status why = objection_to(request, options); why != Status::ok) {
+  ServerCore& server = ExchangeState::of(exchange)->wire()->server();
+  if (const Status why = objection_to(request, options, server); why != Status::ok) {
     refuse(exchange, why);
-    return error_of(why == Status::forbidden ? EACCES : EPROTO);
+    return error_of(why);
   }
-  WebSocket socket(WebSocketState::make(exchange.loop(), handler, options, WebSocketRole::server));
+  WebSocket socket(WebSocketState::make(exchange.loop(), handler, options, &server));
   if (socket.state_ == nullptr) return error_of(ENOMEM);
   const std::size_t protocol = choose_protocol(request, options);
   const bool may_compress =
@@ -96,7 +107,7 @@ Result<WebSocket> WebSocket::connect(Client& client, std::string_view url,
                                      WebSocketHandler& handler, const WebSocketOptions& options,
                                      CallOptions call) {
   SPATE_ASSERT(options.protocols.size() <= kMostProtocols, "at most 15 protocols");
-  WebSocket socket(WebSocketState::make(client.loop(), handler, options, WebSocketRole::client));
+  WebSocket socket(WebSocketState::make(client.loop(), handler, options, nullptr));
   if (socket.state_ == nullptr) return error_of(ENOMEM);
   if (const std::error_code error =
           WebSocketConnecting::start(*socket.state_, client, url, std::move(call)))

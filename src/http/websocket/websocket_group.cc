@@ -19,13 +19,12 @@ std::uint32_t ticks_of(Nanos time) {
 
 }  // namespace
 
-WebSocketGroup::WebSocketGroup(WebSocketHub& hub, const WebSocketOptions& options)
-    : hub_(hub), options_(options), timer_(hub.loop(), [this] { on_timer(); }) {}
+WebSocketGroup::WebSocketGroup(WebSocketHub& hub, const WebSocketOptions& options, ServerCore* host)
+    : Guests(host), hub_(hub), options_(options), timer_(hub.loop(), [this] { on_timer(); }) {}
 
 bool WebSocketGroup::watch(WebSocketState& state) {
-  if (options_.ping_after <= Nanos{0}) return true;
   append(state);
-  if (first_ != &state || arm()) return true;
+  if (options_.ping_after <= Nanos{0} || first_ != &state || arm()) return true;
   unwatch(state);
   return false;
 }
@@ -42,10 +41,16 @@ void WebSocketGroup::append(WebSocketState& state) {
 // The timer may come in vain for one that has left, but the last takes it along: the loop ends.
 void WebSocketGroup::unwatch(WebSocketState& state) {
   if (!state.is_watched_) return;
+  remove(state);
+  if (first_ != nullptr) return;
+  timer_.stop();
+  tell_gone();
+}
+
+void WebSocketGroup::remove(WebSocketState& state) {
   state.is_watched_ = false;
   (state.previous_ == nullptr ? first_ : state.previous_->next_) = state.next_;
   (state.next_ == nullptr ? last_ : state.next_->previous_) = state.previous_;
-  if (first_ == nullptr) timer_.stop();
 }
 
 bool WebSocketGroup::arm() {
@@ -57,10 +62,18 @@ void WebSocketGroup::on_timer() {
   const std::uint32_t now = ticks(hub_.loop().now());
   while (first_ != nullptr && static_cast<std::int32_t>(first_->due_ - now) <= 0) {
     WebSocketState& state = *first_;
-    unwatch(state);
-    if (state.on_silence()) append(state);
+    remove(state);
+    append(state);
+    state.on_silence();
   }
   if (first_ != nullptr) arm();
 }
+
+void WebSocketGroup::say_goodbye() {
+  for (WebSocketState* each = first_; each != nullptr; each = each->next_)
+    each->close(CloseCode::going_away, {});
+}
+
+void WebSocketGroup::end_one(std::error_code error) { first_->end(error); }
 
 }  // namespace spate::http

@@ -22,10 +22,20 @@ std::optional<Mask> WebSocketHub::random_mask() {
   return random_[--random_left_];
 }
 
-WebSocketGroup* WebSocketHub::join_group(const WebSocketOptions& options) {
-  WebSocketGroup* group = groups_;
-  if (group == nullptr || group->options() != options) {
-    group = new (std::nothrow) WebSocketGroup(*this, options);
+// Programs have a few kinds of WebSockets; one that has options for each user is not to pay for
+// all.
+WebSocketGroup* WebSocketHub::find_group(const WebSocketOptions& options, ServerCore* host) const {
+  int left = 8;
+  for (WebSocketGroup* each = groups_; each != nullptr && left-- > 0; each = each->next_) {
+    if (each->host() == host && each->options() == options) return each;
+  }
+  return nullptr;
+}
+
+WebSocketGroup* WebSocketHub::join_group(const WebSocketOptions& options, ServerCore* host) {
+  WebSocketGroup* group = find_group(options, host);
+  if (group == nullptr) {
+    group = new (std::nothrow) WebSocketGroup(*this, options, host);
     if (group == nullptr) return nullptr;
     group->next_ = std::exchange(groups_, group);
   }

@@ -20,6 +20,7 @@
 
 namespace spate::http {
 
+class ServerCore;
 class WebSocketGroup;
 class WebSocketHub;
 
@@ -58,8 +59,9 @@ class WebSocketHub final : public LoopLocal {
   MessageDeflater& deflater() { return deflater_; }
   // None if the kernel has none.
   std::optional<Mask> random_mask();
-  // That of the options, which most have in common. nullptr when memory runs out.
-  WebSocketGroup* join_group(const WebSocketOptions& options);
+  // That of the options and the server (nullptr: a client's), which most have in common. nullptr
+  // when memory runs out.
+  WebSocketGroup* join_group(const WebSocketOptions& options, ServerCore* host);
   void leave_group(WebSocketGroup& group);
   // It is being destroyed.
   void forget(const WebSocketState& state);
@@ -67,6 +69,7 @@ class WebSocketHub final : public LoopLocal {
  private:
   friend class WebSocketCall;
   ~WebSocketHub() override;
+  WebSocketGroup* find_group(const WebSocketOptions& options, ServerCore* host) const;
   bool open() override { return rooms_.open(); }
   void on_loop_end() override;
 

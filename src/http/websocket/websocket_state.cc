@@ -32,12 +32,13 @@ WebSocketFailure failure_of(CloseCode code) {
 }  // namespace
 
 WebSocketState* WebSocketState::make(Loop& loop, WebSocketHandler& handler,
-                                     const WebSocketOptions& options, WebSocketRole role) {
+                                     const WebSocketOptions& options, ServerCore* host) {
   WebSocketHub* hub = WebSocketHub::of(loop);
-  WebSocketGroup* group = hub == nullptr ? nullptr : hub->join_group(options);
+  WebSocketGroup* group = hub == nullptr ? nullptr : hub->join_group(options, host);
   if (group == nullptr) return nullptr;
   void* memory = hub->slab().take();
   if (memory == nullptr) return hub->leave_group(*group), nullptr;
+  const WebSocketRole role = host == nullptr ? WebSocketRole::client : WebSocketRole::server;
   return new (memory) WebSocketState(*group, handler, role);
 }
 
@@ -243,22 +244,20 @@ void WebSocketState::fail(WebSocketFailure why, CloseCode code) {
 }
 
 // One that takes nothing shows by that whether it is there; and who does not read hears nothing.
-bool WebSocketState::on_silence() {
-  if (!stream_.is_open()) return false;
+void WebSocketState::on_silence() {
   const bool was_pinged = has_pinged_;
   const bool has_heard = has_heard_;
   has_pinged_ = has_heard_ = false;
-  if (has_heard || has_sent_close_ || is_over_) return true;
+  if (has_heard || has_sent_close_ || is_over_ || !stream_.is_open()) return;
   if (is_full()) stream_.set_write_timeout(options().ping_after);
-  if (is_full() || stream_.is_paused()) return true;
+  if (is_full() || stream_.is_paused()) return;
   if (!was_pinged) {
     has_pinged_ = true;
     write_control(Opcode::ping, {});
-    return true;
+    return;
   }
   failure_ = WebSocketFailure::silence;
   stream_.set_deadline(Nanos{-1});
-  return false;
 }
 
 // ---- how it ends
@@ -275,6 +274,12 @@ void WebSocketState::abort() {
   is_over_ = true;
   forget_all();
   stream_.abort();
+}
+
+void WebSocketState::end(std::error_code error) {
+  is_over_ = true;
+  stream_.abort();
+  on_closed(error);
 }
 
 std::error_code WebSocketState::reason_of(std::error_code error) const {

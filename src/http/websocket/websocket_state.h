@@ -12,6 +12,7 @@
 
 namespace spate::http {
 
+class ServerCore;
 class Subscription;
 class WebSocketConnecting;
 class WebSocketGroup;
@@ -29,9 +30,10 @@ enum class WebSocketFailure : std::uint8_t {
 
 class WebSocketState final : public StreamHandler {
  public:
-  // With a place to be told, and no connection yet. nullptr when memory runs out.
+  // With a place to be told, and no connection yet: a server's, or a client if `host` is nullptr.
+  // nullptr when memory runs out.
   static WebSocketState* make(Loop& loop, WebSocketHandler& handler,
-                              const WebSocketOptions& options, WebSocketRole role);
+                              const WebSocketOptions& options, ServerCore* host);
   static WebSocketState* of(const WebSocket& socket) { return socket.state_; }
   static WebSocket handle_of(WebSocketState* state) { return WebSocket(state); }
   // The handle is being destroyed.
@@ -105,8 +107,10 @@ class WebSocketState final : public StreamHandler {
   std::error_code reason_of(std::error_code error) const;
   void forget_all();
 
-  // The group looks at it. False if that is not to happen again.
-  bool on_silence();
+  // The group has heard nothing of it.
+  void on_silence();
+  // Resets it; the last call.
+  void end(std::error_code error);
 
   bool has_room_for(std::size_t size) const;
   bool write_frame(Opcode opcode, Bytes payload, bool is_last, bool is_compressed = false);

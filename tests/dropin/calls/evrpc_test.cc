@@ -19,7 +19,11 @@
 #include <utility>
 #include <vector>
 
+#include "scarce_memory.h"
+
 namespace {
+
+using spate::dropin::ScarceMemory;
 
 constexpr int kSteps = 60;
 constexpr int kCallsMost = 200;
@@ -323,33 +327,13 @@ TEST(RemoteCalls, AreMadeOnceInThePoolThatWasLastChosen) {
 
 // ---- without memory
 
-int blocks_left = -1;  // That can be taken; any number if it is negative.
-int blocks = 0;
-
-void* take(std::size_t size) {
-  if (blocks_left == 0) return nullptr;
-  if (blocks_left > 0) --blocks_left;
-  ++blocks;
-  return std::malloc(size);
-}
-
-void* take_more(void* old, std::size_t size) {
-  if (old == nullptr) return take(size);
-  return blocks_left == 0 ? nullptr : std::realloc(old, size);
-}
-
-void give_back(void* block) {
-  --blocks;
-  std::free(block);
-}
-
 int on_any_hook(void*, evhttp_request*, evbuffer*, void*) { return EVRPC_CONTINUE; }
 void on_any_request(evrpc_req_generic* request, void*) { evrpc_request_done(request); }
 void on_any_end(evrpc_status*, void*, void*, void* over) { ++*static_cast<int*>(over); }
 
 // Whether all of it could be done, with memory for so many blocks.
-bool prepare(evhttp* http, int most) {
-  blocks_left = most;
+bool prepare(ScarceMemory& memory, evhttp* http, int most) {
+  memory.allow(most);
   evrpc_base* rpcs = evrpc_init(http);
   evrpc_pool* pool = evrpc_pool_new(nullptr);
   bool done = rpcs != nullptr && pool != nullptr;
@@ -365,30 +349,27 @@ bool prepare(evhttp* http, int most) {
                                        clear, unmarshal) == 0;
     EXPECT_EQ(over, 0);  // There is no connection.
   }
-  done &= blocks_left != 0;
-  blocks_left = -1;
+  done &= !memory.is_denied();
+  memory.allow_all();
   if (rpcs != nullptr) evrpc_free(rpcs);
   if (pool != nullptr) evrpc_pool_free(pool);
   return done;
 }
 
 TEST(RemoteCalls, GiveEverythingBackWhenMemoryRunsOut) {
-  event_set_mem_functions(take, take_more, give_back);
-  event_set_log_callback([](int, const char*) {});
+  ScarceMemory memory;
   event_base* base = event_base_new();
   evhttp* http = evhttp_new(base);
-  const int before = blocks;
+  const int before = memory.blocks();
   int most = 0;
-  for (; !prepare(http, most); ++most) {
+  for (; !prepare(memory, http, most); ++most) {
     ASSERT_LT(most, 100);
-    EXPECT_EQ(blocks, before) << most;
+    EXPECT_EQ(memory.blocks(), before) << most;
   }
   EXPECT_GT(most, 5);
-  EXPECT_EQ(blocks, before);
+  EXPECT_EQ(memory.blocks(), before);
   evhttp_free(http);
   event_base_free(base);
-  event_set_log_callback(nullptr);
-  event_set_mem_functions(nullptr, nullptr, nullptr);
 }
 
 // A long run asks for thousands.

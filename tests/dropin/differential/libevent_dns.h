@@ -19,7 +19,14 @@
 #include "harness.h"
 #include "virtual_time.h"
 
-enum { kServersMost = 4, kPacketMost = 2048, kNameMost = 1100, kSeenMost = 200 };
+enum {
+  kServersMost = 4,
+  kPacketMost = 2048,
+  kNameMost = 1100,
+  kSeenMost = 200,
+  kEndsMost = 1000,
+  kTimeoutMost = 5999
+};
 
 enum { kQr = 0x8000, kAa = 0x0400, kTc = 0x0200, kRd = 0x0100, kRa = 0x0080 };
 
@@ -118,8 +125,8 @@ static void put_record(Packet* packet, int type, uint32_t ttl, const void* data,
 }
 
 static void send_packet(const Query* query, const Packet* packet) {
-  sendto(server_fds[query->server], packet->bytes, packet->size, 0,
-         (const struct sockaddr*)&query->from, query->from_size);
+  syscall(SYS_sendto, server_fds[query->server], packet->bytes, packet->size, 0, &query->from,
+          query->from_size);
 }
 
 // The header and the question of an ordinary answer.
@@ -219,10 +226,9 @@ static void take_query(int server, const unsigned char* bytes, size_t size, Quer
          (size_t)(bytes + size - next - 4));
 }
 
-// One question at a time is taken, which takes a millisecond, and then the timeout is another. So
-// what began together goes on apart.
+// What begins together goes on apart: each question has a timeout of its own, and servers take one
+// question at a time, which takes a millisecond.
 static int is_uneven;
-static void change_timeout(void);
 
 // Whether something had arrived.
 static int serve_all(void) {
@@ -239,12 +245,44 @@ static int serve_all(void) {
       if (answer != NULL) answer(&query);
     }
   }
-  if (is_uneven && count > 0) change_timeout();
+  if (is_uneven && count > 0) virtual_advance(kMillisecond);
   return count;
 }
 
 static struct event_base* base;
 static struct evdns_base* dns;
+
+// Until when questions are waited for, in milliseconds. False if another one is till then.
+static int take_end(int64_t end) {
+  static int64_t ends[kEndsMost];
+  int64_t* past = NULL;
+  for (int i = 0; i < kEndsMost; i++) {
+    if (ends[i] == end) return 0;
+    if (ends[i] <= virtual_now / kMillisecond) past = &ends[i];
+  }
+  if (past == NULL) abort();
+  *past = end;
+  return 1;
+}
+
+// To what no other question has, and nothing else at that tenth of a millisecond.
+static void change_timeout(void) {
+  static int changes;
+  char value[16];
+  int milliseconds;
+  do {
+    milliseconds = 1000 + changes++ * 1271 % (kTimeoutMost - 1000);
+  } while (!take_end(virtual_now / kMillisecond + milliseconds));
+  snprintf(value, sizeof value, "%d.%03d05", milliseconds / 1000, milliseconds % 1000);
+  evdns_base_set_option(dns, "timeout", value);
+}
+
+// Both libraries send with it, and then look how long to wait.
+ssize_t sendto(int fd, const void* bytes, size_t size, int flags, __CONST_SOCKADDR_ARG to,
+               socklen_t to_size) {
+  if (is_uneven && dns != NULL) change_timeout();
+  return syscall(SYS_sendto, fd, bytes, size, flags, to.__sockaddr__, to_size);
+}
 
 static int serve_or_sleep(int64_t nanoseconds, bool is_rounded) {
   (void)is_rounded;
@@ -257,16 +295,6 @@ static int serve_or_sleep(int64_t nanoseconds, bool is_rounded) {
   }
   virtual_now = (virtual_now + nanoseconds + kMillisecond - 1) / kMillisecond * kMillisecond;
   return 0;
-}
-
-static void change_timeout(void) {
-  static int changes;
-  char value[16];
-  snprintf(value, sizeof value, "%d.%03d%d", 1 + changes % 5, changes * 271 % 1000,
-           1 + changes % 9);
-  changes++;
-  if (dns != NULL) evdns_base_set_option(dns, "timeout", value);
-  virtual_advance(kMillisecond);
 }
 
 static int open_server(struct sockaddr_in* address) {

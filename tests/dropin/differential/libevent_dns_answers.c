@@ -435,12 +435,63 @@ static void answered_by_the_server_before(void) {
   end();
 }
 
+static int third_code;
+static int question_count;
+static void answer_the_third(const Query* query) {
+  if (++question_count != 3) return;
+  if (third_code > 0) {
+    reply_code(query, (unsigned)third_code);
+  } else {
+    const Packet packet = {.bytes = "abc", .size = 3};
+    send_packet(query, &packet);
+  }
+}
+
+// Whatever comes from a server, its timeouts are counted anew.
+static void answered_between_timeouts(void) {
+  for (third_code = 0; third_code <= 5; third_code++) {
+    printf("code %d\n", third_code);
+    begin(1);
+    evdns_base_set_option(dns, "attempts", "9");
+    evdns_base_set_option(dns, "max-timeouts", "2");
+    answer = answer_the_third;
+    question_count = 0;
+    for (int i = 0; i < 2; i++) {
+      evdns_base_resolve_ipv4(dns, i == 0 ? "a.example" : "b.example", 0, on_result, "it");
+      run_for(25000);
+    }
+    end();
+  }
+}
+
+static void answer_instead_of_the_first(const Query* query) {
+  if (query->server == 1) {
+    reply_address(query, 1, 6);
+  } else if (query->nth == 0) {
+    reply_code(query, 5);
+  }
+}
+
+// What waits while a server is probed goes to one that was up before.
+static void probe_answered_by_another_server(void) {
+  begin(2);
+  evdns_base_set_option(dns, "max-inflight", "1");
+  answer = answer_instead_of_the_first;
+  evdns_base_resolve_ipv4(dns, "a.example", 0, on_result, "a");
+  run_for(12000);
+  for (int i = 0; i < 3; i++) evdns_base_resolve_ipv4(dns, "b.example", 0, on_result, "b");
+  run_for(40000);
+  end();
+}
+
 int main(int argc, char** argv) {
   static const Case cases[] = {
       {"all kinds", all_kinds},
       {"names", names},
       {"answered twice", answered_twice},
       {"answered by the server before", answered_by_the_server_before},
+      {"answered between timeouts", answered_between_timeouts},
+      {"probe answered by another server", probe_answered_by_another_server},
   };
   return run_cases(argc, argv, cases, sizeof cases / sizeof *cases);
 }

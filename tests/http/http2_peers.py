@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""What other programs make of HTTP/2 as the server speaks it.   peers.py SERVER
+"""What other programs make of HTTP/2 as the server speaks it.   http2_peers.py SERVER
 
-SERVER is http_peers_server. Programs that are not installed are left out; without any, the test is
+SERVER is http2_peers_server. Programs that are not installed are left out; without any, the test is
 skipped.
 """
 

@@ -1,5 +1,5 @@
-// The server that peers.py asks, over HTTP/2 and HTTP/1.1. Prints its two addresses: the plain one,
-// and that which speaks TLS. SIGTERM drains and ends it.
+// The server that http2_peers.py asks, over HTTP/2 and HTTP/1.1. Prints its two addresses: the
+// plain one, and that which speaks TLS. SIGTERM drains and ends it.
 //   GET  /          hello
 //   GET  /long      10 MiB
 //   GET  /trailers  hello, with Checksum behind

@@ -1,0 +1,35 @@
+# The library for simulations: the same objects, in which the names of system calls are replaced by
+# those of src/sim (src/sim/calls.txt). Nothing is compiled twice, and the library proper does not
+# know of it.
+
+find_program(SPATE_OBJCOPY NAMES objcopy REQUIRED)
+
+# spate_add_simulated_library(<name> OBJECTS <target>...): the archive <name>, of the objects of the
+# targets and of src/sim. What rooms need the caller adds.
+function(spate_add_simulated_library name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "OBJECTS")
+  if(NOT TARGET spate_sim_objects)
+    file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/sim/*.cc)
+    add_library(spate_sim_objects OBJECT EXCLUDE_FROM_ALL ${sources})
+    spate_configure(spate_sim_objects)
+    spate_compile_by_folder(spate_sim_objects)
+    set_target_properties(spate_sim_objects PROPERTIES POSITION_INDEPENDENT_CODE ON)
+  endif()
+  set(archive ${CMAKE_CURRENT_BINARY_DIR}/lib${name}.a)
+  set(calls ${PROJECT_SOURCE_DIR}/src/sim/calls.txt)
+  list(TRANSFORM arg_OBJECTS REPLACE "(.+)" "$<TARGET_OBJECTS:\\1>" OUTPUT_VARIABLE objects)
+  set(own $<TARGET_OBJECTS:spate_sim_objects>)
+  add_custom_command(OUTPUT ${archive}
+    COMMAND ${CMAKE_COMMAND} -E rm -f ${archive}
+    COMMAND ${CMAKE_AR} qc ${archive} ${objects}
+    COMMAND ${SPATE_OBJCOPY} --redefine-syms=${calls} ${archive}
+    COMMAND ${CMAKE_AR} qs ${archive} ${own}
+    DEPENDS ${objects} ${own} ${calls} COMMAND_EXPAND_LISTS VERBATIM
+    COMMENT "Putting the simulated kernel into lib${name}.a")
+  add_custom_target(${name}_archive DEPENDS ${archive})
+  add_library(${name} INTERFACE)
+  add_dependencies(${name} ${name}_archive)
+  target_link_libraries(${name} INTERFACE ${archive} Threads::Threads c-ares::cares)
+  target_compile_features(${name} INTERFACE cxx_std_23)
+  target_include_directories(${name} INTERFACE ${PROJECT_SOURCE_DIR}/include)
+endfunction()

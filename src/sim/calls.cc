@@ -1,0 +1,427 @@
+// What the library calls instead of the system (calls.txt): with a descriptor of the World's, or
+// for something new in a World, its kernel is asked; else the system.
+
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <pthread.h>
+#include <spawn.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/inotify.h>
+#include <sys/random.h>
+#include <sys/select.h>
+#include <sys/sendfile.h>
+#include <sys/socket.h>
+#include <sys/timerfd.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdarg>
+#include <cstring>
+#include <ctime>
+#include <memory>
+#include <string_view>
+
+#include "sim/kernel.h"
+#include "sim/socket.h"
+
+namespace spate::sim {
+
+namespace {
+
+// As the kernel's calls return it.
+long returned(long result) {
+  if (result >= 0) return result;
+  errno = static_cast<int>(-result);
+  return -1;
+}
+int returned_int(long result) { return static_cast<int>(returned(result)); }
+
+std::shared_ptr<File> file_at(int fd) {
+  const Kernel* kernel = Kernel::current();
+  return kernel == nullptr ? nullptr : kernel->find(fd);
+}
+
+// Whether the number is a World's, whatever is open there.
+bool is_simulated(int fd) { return Kernel::current() != nullptr && fd >= Kernel::kFirstDescriptor; }
+
+// Calls `what` with the socket, or reports why it cannot.
+template <class What>
+long with_socket(int fd, What what) {
+  const std::shared_ptr<File> file = file_at(fd);
+  if (file == nullptr) return returned(-EBADF);
+  Socket* socket = file->as_socket();
+  return returned(socket == nullptr ? -ENOTSOCK : what(*socket));
+}
+
+template <class What>
+long with_file(int fd, What what) {
+  const std::shared_ptr<File> file = file_at(fd);
+  return returned(file == nullptr ? -EBADF : what(*file));
+}
+
+std::span<std::byte> room_of(void* data, std::size_t size) {
+  return {static_cast<std::byte*>(data), size};
+}
+std::string_view text_of(const void* data, std::size_t size) {
+  return {static_cast<const char*>(data), size};
+}
+
+// One piece after the other, until one is not moved whole.
+template <class Move>
+long move_pieces(const iovec* pieces, std::size_t count, Move move) {
+  long moved = 0;
+  for (const iovec& piece : std::span(pieces, count)) {
+    const long result = move(piece);
+    if (result < 0) return moved > 0 ? moved : result;
+    moved += result;
+    if (static_cast<std::size_t>(result) < piece.iov_len) break;
+  }
+  return moved;
+}
+
+long wait(int epoll, epoll_event* events, int capacity, Nanos timeout) {
+  const std::shared_ptr<File> file = file_at(epoll);
+  EpollSet* set = file == nullptr ? nullptr : file->as_set();
+  if (set == nullptr || capacity <= 0) return -EINVAL;
+  Kernel& kernel = *Kernel::current();
+  const std::span room(events, static_cast<std::size_t>(capacity));
+  const Nanos limit = deadline_after(kernel.now(), timeout);
+  kernel.happen();
+  for (;;) {
+    if (const std::size_t count = set->take(room); count != 0) return static_cast<long>(count);
+    if (kernel.now() >= limit) return 0;
+    const Step step = kernel.sleep(limit);
+    if (step == Step::spinning || (step == Step::stuck && timeout >= kForever)) return -EDEADLK;
+  }
+}
+
+long control(int epoll, int operation, int fd, const epoll_event* event) {
+  const std::shared_ptr<File> set_file = file_at(epoll);
+  const std::shared_ptr<File> file = file_at(fd);
+  EpollSet* set = set_file == nullptr ? nullptr : set_file->as_set();
+  if (set == nullptr) return -EINVAL;
+  if (file == nullptr) return is_simulated(fd) ? -EBADF : -EOPNOTSUPP;
+  return set->control(operation, fd, *file, event == nullptr ? epoll_event{} : *event);
+}
+
+long open_socket(int family, int type) {
+  const int kind = type & ~(SOCK_CLOEXEC | SOCK_NONBLOCK);
+  if (family != AF_INET && family != AF_INET6) return -EAFNOSUPPORT;
+  if (kind != SOCK_STREAM) return -EPROTONOSUPPORT;
+  Kernel& kernel = *Kernel::current();
+  if (kernel.host == Kernel::kNoHost) return -ENETDOWN;
+  return kernel.open(std::make_shared<Socket>(kernel.network(), kernel.host, family));
+}
+
+long open_pair(int family, int type, int* fds) {
+  const int kind = type & ~(SOCK_CLOEXEC | SOCK_NONBLOCK);
+  if (family != AF_UNIX || kind != SOCK_STREAM) return -EOPNOTSUPP;
+  Kernel& kernel = *Kernel::current();
+  Network& network = kernel.network();
+  Connection& made = network.make_connection(kernel.host, {}, kernel.host, {});
+  made.client.on_established(made.server_buffer);
+  made.server.on_established(made.client_buffer);
+  fds[0] = kernel.open(std::make_shared<Socket>(network, family, made, Side::client));
+  fds[1] = kernel.open(std::make_shared<Socket>(network, family, made, Side::server));
+  if (fds[0] >= 0 && fds[1] >= 0) return 0;
+  if (fds[0] >= 0) kernel.close(fds[0]);
+  return -EMFILE;
+}
+
+long accept(Socket& listener, sockaddr* peer, socklen_t* size) {
+  long error = 0;
+  const std::shared_ptr<Socket> accepted = listener.accept(error);
+  if (accepted == nullptr) return error;
+  const int fd = Kernel::current()->open(accepted);
+  if (fd >= 0 && peer != nullptr) accepted->peer_address(peer, size);
+  return fd;
+}
+
+// A file of the system's to a socket.
+long send_file(Socket& socket, int file, off_t* offset, std::size_t size) {
+  char piece[16 * 1024];
+  const ssize_t count = ::pread(file, piece, std::min(size, sizeof(piece)), *offset);
+  if (count <= 0) return count < 0 ? -errno : 0;
+  const long sent = socket.send({piece, static_cast<std::size_t>(count)});
+  if (sent > 0) *offset += sent;
+  return sent;
+}
+
+timespec spec_of(Nanos time) {
+  return {.tv_sec = static_cast<time_t>(time.count() / 1'000'000'000),
+          .tv_nsec = static_cast<long>(time.count() % 1'000'000'000)};
+}
+
+// 2020-01-01T00:00:00Z, when the World begins.
+constexpr Nanos kWallBeginning = std::chrono::seconds{1'577'836'800};
+
+}  // namespace
+
+}  // namespace spate::sim
+
+using spate::Nanos;
+using spate::sim::Endpoint;
+using spate::sim::File;
+using spate::sim::Kernel;
+using spate::sim::Socket;
+namespace sim = spate::sim;
+
+extern "C" {
+
+// ---- any descriptor
+
+int spate_sim_close(int fd) {
+  if (!sim::is_simulated(fd)) return ::close(fd);
+  return sim::returned_int(Kernel::current()->close(fd));
+}
+
+ssize_t spate_sim_read(int fd, void* data, std::size_t size) {
+  if (!sim::is_simulated(fd)) return ::read(fd, data, size);
+  return sim::with_file(fd, [&](File& file) { return file.read(sim::room_of(data, size)); });
+}
+
+ssize_t spate_sim_write(int fd, const void* data, std::size_t size) {
+  if (!sim::is_simulated(fd)) return ::write(fd, data, size);
+  return sim::with_file(
+      fd, [&](File& file) { return file.write({static_cast<const std::byte*>(data), size}); });
+}
+
+ssize_t spate_sim_writev(int fd, const iovec* pieces, int count) {
+  if (!sim::is_simulated(fd)) return ::writev(fd, pieces, count);
+  return sim::with_socket(fd, [&](Socket& socket) {
+    return sim::move_pieces(pieces, static_cast<std::size_t>(count), [&](const iovec& piece) {
+      return socket.send(sim::text_of(piece.iov_base, piece.iov_len));
+    });
+  });
+}
+
+int spate_sim_fcntl(int fd, int command, ...) {
+  std::va_list list;
+  va_start(list, command);
+  const long argument = va_arg(list, long);
+  va_end(list);
+  if (!sim::is_simulated(fd)) return ::fcntl(fd, command, argument);
+  const std::shared_ptr<File> file = sim::file_at(fd);
+  if (file == nullptr) return sim::returned_int(-EBADF);
+  if (command == F_DUPFD_CLOEXEC) return sim::returned_int(Kernel::current()->open(file));
+  return command == F_GETFL ? O_RDWR | O_NONBLOCK : 0;
+}
+
+int spate_sim_eventfd(unsigned count, int flags) {
+  Kernel* kernel = Kernel::current();
+  if (kernel == nullptr) return ::eventfd(count, flags);
+  return sim::returned_int(kernel->open(std::make_shared<sim::EventCounter>()));
+}
+
+int spate_sim_timerfd_create(int clock, int flags) {
+  Kernel* kernel = Kernel::current();
+  if (kernel == nullptr) return ::timerfd_create(clock, flags);
+  return sim::returned_int(kernel->open(std::make_shared<sim::QuietTimer>()));
+}
+
+int spate_sim_timerfd_settime(int fd, int flags, const itimerspec* time, itimerspec* before) {
+  if (!sim::is_simulated(fd)) return ::timerfd_settime(fd, flags, time, before);
+  return 0;
+}
+
+// ---- waiting
+
+int spate_sim_epoll_create1(int flags) {
+  Kernel* kernel = Kernel::current();
+  if (kernel == nullptr) return ::epoll_create1(flags);
+  return sim::returned_int(kernel->open(std::make_shared<sim::EpollSet>()));
+}
+
+int spate_sim_epoll_ctl(int epoll, int operation, int fd, epoll_event* event) {
+  if (!sim::is_simulated(epoll)) return ::epoll_ctl(epoll, operation, fd, event);
+  return sim::returned_int(sim::control(epoll, operation, fd, event));
+}
+
+int spate_sim_epoll_wait(int epoll, epoll_event* events, int capacity, int timeout_ms) {
+  if (!sim::is_simulated(epoll)) return ::epoll_wait(epoll, events, capacity, timeout_ms);
+  const Nanos timeout =
+      timeout_ms < 0 ? spate::kForever : Nanos{std::chrono::milliseconds{timeout_ms}};
+  return sim::returned_int(sim::wait(epoll, events, capacity, timeout));
+}
+
+int spate_sim_epoll_pwait2(int epoll, epoll_event* events, int capacity, const timespec* timeout,
+                           const sigset_t* mask) {
+  if (!sim::is_simulated(epoll)) return ::epoll_pwait2(epoll, events, capacity, timeout, mask);
+  const Nanos span = std::chrono::seconds{timeout->tv_sec} + Nanos{timeout->tv_nsec};
+  return sim::returned_int(sim::wait(epoll, events, capacity, span));
+}
+
+// ---- sockets
+
+int spate_sim_socket(int family, int type, int protocol) {
+  if (Kernel::current() == nullptr) return ::socket(family, type, protocol);
+  return sim::returned_int(sim::open_socket(family, type));
+}
+
+int spate_sim_socketpair(int family, int type, int protocol, int* fds) {
+  if (Kernel::current() == nullptr) return ::socketpair(family, type, protocol, fds);
+  return sim::returned_int(sim::open_pair(family, type, fds));
+}
+
+int spate_sim_bind(int fd, const sockaddr* address, socklen_t size) {
+  if (!sim::is_simulated(fd)) return ::bind(fd, address, size);
+  return static_cast<int>(
+      sim::with_socket(fd, [&](Socket& socket) { return socket.bind(address, size); }));
+}
+
+int spate_sim_listen(int fd, int backlog) {
+  if (!sim::is_simulated(fd)) return ::listen(fd, backlog);
+  return static_cast<int>(
+      sim::with_socket(fd, [&](Socket& socket) { return socket.listen(backlog); }));
+}
+
+int spate_sim_connect(int fd, const sockaddr* address, socklen_t size) {
+  if (!sim::is_simulated(fd)) return ::connect(fd, address, size);
+  return static_cast<int>(
+      sim::with_socket(fd, [&](Socket& socket) { return socket.connect(address, size); }));
+}
+
+int spate_sim_accept4(int fd, sockaddr* peer, socklen_t* size, int flags) {
+  if (!sim::is_simulated(fd)) return ::accept4(fd, peer, size, flags);
+  return static_cast<int>(
+      sim::with_socket(fd, [&](Socket& socket) { return sim::accept(socket, peer, size); }));
+}
+
+int spate_sim_getsockname(int fd, sockaddr* address, socklen_t* size) {
+  if (!sim::is_simulated(fd)) return ::getsockname(fd, address, size);
+  return static_cast<int>(
+      sim::with_socket(fd, [&](Socket& socket) { return socket.local_address(address, size); }));
+}
+
+int spate_sim_getpeername(int fd, sockaddr* address, socklen_t* size) {
+  if (!sim::is_simulated(fd)) return ::getpeername(fd, address, size);
+  return static_cast<int>(
+      sim::with_socket(fd, [&](Socket& socket) { return socket.peer_address(address, size); }));
+}
+
+ssize_t spate_sim_recv(int fd, void* data, std::size_t size, int flags) {
+  if (!sim::is_simulated(fd)) return ::recv(fd, data, size, flags);
+  const auto peek = (flags & MSG_PEEK) != 0 ? Endpoint::Peek::yes : Endpoint::Peek::no;
+  return sim::with_socket(
+      fd, [&](Socket& socket) { return socket.receive(sim::room_of(data, size), peek); });
+}
+
+ssize_t spate_sim_recvmsg(int fd, msghdr* message, int flags) {
+  if (!sim::is_simulated(fd)) return ::recvmsg(fd, message, flags);
+  message->msg_controllen = 0;
+  message->msg_flags = 0;
+  return sim::with_socket(fd, [&](Socket& socket) {
+    return sim::move_pieces(message->msg_iov, message->msg_iovlen, [&](const iovec& piece) {
+      return socket.receive(sim::room_of(piece.iov_base, piece.iov_len), Endpoint::Peek::no);
+    });
+  });
+}
+
+ssize_t spate_sim_send(int fd, const void* data, std::size_t size, int flags) {
+  if (!sim::is_simulated(fd)) return ::send(fd, data, size, flags);
+  return sim::with_socket(fd,
+                          [&](Socket& socket) { return socket.send(sim::text_of(data, size)); });
+}
+
+ssize_t spate_sim_sendmsg(int fd, const msghdr* message, int flags) {
+  if (!sim::is_simulated(fd)) return ::sendmsg(fd, message, flags);
+  return sim::with_socket(fd, [&](Socket& socket) -> long {
+    if (message->msg_controllen != 0) return -EOPNOTSUPP;
+    return sim::move_pieces(message->msg_iov, message->msg_iovlen, [&](const iovec& piece) {
+      return socket.send(sim::text_of(piece.iov_base, piece.iov_len));
+    });
+  });
+}
+
+ssize_t spate_sim_sendfile(int fd, int file, off_t* offset, std::size_t size) {
+  if (!sim::is_simulated(fd)) return ::sendfile(fd, file, offset, size);
+  return sim::with_socket(
+      fd, [&](Socket& socket) { return sim::send_file(socket, file, offset, size); });
+}
+
+int spate_sim_shutdown(int fd, int how) {
+  if (!sim::is_simulated(fd)) return ::shutdown(fd, how);
+  return static_cast<int>(
+      sim::with_socket(fd, [&](Socket& socket) { return socket.shut_down(how); }));
+}
+
+int spate_sim_setsockopt(int fd, int level, int name, const void* value, socklen_t size) {
+  if (!sim::is_simulated(fd)) return ::setsockopt(fd, level, name, value, size);
+  return static_cast<int>(sim::with_socket(
+      fd, [&](Socket& socket) { return socket.set_option(level, name, value, size); }));
+}
+
+int spate_sim_getsockopt(int fd, int level, int name, void* value, socklen_t* size) {
+  if (!sim::is_simulated(fd)) return ::getsockopt(fd, level, name, value, size);
+  return static_cast<int>(sim::with_socket(
+      fd, [&](Socket& socket) { return socket.get_option(level, name, value, size); }));
+}
+
+// ---- time and chance
+
+int spate_sim_clock_gettime(clockid_t clock, timespec* time) {
+  const Kernel* kernel = Kernel::current();
+  if (kernel == nullptr) return ::clock_gettime(clock, time);
+  *time = sim::spec_of(kernel->now() + (clock == CLOCK_REALTIME ? sim::kWallBeginning : Nanos{0}));
+  return 0;
+}
+
+ssize_t spate_sim_getrandom(void* data, std::size_t size, unsigned flags) {
+  Kernel* kernel = Kernel::current();
+  if (kernel == nullptr) return ::getrandom(data, size, flags);
+  for (std::size_t at = 0; at < size; at += sizeof(std::uint64_t)) {
+    const std::uint64_t drawn = kernel->draw_next();
+    std::memcpy(static_cast<char*>(data) + at, &drawn, std::min(size - at, sizeof(drawn)));
+  }
+  return static_cast<ssize_t>(size);
+}
+
+// ---- what there is not in a World
+
+int spate_sim_pthread_create(pthread_t* thread, const pthread_attr_t* attributes,
+                             void* (*body)(void*), void* argument) {
+  if (Kernel::current() != nullptr) return EAGAIN;
+  return ::pthread_create(thread, attributes, body, argument);
+}
+
+int spate_sim_posix_spawnp(pid_t* process, const char* file,
+                           const posix_spawn_file_actions_t* actions,
+                           const posix_spawnattr_t* attributes, char* const* arguments,
+                           char* const* environment) {
+  if (Kernel::current() != nullptr) return EAGAIN;
+  return ::posix_spawnp(process, file, actions, attributes, arguments, environment);
+}
+
+int spate_sim_ppoll(pollfd* fds, nfds_t count, const timespec* timeout, const sigset_t* mask) {
+  if (Kernel::current() != nullptr) return sim::returned_int(-ENOSYS);
+  return ::ppoll(fds, count, timeout, mask);
+}
+
+int spate_sim_pselect(int end, fd_set* read, fd_set* write, fd_set* except, const timespec* timeout,
+                      const sigset_t* mask) {
+  if (Kernel::current() != nullptr) return sim::returned_int(-ENOSYS);
+  return ::pselect(end, read, write, except, timeout, mask);
+}
+
+int spate_sim_inotify_init1(int flags) {
+  if (Kernel::current() != nullptr) return sim::returned_int(-ENOSYS);
+  return ::inotify_init1(flags);
+}
+
+// io_uring, pidfd_open and openat2, for all of which the library knows another way.
+long spate_sim_syscall(long number, ...) {
+  if (Kernel::current() != nullptr) return sim::returned(-ENOSYS);
+  long arguments[6];
+  std::va_list list;
+  va_start(list, number);
+  for (long& argument : arguments) argument = va_arg(list, long);
+  va_end(list);
+  return ::syscall(number, arguments[0], arguments[1], arguments[2], arguments[3], arguments[4],
+                   arguments[5]);
+}
+
+}  // extern "C"

@@ -1,0 +1,99 @@
+// Open files of the simulated kernel, and who is told that one has become ready.
+#pragma once
+
+#include <sys/epoll.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <list>
+#include <map>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace spate::sim {
+
+class EpollSet;
+class File;
+class Socket;
+
+// An entry of a set.
+struct Watch {
+  int fd;
+  File* file;
+  EpollSet* set;
+  epoll_event wish;
+  std::list<Watch*>::iterator place{};  // If is_queued.
+  bool is_queued = false;
+};
+
+// What one or more descriptors stand for. Functions return zero or more, or a negated errno.
+class File {
+ public:
+  File() = default;
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
+  virtual ~File();
+
+  // The bits of epoll that hold now.
+  virtual std::uint32_t ready() const = 0;
+  virtual long read(std::span<std::byte>) { return -EINVAL; }
+  virtual long write(std::span<const std::byte>) { return -EINVAL; }
+
+  // What it is, for the calls that work on one kind only.
+  virtual EpollSet* as_set() { return nullptr; }
+  virtual Socket* as_socket() { return nullptr; }
+
+  // To be called when ready() may have more bits than before.
+  void changed();
+
+ private:
+  friend EpollSet;
+  std::vector<Watch*> watches_;
+};
+
+// eventfd(2).
+class EventCounter final : public File {
+ public:
+  std::uint32_t ready() const override { return EPOLLOUT | (count_ != 0 ? EPOLLIN : 0u); }
+  long read(std::span<std::byte> room) override;
+  long write(std::span<const std::byte> bytes) override;
+
+ private:
+  std::uint64_t count_ = 0;
+};
+
+// A timer that never expires: on a clock that nobody sets.
+class QuietTimer final : public File {
+ public:
+  std::uint32_t ready() const override { return 0; }
+  long read(std::span<std::byte>) override { return -EAGAIN; }
+};
+
+// epoll(7): level and edge. Those that may be ready are queued; whether they are is asked when
+// somebody wants to know.
+class EpollSet final : public File {
+ public:
+  ~EpollSet() override;
+  EpollSet* as_set() override { return this; }
+  std::uint32_t ready() const override;
+
+  long control(int operation, int fd, File& file, const epoll_event& wish);
+  // Copies at most `room.size()` events. Who was reported goes to the end of the queue.
+  std::size_t take(std::span<epoll_event> room);
+
+ private:
+  friend File;
+  static std::uint32_t ready(const Watch& watch);
+  void queue(Watch& watch);
+  void drop(Watch& watch);
+  void forget(Watch& watch);
+
+  // By number and file: a number may be closed while a duplicate keeps its file in the set.
+  std::map<int, std::vector<std::unique_ptr<Watch>>> watches_;
+  std::list<Watch*> queued_;
+};
+
+}  // namespace spate::sim

@@ -1,0 +1,100 @@
+// The simulated kernel of one World: descriptors, time, and what is going to happen.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "base/mix.h"
+#include "sim/file.h"
+#include "spate/time.h"
+
+namespace spate::sim {
+
+class Network;
+
+// What has come of a step of the World.
+enum class Step : std::uint8_t {
+  went_on,   // Somebody did something, or the clock moved to what happens next.
+  idle,      // Nothing happens before the limit, to which the clock has moved.
+  stuck,     // The same, and nothing will happen after it.
+  spinning,  // The clock has not moved for too many steps.
+};
+
+// The World around a kernel, which goes on while a loop sleeps.
+class Surroundings {
+ public:
+  virtual Step step(Nanos limit) = 0;
+  virtual Network& network() = 0;
+
+ protected:
+  ~Surroundings() = default;
+};
+
+// What something is drawn for: one more draw for one purpose changes nothing for the others.
+enum class Purpose : std::uint64_t { program, order, jitter, listener };
+
+class Kernel {
+ public:
+  using Happening = std::move_only_function<void()>;
+
+  // Simulated descriptors begin here: below are the system's.
+  static constexpr int kFirstDescriptor = 1024;
+  // Whose code runs, outside of every host.
+  static constexpr int kNoHost = -1;
+
+  // The monotonic clock when the World begins, as if the machines had been up for an hour.
+  static constexpr Nanos kBeginning = std::chrono::hours{1};
+
+  Kernel(std::uint64_t seed, Surroundings& surroundings);
+  ~Kernel();
+  Kernel(const Kernel&) = delete;
+  Kernel& operator=(const Kernel&) = delete;
+
+  // The one of the calling thread, or nullptr.
+  static Kernel* current();
+
+  // ---- time
+  Nanos now() const { return now_; }
+  void move_to(Nanos time) { now_ = time; }
+  void at(Nanos time, Happening happening);
+  // When something is going to happen next; kForever: never.
+  Nanos next() const { return happenings_.empty() ? kForever : happenings_.begin()->first.first; }
+  // Lets all of it happen that is due, what becomes due meanwhile not. False if there was nothing.
+  bool happen();
+  Step sleep(Nanos limit) { return surroundings_.step(limit); }
+  Network& network() { return surroundings_.network(); }
+
+  // ---- descriptors; lowest first, one table for all hosts, so that a number tells its host
+  int open(std::shared_ptr<File> file);
+  std::shared_ptr<File> find(int fd) const;
+  long close(int fd);
+  void close_all();
+  std::size_t open_count() const { return open_count_; }
+
+  // ---- the seed
+  std::uint64_t draw(Purpose purpose, std::uint64_t number) const {
+    return mix(seed_ ^ mix(static_cast<std::uint64_t>(purpose) ^ mix(number)));
+  }
+  std::uint64_t draw_next() { return draw(Purpose::program, ++draws_); }
+  void note(std::uint64_t what) { trace_ = mix(trace_ ^ what); }
+  std::uint64_t trace() const { return trace_; }
+
+  int host = kNoHost;
+
+ private:
+  const std::uint64_t seed_;
+  Surroundings& surroundings_;
+  Nanos now_;
+  std::map<std::pair<Nanos, std::uint64_t>, Happening> happenings_;  // In order, by a number.
+  std::uint64_t happening_count_ = 0;
+  std::vector<std::shared_ptr<File>> files_;
+  std::size_t open_count_ = 0;
+  std::uint64_t draws_ = 0;
+  std::uint64_t trace_ = 0;
+};
+
+}  // namespace spate::sim

@@ -1,0 +1,165 @@
+#include "spate/sim/world.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "sim/world_state.h"
+#include "spate/assert.h"
+
+namespace spate::sim {
+
+namespace {
+
+Address address_at(int family, const Place& place) {
+  sockaddr_storage storage{};
+  socklen_t size = sizeof(storage);
+  place.to_system(family, reinterpret_cast<sockaddr*>(&storage), &size);
+  return must(Address::from_system(&storage, size));
+}
+
+}  // namespace
+
+// Sockets are closed into the network, while the library's calls still come here.
+WorldState::~WorldState() {
+  tasks_.clear();
+  hosts_.clear();
+  kernel_.close_all();
+}
+
+// ---- how it goes on
+
+bool WorldState::turn(Host& host, Nanos& next) {
+  Loop& loop = host.loop();
+  if (loop.depth() > 0) return false;  // It is in a run() of its program's.
+  const Host::Turn running(host);
+  const Nanos wait = loop.prepare_to_wait();
+  if (wait > Nanos{0} && kernel_.find(host.set_)->ready() == 0) {
+    next = std::min(next, deadline_after(kernel_.now(), wait));
+    return false;
+  }
+  loop.run(Run::no_wait);
+  return true;
+}
+
+// In another order each time.
+bool WorldState::turn_all(Nanos& next) {
+  std::vector<Host*> order;
+  for (const std::unique_ptr<Host>& host : hosts_) order.push_back(host.get());
+  const std::uint64_t drawn = kernel_.draw(Purpose::order, ++rounds_);
+  for (std::size_t left = order.size(); left > 1; --left)
+    std::swap(order[left - 1], order[mix(drawn ^ left) % left]);
+  bool any = false;
+  for (Host* host : order) any |= turn(*host, next);
+  return any;
+}
+
+bool WorldState::run_tasks() {
+  bool any = false;
+  for (; next_task() <= kernel_.now(); any = true) {
+    auto first = tasks_.extract(tasks_.begin());
+    first.mapped()();
+  }
+  return any;
+}
+
+Step WorldState::step(Nanos limit) {
+  if (++steps_here_ > kMostSteps) return Step::spinning;
+  const bool has_told = run_tasks();
+  const bool has_happened = kernel_.happen();
+  Nanos next = kForever;
+  if (turn_all(next) || has_told || has_happened) return Step::went_on;
+  return move(std::min({next, kernel_.next(), next_task()}), limit);
+}
+
+Step WorldState::move(Nanos next, Nanos limit) {
+  const Nanos before = kernel_.now();
+  if (next <= limit || limit < kForever) kernel_.move_to(std::min(next, limit));
+  if (kernel_.now() != before) steps_here_ = 0;
+  if (next >= kForever) return Step::stuck;
+  return next <= limit ? Step::went_on : Step::idle;
+}
+
+Outcome WorldState::run(const std::function<bool()>& condition, Nanos span) {
+  const Nanos limit = deadline_after(kernel_.now(), span);
+  steps_here_ = 0;
+  for (;;) {
+    if (condition && condition()) return Outcome::done;
+    switch (step(limit)) {
+      case Step::went_on:
+        break;
+      case Step::idle:
+        return Outcome::limit;
+      case Step::stuck:
+        return Outcome::stuck;
+      case Step::spinning:
+        return Outcome::spinning;
+    }
+  }
+}
+
+// ---- hosts
+
+Host::Host(WorldState& world, int index, std::string_view name)
+    : world_(world), index_(index), name_(name) {
+  const Turn making(*this);
+  loop_ = must(Loop::create());
+  set_ = must(loop_->poll_fd());
+}
+
+Address Host::address(std::uint16_t port) const {
+  return address_at(AF_INET, {Ip::v4_of(index_), port});
+}
+
+Address Host::address_ipv6(std::uint16_t port) const {
+  return address_at(AF_INET6, {Ip::v6_of(index_), port});
+}
+
+Host::Turn::Turn(Host& host)
+    : world_(host.world_), before_(std::exchange(world_.kernel().host, host.index_)) {}
+
+Host::Turn::~Turn() { world_.kernel().host = before_; }
+
+// ---- the World
+
+World::World(std::uint64_t seed) : state_(std::make_unique<WorldState>(seed)) {}
+World::~World() = default;
+
+Host& World::add_host(std::string_view name) {
+  SPATE_ASSERT(state_->hosts_.size() < kMostHosts);
+  const int index = static_cast<int>(state_->hosts_.size());
+  state_->network_.hosts = index + 1;
+  return *state_->hosts_.emplace_back(new Host(*state_, index, name));
+}
+
+void World::link(const Host& one, const Host& other, const LinkOptions& options) {
+  state_->network_.set_link(one.index_, other.index_, options);
+}
+
+void World::cut(const Host& one, const Host& other) {
+  state_->network_.cut(one.index_, other.index_);
+}
+
+void World::heal(const Host& one, const Host& other) {
+  state_->network_.heal(one.index_, other.index_);
+}
+
+Nanos World::now() const { return state_->kernel_.now() - Kernel::kBeginning; }
+
+void World::at(Nanos time, Job task) {
+  state_->at(deadline_after(Kernel::kBeginning, time), std::move(task));
+}
+
+Outcome World::run_until(const std::function<bool()>& condition, Nanos span) {
+  return state_->run(condition, span);
+}
+
+Outcome World::run_for(Nanos span) {
+  const Outcome outcome = state_->run({}, span);
+  return outcome == Outcome::stuck ? Outcome::limit : outcome;
+}
+
+std::uint64_t World::trace() const { return state_->kernel_.trace(); }
+
+std::size_t World::open_descriptors() const { return state_->kernel_.open_count(); }
+
+}  // namespace spate::sim

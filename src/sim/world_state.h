@@ -1,0 +1,46 @@
+// What a World keeps, and how it goes on.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "sim/kernel.h"
+#include "sim/network.h"
+#include "spate/sim/world.h"
+
+namespace spate::sim {
+
+struct WorldState final : Surroundings {
+  explicit WorldState(std::uint64_t seed) : kernel_(seed, *this), network_(kernel_) {}
+  ~WorldState();
+
+  Step step(Nanos limit) override;
+  Outcome run(const std::function<bool()>& condition, Nanos span);
+
+  Network& network() override { return network_; }
+  Kernel& kernel() { return kernel_; }
+  void at(Nanos time, Job task) { tasks_.emplace(time, std::move(task)); }
+
+ private:
+  friend World;
+  static constexpr int kMostSteps = 100'000;  // Without the clock moving.
+
+  // Whether a loop had something to do. If not, `next` is lowered to when it will have.
+  bool turn(Host& host, Nanos& next);
+  bool turn_all(Nanos& next);
+
+  bool run_tasks();
+  Nanos next_task() const { return tasks_.empty() ? kForever : tasks_.begin()->first; }
+  Step move(Nanos next, Nanos limit);
+
+  Kernel kernel_;
+  Network network_;
+  std::vector<std::unique_ptr<Host>> hosts_;
+  std::multimap<Nanos, Job> tasks_;
+  std::uint64_t rounds_ = 0;
+  int steps_here_ = 0;
+};
+
+}  // namespace spate::sim
