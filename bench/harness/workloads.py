@@ -354,7 +354,7 @@ def idle(quick):
 
 def latency(quick):
     peers = ("libev", "libevent", "libevent_direct", "libuv", "asio", "muduo", "evpp",
-             "floor_ring")
+             "floor_ring", "spate_coro", "asio_coro")
     out = {(0, 0): (), (200, 0): peers, (200, 1): (*peers, "floor")}
     cases = [Case({"busy_poll_us": window, "adaptive": adaptive, "block": 64,
                    "milliseconds": 300 if quick else 2000},
