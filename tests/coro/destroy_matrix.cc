@@ -31,6 +31,7 @@
 #include "spate/coro/until_stop.h"
 #include "tests/coro/mark.h"
 #include "tests/coro/promised.h"
+#include "tests/support/backends.h"
 #include "tests/support/scripted.h"
 
 namespace spate::testing {
@@ -100,6 +101,9 @@ struct Work {
 
 // What is waited for, and who counts. Time stands still unless it is told to go on.
 struct Field {
+  explicit Field(std::string_view backend)
+      : loop(must(Loop::create({.backend = backend, .clock = &clock}))) {}
+
   void turns(int count) {
     for (int i = 0; i < count && resumed == 0; ++i) loop->run(Run::no_wait);
   }
@@ -109,7 +113,7 @@ struct Field {
   }
 
   ScriptedClock clock;
-  std::unique_ptr<Loop> loop = must(Loop::create({.clock = &clock}));
+  std::unique_ptr<Loop> loop;
   std::unique_ptr<Loop> other_loop = must(Loop::create());
   int live = 0;
   int resumed = 0;  // Of those who wait, how many have gone on.
@@ -516,18 +520,7 @@ const Moment kMoments[] = {
     {"by_the_end_of_the_loop", by_the_end_of_the_loop},
 };
 
-class DestroyMatrix : public ::testing::TestWithParam<std::tuple<Operation, Moment>> {};
-INSTANTIATE_TEST_SUITE_P(All, DestroyMatrix,
-                         ::testing::Combine(::testing::ValuesIn(kOperations),
-                                            ::testing::ValuesIn(kMoments)),
-                         [](const auto& test) {
-                           return std::string(std::get<0>(test.param).name) + "_" +
-                                  std::get<1>(test.param).name;
-                         });
-
-TEST_P(DestroyMatrix, NobodyIsResumedAndTheNextOneIsServed) {
-  const auto& [operation, moment] = GetParam();
-  Field field;
+void check(Field& field, const Operation& operation, const Moment& moment) {
   moment.destroy(field, operation);
   EXPECT_EQ(field.resumed, 0);
   if (field.loop == nullptr) {
@@ -545,6 +538,23 @@ TEST_P(DestroyMatrix, NobodyIsResumedAndTheNextOneIsServed) {
   operation.complete(field);
   for (int i = 0; i < 200 && field.resumed == 0; ++i) field.loop->run(Run::once);
   EXPECT_EQ(field.resumed, 1);
+}
+
+class DestroyMatrix : public ::testing::TestWithParam<std::tuple<Operation, Moment>> {};
+INSTANTIATE_TEST_SUITE_P(All, DestroyMatrix,
+                         ::testing::Combine(::testing::ValuesIn(kOperations),
+                                            ::testing::ValuesIn(kMoments)),
+                         [](const auto& test) {
+                           return std::string(std::get<0>(test.param).name) + "_" +
+                                  std::get<1>(test.param).name;
+                         });
+
+TEST_P(DestroyMatrix, NobodyIsResumedAndTheNextOneIsServed) {
+  for (const std::string_view backend : backends_here()) {
+    SCOPED_TRACE(backend);
+    Field field(backend);
+    check(field, std::get<0>(GetParam()), std::get<1>(GetParam()));
+  }
 }
 
 }  // namespace
