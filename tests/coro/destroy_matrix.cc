@@ -309,8 +309,8 @@ Task<void> calls_on_another_loop(Field* field) {
 Task<void> waits_for_work(Field* field) {
   const Mark mark(&field->live);
   if (!field->work) field->work.emplace();
-  std::latch* const gate = &field->work->gate;
-  co_await coro::offload([gate] { gate->wait(); }, field->work->pool);
+  const auto work = [gate = &field->work->gate] { gate->wait(); };
+  co_await coro::offload(work, field->work->pool);
   ++field->resumed;
 }
 Task<void> waits_for_an_answer(Field* field) {
