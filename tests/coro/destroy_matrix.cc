@@ -364,6 +364,7 @@ struct Operation {
   void (*complete)(Field& field);
   bool can_be_repeated = true;  // What was waited for serves the next one.
 };
+void PrintTo(const Operation& operation, std::ostream* out) { *out << operation.name; }
 
 const Operation kOperations[] = {
     {"sleep", sleeps, let_time_pass},
@@ -505,6 +506,7 @@ struct Moment {
   const char* name;
   void (*destroy)(Field& field, const Operation& operation);
 };
+void PrintTo(const Moment& moment, std::ostream* out) { *out << moment.name; }
 
 const Moment kMoments[] = {
     {"before_it_starts", before_it_starts},
