@@ -232,6 +232,14 @@ def parser_bars(results):
                   whole / half if half and whole else None, 2.2)
 
 
+def coro_bars(results):
+    for kind in workloads.CORO_KINDS:
+        mine, theirs = (results.count("coro", kind, "instructions", name)
+                        for name in ("spate", "asio"))
+        yield at_most(f"coro instructions, {kind}: spate / asio",
+                      mine / theirs if mine and theirs else None, 1)
+
+
 def tls_bars(results):
     me = results.ours("tls")
     if me is None:
@@ -312,7 +320,7 @@ def all_bars(results):
             "threads": rate_bars("threads", "mib_per_s"),
             "churn": rate_bars("churn", "connections_per_s"), "idle": idle_bars,
             "latency": latency_bars, "udp": rate_bars("udp", "packets_per_s"),
-            "fanout": fanout_bars, "parser": parser_bars, "http": http_bars,
+            "fanout": fanout_bars, "coro": coro_bars, "parser": parser_bars, "http": http_bars,
             "tls": tls_bars,
             "websocket": websocket_bars, "idle_websocket": idle_websocket_bars,
             "idle_http": idle_http_bars, "idle_tls": idle_tls_bars, "programs": programs_bars,

@@ -83,6 +83,9 @@ SUBJECTS = (
             "https://github.com/libuv/libuv/blob/v1.x/test/benchmark-udp-pummel.c",
             "64 packets are on the way to a server that sends each back, one by one or in batches; "
             "more packets a second are better."),
+    Subject("coro", "Coroutines", "", "",
+            "Awaiting a child, spawning and joining, sleeping for no time, awaiting two together, "
+            "passing a value through a channel; the time for each, less is better."),
     Subject("parser", "Heads of requests", "picohttpparser's bench",
             "https://github.com/h2o/picohttpparser/blob/master/bench.c",
             "Heads of 100 to 8,000 bytes are parsed, whole or with one more byte of them at a time "
@@ -132,7 +135,8 @@ METRIC_WORDS = {
     "bytes_per_connection": "memory a connection", "cpu_percent": "processor",
     "resident_per_connection": "pages a connection", "user_bytes": "the contestant's own bytes",
     "p50_us": "median", "p99_us": "99 % are faster", "p999_us": "99.9 % are faster",
-    "head_ns": "time for a head", "operations_per_s": "operations a second",
+    "head_ns": "time for a head", "operation_ns": "time for one",
+    "operations_per_s": "operations a second",
     "packets_per_s": "packets a second", "requests_per_s": "requests a second",
 }
 

@@ -81,6 +81,7 @@ METRICS = {
     "tls": ("processor_us",),
     "websocket": ("messages_per_s",),
     "parser": ("head_ns",),
+    "coro": ("operation_ns",),
     "programs": ("requests_per_s",),
     "anyevent": ("bytes", "create_us", "invoke_us", "destroy_us"),
     "anyevent_server": ("request_us",),
@@ -353,7 +354,7 @@ def idle(quick):
 
 def latency(quick):
     peers = ("libev", "libevent", "libevent_direct", "libuv", "asio", "muduo", "evpp",
-             "floor_ring")
+             "floor_ring", "spate_coro", "asio_coro")
     out = {(0, 0): (), (200, 0): peers, (200, 1): (*peers, "floor")}
     cases = [Case({"busy_poll_us": window, "adaptive": adaptive, "block": 64,
                    "milliseconds": 300 if quick else 2000},
@@ -465,6 +466,19 @@ def parser(quick):
     return Workload("parser", cases, check, counts)
 
 
+# What coroutines do, and how often while it is timed.
+CORO_KINDS = {"child": 3000000, "spawn": 300000, "sleep": 20000, "all": 300000, "channel": 3000000}
+
+
+def coro(quick):
+    cases = [Case({"kind": kind, "count": count // (4 if quick else 1)}, runs=3, hidden=("count",))
+             for kind, count in CORO_KINDS.items()]
+    check = [Case({"kind": kind, "count": 1000}) for kind in CORO_KINDS]
+    counts = [Count(kind, "operation", {"kind": kind, "count": 1000},
+                    {"kind": kind, "count": 3000}) for kind in CORO_KINDS]
+    return Workload("coro", cases, check, counts)
+
+
 def idle_behind(name, connections):
     """Memory alone, of servers that are another workload's too."""
     def workload(quick):
@@ -544,7 +558,8 @@ def anyevent_server(quick):
 
 ALL = {"fd": fd, "watchers": watchers, "timers": timers, "post": post, "pingpong": pingpong,
        "header_body": header_body, "threads": threads, "churn": churn, "idle": idle,
-       "latency": latency, "udp": udp, "fanout": fanout, "parser": parser, "http": http, "tls": tls,
+       "latency": latency, "udp": udp, "fanout": fanout, "coro": coro, "parser": parser,
+       "http": http, "tls": tls,
        "idle_http": idle_behind("idle_http", 5000), "idle_tls": idle_behind("idle_tls", 1000),
        "websocket": websocket, "idle_websocket": idle_behind("idle_websocket", 5000),
        "programs": programs, "anyevent": anyevent, "anyevent_server": anyevent_server}

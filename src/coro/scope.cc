@@ -112,7 +112,7 @@ void Scope::cancel() {
   const bool was_cancelling = std::exchange(is_cancelling_, true);
   for (Promise* root = newest_; root != nullptr;) {
     if (root->is_running_) {
-      root->is_doomed_ = true;
+      root->state_ = Promise::State::doomed;
       root = root->older_;
       continue;
     }

@@ -21,7 +21,7 @@ Stream::Stream(spate::Stream stream) : stream_(std::move(stream)) {
   if (stream_.is_open()) {
     stream_.start(*this);
   } else {
-    is_closed_ = true;
+    over_ = Over::all;
   }
 }
 
@@ -30,13 +30,10 @@ Stream::~Stream() {
   if (arrival_ != nullptr) arrival_->is_gone = true;
 }
 
-// False if it needs more than is there, or cannot be resumed yet.
-inline bool Stream::offer(Read& read) {
-  Bytes& left = arrival_->left;
-  if (left.empty()) return false;
-  if (read.then_ && read.then_.chain().is_running()) return keep_for_later(read.then_), false;
-  if (read.next_ != nullptr) return offer_framed(read);
-  read.outcome_ = std::exchange(left, {});
+// False if it needs more than is there.
+inline bool Stream::give(Read& read) {
+  if (read.next_ != nullptr) return give_framed(read);
+  read.outcome_ = std::exchange(arrival_->left, {});
   return true;
 }
 
@@ -44,9 +41,16 @@ inline bool Stream::offer(Read& read) {
 std::size_t Stream::on_data(Bytes bytes) {
   Arrival arrival{bytes};
   arrival_ = &arrival;
-  while (reading_ != nullptr && offer(*reading_)) {
-    const Then then = std::exchange(reading_, nullptr)->then_;
-    then.chain().resume(then);
+  while (reading_ != nullptr && !arrival.left.empty()) {
+    const Then then = reading_->then_;
+    Promise& chain = then.chain();
+    if (chain.is_running()) {
+      keep_for_later(then);
+      break;
+    }
+    if (!give(*reading_)) break;
+    reading_ = nullptr;
+    chain.resume(then);
     if (arrival.is_gone) return bytes.size();
   }
   arrival_ = nullptr;
@@ -54,7 +58,7 @@ std::size_t Stream::on_data(Bytes bytes) {
   return bytes.size() - arrival.left.size();
 }
 
-bool Stream::offer_framed(Read& read) {
+bool Stream::give_framed(Read& read) {
   Bytes& left = arrival_->left;
   const Frame frame = read.next_(read, left);
   if (frame.state == Frame::State::unfinished) {
@@ -75,7 +79,7 @@ void Stream::keep_for_later(Then then) {
   if (retry_ == nullptr) retry_.reset(new (std::nothrow) Retry(*this));
   if (retry_ == nullptr) {
     error_ = std::make_error_code(std::errc::not_enough_memory);
-    is_closed_ = true;
+    over_ = Over::all;
     stream_.abort();
     return end_read();
   }
@@ -97,7 +101,7 @@ void Stream::end_read() {
 }
 
 void Stream::on_end() {
-  has_ended_ = true;
+  over_ = Over::input;
   if (reading_ != nullptr) end_read();
 }
 
@@ -109,7 +113,7 @@ void Stream::on_drained() {
 
 // Two may wait; whoever goes on at once may destroy this.
 void Stream::on_closed(std::error_code error) {
-  is_closed_ = true;
+  over_ = Over::all;
   error_ = error;
   if (waiting_ != nullptr) {
     Wait& wait = *std::exchange(waiting_, nullptr);
@@ -122,8 +126,9 @@ void Stream::on_closed(std::error_code error) {
 // ---- reading
 
 bool Stream::Read::try_now() {
-  if (stream_.arrival_ != nullptr && stream_.offer(*this)) return true;
-  if (!stream_.is_closed_ && !stream_.has_ended_) return false;
+  const Arrival* const arrival = stream_.arrival_;
+  if (arrival != nullptr && !arrival->left.empty() && stream_.give(*this)) return true;
+  if (stream_.over_ == Over::nothing) return false;
   end(false);
   return true;
 }
@@ -148,7 +153,7 @@ void Stream::Read::end(bool is_inside) {
 
 bool Stream::Wait::await_ready() const {
   SPATE_ASSERT(stream_.waiting_ == nullptr, "one coroutine waits to send at a time");
-  if (error_ || stream_.is_closed_) return true;
+  if (error_ || stream_.over_ == Over::all) return true;
   return what_ == For::room && !stream_.stream_.is_full();
 }
 
@@ -169,7 +174,7 @@ void Stream::Wait::end() {
 }
 
 Result<void> Stream::Wait::await_resume() {
-  if (!then_ && stream_.is_closed_ && !error_) end();
+  if (!then_ && stream_.over_ == Over::all && !error_) end();
   if (error_) return std::unexpected(error_);
   return {};
 }

@@ -5,7 +5,10 @@
 #include "base/fault.h"
 #include "spate/coro/all.h"
 #include "spate/coro/channel.h"
+#include "spate/coro/listener.h"
+#include "spate/coro/mailbox.h"
 #include "spate/coro/run.h"
+#include "spate/coro/signals.h"
 #include "spate/coro/stream.h"
 #include "spate/coro/sync.h"
 #include "spate/coro/time.h"
@@ -25,6 +28,9 @@ static_assert(sizeof(coro::Stream::Wait) <= 40);
 static_assert(sizeof(coro::Event::Wait) <= 16);
 static_assert(sizeof(coro::Semaphore::Acquire) <= 16);
 static_assert(sizeof(coro::Channel<int>::Receive) <= 16);
+static_assert(sizeof(coro::Mailbox<int>::Receive) <= 16);
+static_assert(sizeof(coro::Listener::Accept) <= 16);
+static_assert(sizeof(coro::Signals::Next) <= 16);
 static_assert(sizeof(Task<void>) == sizeof(void*));
 static_assert(sizeof(Task<void>::Awaiter) == sizeof(void*));
 
@@ -107,6 +113,23 @@ TEST_F(CoroCosts, PassingThroughAChannelAllocatesNothing) {
     }(&channel);
   };
   EXPECT_EQ(allocations_of(loop(), many), 0u);
+}
+
+TEST_F(CoroCosts, MailAllocatesNothing) {
+  const std::unique_ptr<Loop> loop = must(Loop::create());
+  coro::Mailbox<int> mailbox(*loop, 2);
+  const auto many = [&mailbox] {
+    return [](coro::Mailbox<int>* its) -> Task<void> {
+      for (int i = 0; i < kOften; ++i) {
+        EXPECT_TRUE(its->post(1));
+        EXPECT_TRUE(its->post(2));
+        co_await its->receive();
+        co_await its->receive();
+        co_await coro::next_turn();  // The loop has room made for all that is woken in one.
+      }
+    }(&mailbox);
+  };
+  EXPECT_EQ(allocations_of(*loop, many), 0u);
 }
 
 TEST_F(CoroCosts, WaitingForAMutexAllocatesNothing) {

@@ -165,15 +165,7 @@ class Promise : public Place {
   static void operator delete(void* frame, std::size_t bytes) noexcept { free_frame(frame, bytes); }
 
   std::suspend_always initial_suspend() noexcept { return {}; }
-  auto final_suspend() noexcept {
-    struct ToThen {
-      bool await_ready() noexcept { return false; }
-      void await_suspend(std::coroutine_handle<>) noexcept { promise.end(); }
-      void await_resume() noexcept {}
-      Promise& promise;
-    };
-    return ToThen{*this};
-  }
+  auto final_suspend() noexcept { return Ending(); }
   void unhandled_exception() noexcept { exception_ = std::current_exception(); }
   void rethrow() {
     if (exception_) std::rethrow_exception(std::move(exception_));
@@ -187,23 +179,23 @@ class Promise : public Place {
   bool start(Promise& chain) {
     root_ = &chain;
     handle().resume();
-    return !has_ended_;
+    return !has_ended();
   }
   void then(Then then) { then_ = then; }
   // It is over: by co_return, or because what it awaited ends it. Whoever awaits it is next, and
   // takes its result when it has been left: no frame is destroyed inside its own call.
   void end() noexcept {
-    has_ended_ = true;
+    state_ = State::ended;
     if (then_) root_->then_ = then_;
   }
-  bool has_ended() const { return has_ended_; }
+  bool has_ended() const { return state_ == State::ended; }
 
   // ---- the chain's first
 
   Promise& chain() { return *root_; }
   bool is_running() const { return is_running_; }
   // It was cancelled while it ran, and is destroyed when it waits.
-  bool is_doomed() const { return is_doomed_; }
+  bool is_doomed() const { return state_ == State::doomed; }
   Scope& scope() const { return *scope_; }
   inline Loop& loop() const;
   // Resumes one of its coroutines, and whoever is next.
@@ -212,11 +204,20 @@ class Promise : public Place {
  private:
   friend class Scope;
 
+  enum class State : std::uint8_t { going, doomed, ended };
+  struct Ending {
+    bool await_ready() noexcept { return false; }
+    template <class P>
+    void await_suspend(std::coroutine_handle<P> handle) noexcept {
+      handle.promise().end();
+    }
+    void await_resume() noexcept {}
+  };
+
   inline void finish();
 
-  bool has_ended_ = false;  // These lie where a Place leaves room.
+  State state_ = State::going;  // These lie where a Place leaves room.
   bool is_running_ = false;
-  bool is_doomed_ = false;
   bool gives_error_ = false;
 
   Promise* root_ = nullptr;  // The chain's first; itself, if that is this one.

@@ -151,11 +151,12 @@ inline Loop& Promise::loop() const { return scope_->loop(); }
 
 inline void Promise::resume(Then then) {
   is_running_ = true;
-  for (; then; then = std::exchange(then_, Then())) {
+  do {
     if (const std::coroutine_handle<> handle = then.choose()) handle.resume();
-  }
+    then = std::exchange(then_, Then());
+  } while (then);
   is_running_ = false;
-  if (has_ended_ || is_doomed_) return finish();
+  if (state_ != State::going) return finish();
   if (!scope_->woken_.empty()) scope_->feed();
 }
 

@@ -21,6 +21,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string_view>
 #include <system_error>
@@ -78,6 +79,7 @@ class SPATE_EXPORT Stream final : StreamHandler {
     Bytes left;
     bool is_gone = false;
   };
+  enum class Over : std::uint8_t { nothing, input, all };
   class Retry;
 
   std::size_t on_data(Bytes bytes) override;
@@ -88,10 +90,10 @@ class SPATE_EXPORT Stream final : StreamHandler {
   // Bytes, or their end: not when a reader has just been given all that came.
   bool may_have_more() const {
     if (arrival_ != nullptr && !arrival_->left.empty()) return true;
-    return is_closed_ || has_ended_;
+    return over_ != Over::nothing;
   }
-  bool offer(Read& read);
-  bool offer_framed(Read& read);
+  bool give(Read& read);
+  bool give_framed(Read& read);
   void keep_for_later(Then then);
   void end_read();
   std::error_code reason(bool is_inside) const;
@@ -102,8 +104,7 @@ class SPATE_EXPORT Stream final : StreamHandler {
   Arrival* arrival_ = nullptr;  // In on_data().
   std::unique_ptr<Retry> retry_;
   std::error_code error_;
-  bool has_ended_ = false;
-  bool is_closed_ = false;
+  Over over_ = Over::nothing;
 };
 
 // What read_some() gives to co_await.
