@@ -43,8 +43,9 @@ table = Table()
 
 @table.row("dnsproxy", has_traffic=False)  # Its sockets block.
 def dnsproxy(run):
+    """It asks from a port that it does not choose by what is free."""
     port, upstream_port = harness.free_port(), harness.free_port()
-    with Upstream(upstream_port), Client(port, timeout=1) as client:
+    with harness.alone("dnsproxy"), Upstream(upstream_port), Client(port, timeout=1) as client:
         server = run.start("dnsproxy", "-c", run.file("dnsproxy.conf", DNSPROXY.format(
             port=port, upstream=upstream_port)))
         server.wait_udp(port)
