@@ -2,12 +2,16 @@
 # those of src/sim (src/sim/calls.txt). Nothing is compiled twice, and the library proper does not
 # know of it.
 
-find_program(SPATE_OBJCOPY NAMES objcopy REQUIRED)
+find_program(SPATE_OBJCOPY NAMES objcopy llvm-objcopy)
 
 # spate_add_simulated_library(<name> OBJECTS <target>...): the archive <name>, of the objects of the
-# targets and of src/sim. What rooms need the caller adds.
+# targets and of src/sim, if objcopy is there. What rooms need the caller adds.
 function(spate_add_simulated_library name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "OBJECTS")
+  if(NOT SPATE_OBJCOPY)
+    message(STATUS "spate: no objcopy (binutils), so ${name} is not built")
+    return()
+  endif()
   if(NOT TARGET spate_sim_objects)
     file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/sim/*.cc)
     add_library(spate_sim_objects OBJECT EXCLUDE_FROM_ALL ${sources})
