@@ -59,13 +59,16 @@ struct Nghttp2Session::Calls {
 
   static int on_begin_headers(nghttp2_session* session, const nghttp2_frame* frame, void* context) {
     if (frame->headers.cat != NGHTTP2_HCAT_REQUEST) return 0;
+    self(context).opened_ = frame->hd.stream_id;
     Http2Stream* stream = self(context).events_.on_stream(frame->hd.stream_id);
     if (stream == nullptr) return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
     return nghttp2_session_set_stream_user_data(session, frame->hd.stream_id, stream);
   }
 
   // Of those that are overlooked no more is heard.
-  static int on_begin_frame(nghttp2_session*, const nghttp2_frame_hd* head, void* context) {
+  static int on_begin_frame(nghttp2_session* session, const nghttp2_frame_hd* head, void* context) {
+    const nghttp2_error_code fault = self(context).fault_of(*head);
+    if (fault != NGHTTP2_NO_ERROR) return nghttp2_session_terminate_session(session, fault);
     return as_result(head->type != NGHTTP2_PRIORITY || self(context).count(Http2Frame::idle));
   }
 
@@ -108,6 +111,8 @@ struct Nghttp2Session::Calls {
 
   static int on_frame_send(nghttp2_session*, const nghttp2_frame* frame, void* context) {
     Nghttp2Session& session = self(context);
+    if (frame->hd.type == NGHTTP2_RST_STREAM)
+      session.dropped_ = std::max(session.dropped_, frame->hd.stream_id);
     if (frame->hd.type == NGHTTP2_RST_STREAM && is_violation(frame->rst_stream.error_code))
       session.events_.on_violation(Http2Events::Broken::stream);
     if (frame->hd.type == NGHTTP2_GOAWAY && frame->goaway.error_code != NGHTTP2_NO_ERROR)
@@ -186,6 +191,23 @@ bool Nghttp2Session::take_headers(const nghttp2_frame& frame) {
 bool Nghttp2Session::take_end(const nghttp2_frame& frame) {
   Http2Stream* stream = is_last(frame) ? stream_of(frame.hd.stream_id) : nullptr;
   return stream == nullptr || events_.on_body_end(*stream);
+}
+
+nghttp2_error_code Nghttp2Session::fault_of(const nghttp2_frame_hd& head) {
+  const bool is_fault = head.type == NGHTTP2_PRIORITY  ? head.stream_id == 0
+                        : head.type == NGHTTP2_HEADERS ? is_of_closed_stream(head.stream_id)
+                                                       : false;
+  return is_fault ? NGHTTP2_PROTOCOL_ERROR : NGHTTP2_NO_ERROR;
+}
+
+// Only if the client itself has closed it, or passed it over (RFC 9113 §5.1.1): it may not know yet
+// of what this side has refused or reset. Of DATA for such a stream nghttp2 tells nothing.
+bool Nghttp2Session::is_of_closed_stream(std::int32_t id) {
+  if (id > seen_) {
+    if (seen_ != opened_) dropped_ = std::max(dropped_, seen_);
+    seen_ = id;
+  }
+  return id > dropped_ && id <= opened_ && nghttp2_session_find_stream(session_, id) == nullptr;
 }
 
 bool Nghttp2Session::receive(Bytes bytes) {

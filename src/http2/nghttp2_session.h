@@ -46,11 +46,18 @@ class Nghttp2Session final : public Http2Session {
   bool take_headers(const nghttp2_frame& frame);
   bool take_end(const nghttp2_frame& frame);
   bool count(Http2Frame kind) { return events_.on_frame(kind); }
+  // What nghttp2 overlooks in a client's frame, as it keeps no closed streams here and no
+  // priorities. NGHTTP2_NO_ERROR: nothing.
+  nghttp2_error_code fault_of(const nghttp2_frame_hd& head);
+  bool is_of_closed_stream(std::int32_t id);
 
   Http2Events& events_;
   nghttp2_session* session_ = nullptr;
-  bool has_data_ = false;   // The DATA that is being received.
-  bool is_broken_ = false;  // Nothing can be sent any more.
+  std::int32_t seen_ = 0;     // The newest stream that a head came for,
+  std::int32_t opened_ = 0;   // that was taken,
+  std::int32_t dropped_ = 0;  // that was refused or reset: frames of its time may be on their way.
+  bool has_data_ = false;     // The DATA that is being received.
+  bool is_broken_ = false;    // Nothing can be sent any more.
 };
 
 // The settings, and what all sessions share. Nothing changes once it is made.

@@ -204,7 +204,8 @@ TEST_F(Http2Floods, WhatIsNoHttp2IsCutOff) {
                                 frame(kData, 0, 0, "x"),
                                 std::string(20'000, '\xff'),
                                 frame(kWindow, 0, 0, number(0)),
-                                frame(kContinuation, 4, 1)};
+                                frame(kContinuation, 4, 1),
+                                frame(kPriority, 0, 0, std::string_view("\0\0\0\0\20", 5))};
   for (const std::string& each : broken) {
     client_ = connect();
     client_->send(std::string(kPreface) + frame(kSettings, 0, 0) + each);
@@ -215,6 +216,61 @@ TEST_F(Http2Floods, WhatIsNoHttp2IsCutOff) {
   EXPECT_EQ(server_.metrics().requests, 0u);
   EXPECT_EQ(server_.metrics().refused, std::size(broken));
   EXPECT_EQ(server_.metrics().connections, 0u);
+}
+
+TEST_F(Http2Floods, AHeadForAStreamThatTheClientHasClosedIsAnError) {
+  std::vector<Exchange> exchanges;
+  on_request = [&](Exchange exchange) {
+    if (exchange.request().method() == http::Method::post)
+      exchanges.push_back(std::move(exchange));
+    else
+      exchange.respond("closed");
+  };
+  const std::string closing[] = {
+      get(1),  // By its end,
+      get(5),  // by another's beginning,
+      frame(kHeaders, kEndHeaders, 1, kHeadOfPost) + frame(kReset, 0, 1, number(8)),
+  };
+  for (const std::string& each : closing) {
+    client_ = connect();
+    client_->send(std::string(kPreface) + frame(kSettings, 0, 0) + each);
+    turns();
+    EXPECT_FALSE(is_cut_off());
+    client_->send(get(each == closing[1] ? 3 : 1));
+    turns();
+    EXPECT_TRUE(is_cut_off()) << ::testing::PrintToString(each);
+    EXPECT_EQ(heard().last_goaway, NGHTTP2_PROTOCOL_ERROR) << ::testing::PrintToString(each);
+  }
+}
+
+// The client cannot know yet.
+TEST_F(Http2Floods, FramesOfAStreamThatTheServerHasClosedAreOverlooked) {
+  std::vector<Exchange> exchanges;
+  on_request = [&](Exchange exchange) {
+    exchanges.push_back(std::move(exchange));
+    if (exchanges.size() == 2) exchanges.clear();
+  };
+  client_->send(frame(kHeaders, kEndHeaders, 1, kHeadOfGet));
+  client_->send(frame(kHeaders, kEndHeaders, 3, kHeadOfGet));
+  turns();
+  EXPECT_EQ(heard().count[kReset], 2);
+  client_->send(frame(kData, 0, 1, "x") + frame(kData, kEndStream, 3, "x"));
+  client_->send(frame(kHeaders, kEndStream | kEndHeaders, 1, kHeadOfGet));
+  turns();
+  EXPECT_FALSE(is_cut_off());
+  // One that is refused, with its body and another stream in the same piece.
+  for (std::uint32_t i = 0; i < 100; ++i) {
+    on_request = [&](Exchange exchange) { exchanges.push_back(std::move(exchange)); };
+    client_->send(frame(kHeaders, kEndHeaders, 5 + 2 * i, kHeadOfGet));
+  }
+  turns();
+  ASSERT_EQ(exchanges.size(), 100u);
+  client_->send(frame(kHeaders, kEndHeaders, 301, kHeadOfGet) + frame(kReset, 0, 5, number(8)) +
+                get(303) + frame(kData, kEndStream, 301, "x"));
+  turns();
+  EXPECT_FALSE(is_cut_off());
+  EXPECT_EQ(exchanges.size(), 101u);
+  EXPECT_EQ(heard().last_goaway, -1);
 }
 
 TEST_F(Http2Floods, MalformedRequestsResetTheirStream) {

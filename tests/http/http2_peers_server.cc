@@ -3,15 +3,18 @@
 //   GET  /          hello
 //   GET  /long      10 MiB
 //   GET  /trailers  hello, with Checksum behind
+//   any  /late      hello, after a while
 //   POST /          how long the body was
 #include <csignal>
 #include <iostream>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "spate/http/http2.h"
 #include "spate/http/router.h"
 #include "spate/signal.h"
+#include "spate/timer.h"
 #include "tls/testing/certificates.h"
 
 using spate::http::Exchange;
@@ -22,7 +25,32 @@ namespace {
 constexpr std::size_t kLong = 10 * 1024 * 1024;
 constexpr std::size_t kMostBody = 100 * 1024 * 1024;
 
-void add_routes(spate::http::Router& router) {
+// Answers what has waited for a whole tick.
+class Late {
+ public:
+  explicit Late(spate::Loop& loop) : timer_(loop, [this](spate::Timer&) { answer(); }) {}
+
+  void hold(Exchange exchange) {
+    new_.push_back(std::move(exchange));
+    if (!timer_.is_active()) timer_.start(kTick);
+  }
+
+ private:
+  static constexpr spate::Nanos kTick{200'000'000};
+
+  void answer() {
+    for (Exchange& exchange : old_) exchange.respond("hello\n");
+    old_ = std::exchange(new_, {});
+    if (!old_.empty()) timer_.start(kTick);
+  }
+
+  std::vector<Exchange> old_;
+  std::vector<Exchange> new_;
+  spate::Timer timer_;
+};
+
+void add_routes(spate::http::Router& router, Late& late) {
+  router.any("/late", [&late](Exchange exchange) { late.hold(std::move(exchange)); });
   router.get("/", [](Exchange exchange) { exchange.respond("hello\n"); });
   router.get("/long", [](Exchange exchange) { exchange.respond(std::string(kLong, 'x')); });
   router.get("/trailers", [](Exchange exchange) {
@@ -64,7 +92,8 @@ struct Servers {
 int main() {
   const auto loop = spate::must(spate::Loop::create());
   spate::http::Router router;
-  add_routes(router);
+  Late late(*loop);
+  add_routes(router, late);
   const spate::TlsContext tls = spate::must(spate::TlsContext::server(
       {.identities = {spate::testing::test_server().identity()}, .alpn = {"h2", "http/1.1"}}));
   Servers servers = {serve(*loop, router, {}), serve(*loop, router, tls)};
