@@ -213,6 +213,16 @@ def http_bars(results):
                   asked - echoed if me and asked and echoed else None, 700)
 
 
+def h2_bars(results):
+    me = results.ours("h2")
+    for key in results.cases("h2"):
+        if ("streams", 32) not in key:
+            continue
+        for peer, limit in (("nghttpd", 1), ("go", 1.5)):
+            cost = results.cost_ratio("h2", key, "requests_per_s", me, peer) if me else None
+            yield at_least(f"h2 {title(key)}: spate / {peer}", 1 / cost if cost else None, limit)
+
+
 def websocket_bars(results):
     yield from rate_bars("websocket", "messages_per_s")(results)
 
@@ -321,6 +331,7 @@ def all_bars(results):
             "churn": rate_bars("churn", "connections_per_s"), "idle": idle_bars,
             "latency": latency_bars, "udp": rate_bars("udp", "packets_per_s"),
             "fanout": fanout_bars, "coro": coro_bars, "parser": parser_bars, "http": http_bars,
+            "h2": h2_bars,
             "tls": tls_bars,
             "websocket": websocket_bars, "idle_websocket": idle_websocket_bars,
             "idle_http": idle_http_bars, "idle_tls": idle_tls_bars, "programs": programs_bars,

@@ -1,16 +1,16 @@
-"""What the ready-made servers share: a directory with what is asked for, and the client's words."""
+"""What the ready-made servers of HTTP share: a directory with what is asked for, and the client's
+words."""
 import pathlib
-import sys
 import tempfile
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
-from harness import server  # noqa: E402
+from harness import server
 
 HELLO, PAGE, FILE = b"Hello, World!", b"p" * 20 * 1024, b"f" * 1024 * 1024
 
 
 def main(configuration, words, version):
-    """`configuration` is what is written for a directory and a port, `words` how it is started."""
+    """`configuration` is what is written for a directory and a port, `words` how it is started:
+    of the configuration's path, with PORT for the port."""
     options = server.arguments()
     with tempfile.TemporaryDirectory() as name:
         root = pathlib.Path(name)

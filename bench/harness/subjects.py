@@ -94,6 +94,11 @@ SUBJECTS = (
             "A server of one thread answers requests of 13 bytes, 20 KiB and 1 MiB, over kept and "
             "new connections, and receives uploads; more requests a second are better.",
             ("connections",), (("kind", "keepalive"),)),
+    Subject("h2", "HTTP/2 requests", "nghttp2's h2load",
+            "https://nghttp2.org/documentation/h2load-howto.html",
+            "A server of one thread answers requests of 13 bytes and 20 KiB, 1 and 32 at a time on "
+            "1 and 100 connections; more requests a second, for less of the server's processor "
+            "time, are better.", ("connections",), (("kind", "hello"), ("streams", 32))),
     Subject("tls", "TLS 1.3", "", "",
             "Handshakes, full and resumed, and bytes echoed or sent, all with AES-128-GCM and a "
             "certificate on P-256: the server's processor time for one (bulk: for 1 MiB), as a "

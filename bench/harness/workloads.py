@@ -15,7 +15,7 @@ def backends(*names):
 # A program that stands for several contestants: name -> extra arguments.
 VARIANTS = {
     **{(name, "spate"): backends("epoll", "io_uring")
-       for name in ("pingpong", "header_body", "churn", "udp", "fanout", "http", "websocket")},
+       for name in ("pingpong", "header_body", "churn", "udp", "fanout", "http", "h2", "websocket")},
     ("fd", "spate"): backends("epoll", "io_uring", "poll", "select"),
     ("fd", "libevent"): {"libevent": {}, "libevent_changelist": {"changelist": 1}},
     **{(name, "libevent"): {"libevent": {}, "libevent_direct": {"direct": 1}}
@@ -78,6 +78,7 @@ METRICS = {
     "udp": ("packets_per_s",),
     "fanout": ("messages_per_s",),
     "http": ("requests_per_s",),
+    "h2": ("requests_per_s", "processor_us"),
     "tls": ("processor_us",),
     "websocket": ("messages_per_s",),
     "parser": ("head_ns",),
@@ -420,6 +421,25 @@ def http(quick):
     return Workload("http", cases, check, counts, pinned=False)
 
 
+def h2(quick):
+    """By h2load, which takes about as long for a request as the fastest server."""
+    requests = 20000 if quick else 100000
+
+    def case(kind, connections, streams, requests):
+        return Case({"kind": kind, "connections": connections, "streams": streams,
+                     "requests": requests}, hidden=("requests",))
+
+    cases = [case("hello", connections, streams, requests)
+             for connections in (1, 100) for streams in (1, 32)]
+    cases.append(case("page", 100, 32, requests // 4))
+    check = [case(kind, 2, 4, 64) for kind in ("hello", "page")]
+    counts = [Count(f"request, {streams} at a time", "request",
+                    {"connections": 1, "streams": streams, "requests": 500},
+                    {"connections": 1, "streams": streams, "requests": 2500})
+              for streams in (1, 32)]
+    return Workload("h2", cases, check, counts, pinned=False)
+
+
 WEBSOCKET_SIZES = (20, 1024, 16384)
 
 
@@ -559,7 +579,7 @@ def anyevent_server(quick):
 ALL = {"fd": fd, "watchers": watchers, "timers": timers, "post": post, "pingpong": pingpong,
        "header_body": header_body, "threads": threads, "churn": churn, "idle": idle,
        "latency": latency, "udp": udp, "fanout": fanout, "coro": coro, "parser": parser,
-       "http": http, "tls": tls,
+       "http": http, "h2": h2, "tls": tls,
        "idle_http": idle_behind("idle_http", 5000), "idle_tls": idle_behind("idle_tls", 1000),
        "websocket": websocket, "idle_websocket": idle_behind("idle_websocket", 5000),
        "programs": programs, "anyevent": anyevent, "anyevent_server": anyevent_server}

@@ -1,9 +1,12 @@
 #!/usr/bin/env python3
 """h2o, one thread: all of it from files."""
 import getpass
+import pathlib
 import subprocess
+import sys
 
-import ready_made
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
+from harness import ready_made  # noqa: E402
 
 CONFIGURATION = """
 user: USER

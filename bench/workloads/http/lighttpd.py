@@ -1,8 +1,11 @@
 #!/usr/bin/env python3
 """lighttpd: all of it from files."""
+import pathlib
 import subprocess
+import sys
 
-import ready_made
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
+from harness import ready_made  # noqa: E402
 
 CONFIGURATION = """
 server.document-root = "ROOT"

@@ -1,7 +1,10 @@
 #!/usr/bin/env python3
 """nginx, one process: the short answer by `return`, files by sendfile."""
-import ready_made
-from harness import server
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
+from harness import ready_made, server  # noqa: E402
 
 CONFIGURATION = """
 daemon off; master_process off; pid ROOT/pid; error_log stderr crit; worker_rlimit_nofile 19000;
