@@ -15,7 +15,8 @@ def backends(*names):
 # A program that stands for several contestants: name -> extra arguments.
 VARIANTS = {
     **{(name, "spate"): backends("epoll", "io_uring")
-       for name in ("pingpong", "header_body", "churn", "udp", "fanout", "http", "h2", "websocket")},
+       for name in ("pingpong", "header_body", "churn", "udp", "fanout", "http", "h2",
+                    "websocket")},
     ("fd", "spate"): backends("epoll", "io_uring", "poll", "select"),
     ("fd", "libevent"): {"libevent": {}, "libevent_changelist": {"changelist": 1}},
     **{(name, "libevent"): {"libevent": {}, "libevent_direct": {"direct": 1}}

@@ -1,5 +1,6 @@
-// h2load asks an HTTP/2 server over plain TCP (prior knowledge): --streams requests at a time on each
-// of --connections, --requests in all, for --kind: `hello`, GET of 13 bytes, or `page`, of 20 KiB.
+// h2load asks an HTTP/2 server over plain TCP, by prior knowledge: --streams requests at a time on
+// each of --connections, --requests in all, for --kind: `hello`, GET of 13 bytes, or `page`, 20
+// KiB.
 #include <cinttypes>
 #include <cstring>
 
