@@ -287,6 +287,7 @@ std::unique_ptr<Http2Session> Nghttp2Engine::make_server(Http2Events& events,
       {NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, options_.max_streams},
       {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, options_.stream_window},
       {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, static_cast<std::uint32_t>(max_head)},
+      {NGHTTP2_SETTINGS_ENABLE_CONNECT_PROTOCOL, 1},
       {NGHTTP2_SETTINGS_NO_RFC7540_PRIORITIES, 1},
   };
   std::unique_ptr<Nghttp2Session> session(new (std::nothrow) Nghttp2Session(events));

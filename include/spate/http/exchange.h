@@ -165,7 +165,12 @@ class SPATE_EXPORT Exchange {
   // Takes the connection out of HTTP: answers 101 with `Upgrade: protocol`, or 200 to a CONNECT,
   // for which `protocol` is empty. What the client has sent behind its head is read from the
   // Stream, once it is started. Errors, with which the exchange goes on: EPIPE if it was answered,
-  // EPROTO if the client has not asked for it, or has sent a body, or speaks HTTP/2.
+  // EPROTO if the client has not asked for it, or has sent a body, EINVAL if `fields` has one of
+  // the server's own, ENOMEM.
+  //
+  // Of HTTP/2 it is this one stream (RFC 8441: such a request is shown as GET with Upgrade, and
+  // answered 200). The Stream is one in memory then, without a peer's address, and is reset with
+  // the connection that carries it, or with the Server.
   Result<Stream> upgrade(std::string_view protocol, const Fields& fields = {});
 
  private:

@@ -71,7 +71,7 @@ bool keeps_alive(const FieldsView& fields, Version version) {
 }
 
 bool asks_upgrade(const FieldsView& fields, Version version) {
-  return version == Version::http_1_1 && fields.contains(FieldId::upgrade) &&
+  return version != Version::http_1_0 && fields.contains(FieldId::upgrade) &&
          fields.list(FieldId::connection).contains("upgrade");
 }
 

@@ -176,6 +176,11 @@ bool ExchangeState::inform(const AnswerHead& answer) {
 
 Result<Stream> ExchangeState::upgrade(std::string_view protocol, const Fields& fields) {
   if (wire_ == nullptr || answer_ != Answer::none) return std::unexpected(closed());
+  const bool is_asked =
+      protocol.empty()
+          ? view().method == Method::connect
+          : framing.asks_upgrade && view().fields.list(FieldId::upgrade).contains(protocol);
+  if (!is_asked || body != Body::none) return std::unexpected(system_error(EPROTO));
   return wire_->upgrade(*this, protocol, fields);
 }
 

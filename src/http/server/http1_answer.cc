@@ -115,12 +115,7 @@ bool Http1Connection::inform(ExchangeState& state, const AnswerHead& answer) {
 Result<Stream> Http1Connection::upgrade(ExchangeState& state, std::string_view protocol,
                                         const Fields& fields) {
   const RequestView& request = state.view();
-  const bool is_tunnel = request.method == Method::connect && protocol.empty();
-  const bool is_asked = is_tunnel || (state.framing.asks_upgrade &&
-                                      request.fields.list(FieldId::upgrade).contains(protocol));
-  if (!is_asked || state.body != ExchangeState::Body::none)
-    return std::unexpected(system_error(EPROTO));
-  const Status status = is_tunnel ? Status::ok : Status::switching_protocols;
+  const Status status = protocol.empty() ? Status::ok : Status::switching_protocols;
   Written head;
   const bool is_written = head.write([&](HeadWriter& writer) {
     writer.status_line(status);

@@ -108,8 +108,48 @@ bool Http2Wire::send_end(ExchangeState& state, const Fields& trailers) {
   return true;
 }
 
-Result<Stream> Http2Wire::upgrade(ExchangeState&, std::string_view, const Fields&) {
-  return std::unexpected(system_error(EPROTO));
+// 200, as 101 is HTTP/1's.
+Result<Stream> Http2Wire::upgrade(ExchangeState& state, std::string_view, const Fields& fields) {
+  Http2Fields head;
+  if (!is_writable()) return std::unexpected(system_error(EPIPE));
+  if (fields.view().contains_any(kFramingFields)) return std::unexpected(system_error(EINVAL));
+  auto ends = Stream::memory_pair(server().loop());
+  if (!ends) return std::unexpected(ends.error());
+  std::unique_ptr<Http2Tunnel> tunnel(new (std::nothrow)
+                                          Http2Tunnel(*this, std::move(ends->first)));
+  if (tunnel == nullptr || !head.reserve(fields.size()))
+    return std::unexpected(system_error(ENOMEM));
+  head.add_status(Status::ok);
+  head.add("date", server().date());
+  if (!server().name().empty()) head.add("server", server().name());
+  head.add_all(fields);
+  if (!session().answer(id_, head.view(), Http2End::no))
+    return std::unexpected(system_error(ENOMEM));
+  tunnel_ = std::move(tunnel);
+  note_end(state, {});
+  state.detach_unheard();
+  // What has come meanwhile.
+  if (!tunnel_->take(std::move(in_))) cut_tunnel();
+  if (has(kClientEnded)) tunnel_->take_end();
+  return std::move(ends->second);
+}
+
+void Http2Wire::pass_on(Bytes bytes) {
+  if (!is_writable()) return;
+  if (!out_.append(bytes)) return reset(Http2Code::internal_error, system_error(ENOMEM));
+  on_queued();
+}
+
+void Http2Wire::pass_end() {
+  if (!is_writable()) return;
+  set(kOutEnded);
+  on_queued();
+}
+
+void Http2Wire::credit(std::size_t size) {
+  if (size == 0 || has(kIsClosed)) return;
+  session().credit(id_, size);
+  connection_.flush_later();
 }
 
 // ---- in the session
@@ -137,7 +177,7 @@ void Http2Wire::on_piece_sent() {
 
 void Http2Wire::on_end_sent() {
   set(kEndSent);
-  if (state_ == nullptr && !has(kClientEnded)) reset(Http2Code::no_error, {});
+  if (state_ == nullptr && tunnel_ == nullptr && !has(kClientEnded)) reset(Http2Code::no_error, {});
 }
 
 void Http2Wire::on_stream_closed() {

@@ -17,7 +17,7 @@ constexpr std::size_t kOverhead = 4;
 void Http2Head::begin() {
   text_.clear();
   cookies_.clear();
-  method_ = path_ = authority_ = {};
+  method_ = path_ = authority_ = protocol_ = {};
   count_ = 0;
   known_ = repeated_ = 0;
   is_too_long_ = is_ambiguous_ = false;
@@ -43,6 +43,8 @@ void Http2Head::add(std::string_view name, std::string_view value, const HeadLim
     method_ = put(value);
   } else if (name == ":path") {
     path_ = put(value);
+  } else if (name == ":protocol") {
+    protocol_ = put(value);
   } else if (name == ":authority") {
     add_field(kHost, value, limits, head);
     authority_ = {text_.size() - value.size(), value.size()};
@@ -73,8 +75,17 @@ void Http2Head::add_field(std::string_view name, std::string_view value, const H
   known_ |= bit;
 }
 
+// An extended CONNECT (RFC 8441) is shown as what it stands for: HTTP/1's GET with Upgrade. So
+// nobody who serves WebSockets has to know of it.
+void Http2Head::ask_upgrade(const HeadLimits& limits, RequestHead& head) {
+  method_ = put("GET");
+  add_field("connection", "upgrade", limits, head);
+  add_field("upgrade", std::string(view(protocol_)), limits, head);
+}
+
 Refusal Http2Head::finish(const HeadLimits& limits, RequestHead& head) {
   if (!cookies_.empty()) add_field("cookie", cookies_, limits, head);
+  if (protocol_.size != 0) ask_upgrade(limits, head);
   head.version = Version::http_2;
   head.method_name = view(method_);
   head.method = method_of(head.method_name);

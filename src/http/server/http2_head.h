@@ -37,6 +37,7 @@ class Http2Head {
   }
   void add_field(std::string_view name, std::string_view value, const HeadLimits& limits,
                  RequestHead& head);
+  void ask_upgrade(const HeadLimits& limits, RequestHead& head);
   bool has_room(std::size_t size, const HeadLimits& limits) const;
 
   std::string text_;
@@ -44,6 +45,7 @@ class Http2Head {
   Part method_;
   Part path_;
   Part authority_;
+  Part protocol_;
   std::size_t count_ = 0;
   std::uint64_t known_ = 0;
   std::uint64_t repeated_ = 0;

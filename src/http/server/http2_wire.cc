@@ -18,6 +18,7 @@ Http2Wire::Http2Wire(Http2Connection& connection, std::int32_t id, ExchangeState
     : connection_(connection), state_(&state), id_(id) {}
 
 Http2Wire::~Http2Wire() {
+  tunnel_.reset();
   if (state_ != nullptr) std::exchange(state_, nullptr)->detach_unheard();
 }
 
@@ -48,7 +49,8 @@ Refusal Http2Wire::check(ExchangeState& state, Http2End end) {
   if (framing.size > server().options().max_body)
     return {Status::content_too_large, "the body is too long"};
   const FieldsView& fields = state.head.fields;
-  if (end == Http2End::no && !fields.contains(FieldId::content_length)) {
+  const bool asks_tunnel = state.head.method == Method::connect || framing.asks_upgrade;
+  if (end == Http2End::no && !asks_tunnel && !fields.contains(FieldId::content_length)) {
     framing.body = BodyKind::chunked;
     framing.expects_continue = fields.contains(FieldId::expect);
   }
@@ -62,6 +64,7 @@ void Http2Wire::take_trailer(std::string_view name, std::string_view value) {
 }
 
 void Http2Wire::take_body(Bytes bytes) {
+  if (tunnel_ != nullptr) return take_tunneled(bytes);
   if (state_ == nullptr) return;  // Of no interest any more; what comes is bounded by the window.
   ExchangeState& state = *state_;
   const ExchangeState::Use use(state);
@@ -99,8 +102,14 @@ void Http2Wire::show_kept(ExchangeState& state) {
   }
 }
 
+void Http2Wire::take_tunneled(Bytes bytes) {
+  last_progress_ = server().loop().now();
+  if (!tunnel_->take(bytes)) cut_tunnel();
+}
+
 void Http2Wire::take_end() {
   set(kClientEnded);
+  if (tunnel_ != nullptr) return tunnel_->take_end();
   if (state_ == nullptr) return;
   const ExchangeState::Use use(*state_);
   go_on(*state_);
@@ -108,7 +117,8 @@ void Http2Wire::take_end() {
 
 void Http2Wire::take_client_end() {
   set(kHasHeardEnd);
-  if (!has(kClientEnded)) return lose(lost());
+  if (!has(kClientEnded)) return state_ == nullptr ? cut_tunnel() : lose(lost());
+  if (state_ == nullptr) return;
   ExchangeState& state = *state_;
   const ExchangeState::Use use(state);
   if (state.tell([](ExchangeHandler& handler) { handler.on_client_end(); })) go_on(state);
@@ -194,6 +204,7 @@ void Http2Wire::settle_now(ExchangeState& state) {
 // What has closed first: of that it is the last call.
 void Http2Wire::tell() {
   clear(kIsDrained);
+  if (tunnel_ != nullptr) tunnel_->resume();
   if (state_ == nullptr) return;
   ExchangeState& state = *state_;
   const ExchangeState::Use use(state);
@@ -228,7 +239,8 @@ void Http2Wire::on_tick(ExchangeState& state, Nanos now) {
 }
 
 void Http2Wire::check_progress(Nanos timeout, Nanos now) {
-  if (!out_.empty() && now - last_progress_ >= timeout)
+  const bool is_expected = !out_.empty() || (tunnel_ != nullptr && has(kEndSent));
+  if (is_expected && now - last_progress_ >= timeout)
     reset(Http2Code::cancel, Error::write_timeout);
 }
 

@@ -1,5 +1,6 @@
-// Http2Wire: one stream of a connection of HTTP/2, and the exchange that it carries. It lives as
-// long as the stream, which may be longer than the exchange: what was written is still sent.
+// Http2Wire: one stream of a connection of HTTP/2, and the exchange that it carries, or the tunnel
+// that has come of it. It lives as long as the stream, which may be longer than the exchange: what
+// was written is still sent.
 #pragma once
 
 #include <cstddef>
@@ -10,6 +11,7 @@
 #include "http/codec/http2_session.h"
 #include "http/codec/refusal.h"
 #include "http/server/http2_fields.h"
+#include "http/server/http2_tunnel.h"
 #include "http/server/outbox.h"
 #include "http/server/wire.h"
 #include "spate/http/fields.h"
@@ -50,7 +52,9 @@ class Http2Wire final : public Wire, public Http2Stream {
   bool has_head() const { return has(kHasHead); }
   // The client sends no more on any stream.
   void take_client_end();
-  bool has_to_hear_of_end() const { return state_ != nullptr && !has(kHasHeardEnd); }
+  bool has_to_hear_of_end() const {
+    return (state_ != nullptr || tunnel_ != nullptr) && !has(kHasHeardEnd);
+  }
   // Of its exchange, and what waits for it.
   void settle_now(ExchangeState& state);
   // The connection, or its time, is over.
@@ -63,9 +67,17 @@ class Http2Wire final : public Wire, public Http2Stream {
   void on_piece_sent();
   void on_end_sent();
   void on_stream_closed();
-  // If nothing of what waits was sent for so long, it is reset.
+  // If nothing of what waits was sent for so long, it is reset; or if our side has ended, and the
+  // other end of a tunnel has nothing to say.
   void check_progress(Nanos timeout, Nanos now);
   void note_progress(Nanos now) { last_progress_ = now; }
+
+  // ---- what its tunnel has to send
+
+  void pass_on(Bytes bytes);
+  void pass_end();
+  void cut_tunnel() { reset(Http2Code::cancel, {}); }
+  void credit(std::size_t size);
 
   // ---- what was noted meanwhile
 
@@ -121,6 +133,7 @@ class Http2Wire final : public Wire, public Http2Stream {
   Http2Session& session() const;
 
   Refusal check(ExchangeState& state, Http2End end);
+  void take_tunneled(Bytes bytes);
   bool show(ExchangeState& state, Bytes bytes);
   void show_kept(ExchangeState& state);
   void refuse(ExchangeState& state, const Refusal& refusal);
@@ -139,6 +152,7 @@ class Http2Wire final : public Wire, public Http2Stream {
   Buffer in_;  // Of the body, for who has not asked yet, or has paused.
   std::unique_ptr<Http2Trailers> trailers_;
   std::unique_ptr<Timer> deadline_;
+  std::unique_ptr<Http2Tunnel> tunnel_;
   std::error_code error_;   // Why we have reset it.
   Nanos last_progress_{0};  // Of what we send.
   std::int32_t id_;

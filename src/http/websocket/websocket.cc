@@ -30,14 +30,20 @@ std::unexpected<std::error_code> error_of(Status why) {
   return error_of(why == Status::forbidden ? EACCES : EPROTO);
 }
 
+// Of HTTP/2 there is none (RFC 8441 §5).
+bool has_key(const Request& request) {
+  const FieldsView& fields = request.fields();
+  return request.version() == Version::http_2 ||
+         (fields.count(FieldId::sec_websocket_key) == 1 &&
+          is_websocket_key(fields[FieldId::sec_websocket_key]));
+}
+
 // Why the client is not given what it asks for (RFC 6455 §4.2.1); ok if it is.
 Status objection_to(const Request& request, const WebSocketOptions& options,
                     const ServerCore& server) {
   const FieldsView& fields = request.fields();
   if (request.method() != Method::get) return Status::method_not_allowed;
-  const bool is_asked = fields.list(FieldId::upgrade).contains(kWebSocket) &&
-                        fields.count(FieldId::sec_websocket_key) == 1 &&
-                        is_websocket_key(fields[FieldId::sec_websocket_key]);
+  const bool is_asked = fields.list(FieldId::upgrade).contains(kWebSocket) && has_key(request);
   if (fields[FieldId::sec_websocket_version] != kWebSocketVersion) return Status::upgrade_required;
   if (!is_asked) return Status::bad_request;
   const bool is_welcome =
@@ -67,8 +73,8 @@ std::size_t choose_protocol(const Request& request, const WebSocketOptions& opti
 
 bool add_answer(Fields& fields, const Request& request, std::string_view protocol,
                 bool may_compress) {
-  return fields.set(FieldId::sec_websocket_accept,
-                    websocket_accept(request[FieldId::sec_websocket_key])) &&
+  const std::string_view key = request[FieldId::sec_websocket_key];
+  return (key.empty() || fields.set(FieldId::sec_websocket_accept, websocket_accept(key))) &&
          (protocol.empty() || fields.set(FieldId::sec_websocket_protocol, protocol)) &&
          (!may_compress || fields.set(FieldId::sec_websocket_extensions, kDeflate));
 }
