@@ -1,5 +1,5 @@
 // A server of HTTP/2 whose client says anything, in any pieces: bodies come as long as they may be,
-// and nothing is left in the end.
+// tunnels echo, and nothing is left in the end.
 #include <algorithm>
 #include <memory>
 #include <string>
@@ -43,9 +43,28 @@ class Speaker final : public StreamHandler {
   Stream stream_;
 };
 
+// Of a tunnel; owns itself.
+class Echo final : public StreamHandler {
+ public:
+  explicit Echo(Stream stream) : stream_(std::move(stream)) { stream_.start(*this); }
+  std::size_t on_data(Bytes bytes) override {
+    stream_.write(bytes);
+    return bytes.size();
+  }
+  void on_closed(std::error_code) override { delete this; }
+
+ private:
+  ~Echo() = default;
+  Stream stream_;
+};
+
 constexpr std::size_t kMostBody = 500;
 
 void answer(http::Exchange exchange) {
+  if (auto tunnel = exchange.upgrade(exchange.request()[http::FieldId::upgrade])) {
+    new Echo(std::move(*tunnel));
+    return;
+  }
   if (!exchange.request().has_body()) return void(exchange.respond("hello\n"));
   read_body(std::move(exchange), kMostBody, [](http::Exchange whole, Bytes body) {
     check(body.size() <= kMostBody);
@@ -64,6 +83,8 @@ void converse(std::string_view script, std::size_t step) {
   speaker.speak(script, step);
   speaker.end();
   check(server.metrics().exchanges == 0);
+  server = {};
+  for (int turn = 0; turn < 3; ++turn) loop().run(Run::no_wait);
 }
 
 }  // namespace

@@ -36,6 +36,26 @@ ask({':path': '/trailers'});
 ask({':path': '/', ':method': 'POST'}, Buffer.alloc(size));
 """
 
+# A WebSocket by extended CONNECT: a text of two letters, its echo, and the end.
+NODE_WEBSOCKET = """
+const client = require('http2').connect(process.argv[1], {rejectUnauthorized: false});
+client.on('remoteSettings', (settings) => {
+  console.log(settings.enableConnectProtocol);
+  const stream = client.request({':method': 'CONNECT', ':protocol': 'websocket', ':path': '/talk',
+                                 'sec-websocket-version': '13'});
+  stream.on('response', (fields) => {
+    console.log(fields[':status']);
+    stream.write(Buffer.from([0x81, 0x82, 1, 2, 3, 4, 0x68 ^ 1, 0x69 ^ 2]));
+  });
+  stream.once('data', (frame) => {
+    console.log(frame.toString('latin1', 2));
+    stream.end(Buffer.from([0x88, 0x82, 0, 0, 0, 0, 0x03, 0xe8]));
+    stream.on('data', (frame) => console.log(frame.readUInt16BE(2)));
+    stream.on('end', () => client.close());
+  });
+});
+"""
+
 
 class Peers(unittest.TestCase):
     program = None
@@ -90,6 +110,12 @@ class Peers(unittest.TestCase):
             done = driver.run("node", "-e", NODE, url)
             self.assertEqual(sorted(done.stdout.split("\n")[:-1]),
                              ["/ 200", "/trailers 200", "3000000", "checksum 6", "hello"])
+
+    def test_node_has_a_websocket(self):
+        self.needs("node")
+        for url in self.urls:
+            done = driver.run("node", "-e", NODE_WEBSOCKET, url)
+            self.assertEqual(done.stdout.split("\n")[:-1], ["true", "200", "hi", "1000"])
 
     def test_a_drain_loses_none(self):
         self.needs("h2load")

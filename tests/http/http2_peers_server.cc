@@ -5,6 +5,7 @@
 //   GET  /trailers  hello, with Checksum behind
 //   any  /late      hello, after a while
 //   POST /          how long the body was
+//   a WebSocket at /talk echoes
 #include <csignal>
 #include <iostream>
 #include <string>
@@ -13,6 +14,7 @@
 
 #include "spate/http/http2.h"
 #include "spate/http/router.h"
+#include "spate/http/websocket_sessions.h"
 #include "spate/signal.h"
 #include "spate/timer.h"
 #include "tls/testing/certificates.h"
@@ -49,7 +51,15 @@ class Late {
   spate::Timer timer_;
 };
 
-void add_routes(spate::http::Router& router, Late& late) {
+struct Talk : spate::http::WebSocketSession {
+  void on_message(spate::Bytes bytes, spate::http::MessageKind kind) override {
+    socket().send(kind, bytes);
+  }
+};
+using Talks = spate::http::WebSocketSessions<Talk>;
+
+void add_routes(spate::http::Router& router, Late& late, Talks& talks) {
+  router.get("/talk", [&talks](Exchange exchange) { talks.accept(std::move(exchange)); });
   router.any("/late", [&late](Exchange exchange) { late.hold(std::move(exchange)); });
   router.get("/", [](Exchange exchange) { exchange.respond("hello\n"); });
   router.get("/long", [](Exchange exchange) { exchange.respond(std::string(kLong, 'x')); });
@@ -93,7 +103,8 @@ int main() {
   const auto loop = spate::must(spate::Loop::create());
   spate::http::Router router;
   Late late(*loop);
-  add_routes(router, late);
+  Talks talks(*loop);
+  add_routes(router, late, talks);
   const spate::TlsContext tls = spate::must(spate::TlsContext::server(
       {.identities = {spate::testing::test_server().identity()}, .alpn = {"h2", "http/1.1"}}));
   Servers servers = {serve(*loop, router, {}), serve(*loop, router, tls)};

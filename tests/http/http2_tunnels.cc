@@ -2,6 +2,7 @@
 #include <string>
 #include <vector>
 
+#include "http/gateway_harness.h"
 #include "http/http2_harness.h"
 #include "http/websocket_harness.h"
 #include "streams/harness.h"
@@ -407,6 +408,39 @@ TEST_F(Http2WebSockets, AreToldThatTheServerDrains) {
   send(frame({.first = 0x88}, close_text(1001)), true);
   for (int i = 0; i < 5; ++i) pass(kSecond);
   EXPECT_TRUE(is_drained);
+}
+
+// ---- to an upstream that speaks HTTP/1
+
+TEST_F(GatewayTest, PassesWebSocketsOfHttp2On) {
+  http::ServerOptions options;
+  options.http2 = must(http::Http2::create());
+  serve_with(std::move(options));
+  auto [mine, theirs] = must(Stream::memory_pair(loop_));
+  server_.add(std::move(theirs));
+  Http2Client client(std::move(mine));
+  turns();
+  const auto id = client.begin({{":method", "CONNECT"},
+                                {":protocol", "websocket"},
+                                {":scheme", "http"},
+                                {":authority", "a"},
+                                {":path", "/chat"},
+                                {"sec-websocket-version", "13"}},
+                               true);
+  turns();
+  ASSERT_EQ(upstreams.size(), 1u) << client.answers[id].status;
+  const std::string heard = up().heard();
+  EXPECT_THAT(heard, ::testing::StartsWith("GET /chat HTTP/1.1\r\n"));
+  EXPECT_THAT(heard, ::testing::HasSubstr("Upgrade: websocket\r\n"));
+  EXPECT_THAT(heard, ::testing::ContainsRegex("[Ss]ec-[Ww]eb[Ss]ocket-[Kk]ey: [^\r]{22}==\r\n"));
+  up().answer(
+      "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n"
+      "news");
+  client.write(id, "question", false);
+  turns();
+  EXPECT_EQ(client.answers[id].status, 200);
+  EXPECT_EQ(client.answers[id].body, "news");
+  EXPECT_EQ(up().heard(), "question");
 }
 
 }  // namespace

@@ -1,15 +1,19 @@
 #include "http/gateway/forwarding.h"
 
+#include <array>
 #include <cerrno>
+#include <span>
 #include <string>
 #include <utility>
 
 #include "http/codec/system_error.h"
+#include "http/codec/websocket_handshake.h"
 #include "http/gateway/forwarded_fields.h"
 #include "http/gateway/gateway_core.h"
 #include "spate/error.h"
 #include "spate/http/request.h"
 #include "spate/http/response.h"
+#include "sys/random.h"
 
 namespace spate::http {
 
@@ -39,6 +43,14 @@ void describe(const Request& request, const GatewayOptions& gateway, CallOptions
   if (asks_first && !request[FieldId::expect].empty()) options.expect_continue = kPatience;
 }
 
+// HTTP/2 has none, and HTTP/1 demands one; its answer is of interest to nobody. False if there are
+// no random numbers.
+bool add_websocket_key(Fields& fields) {
+  std::array<char, 16> bytes;
+  return sys::random_bytes(std::as_writable_bytes(std::span(bytes))) == 0 &&
+         fields.set(FieldId::sec_websocket_key, websocket_key(bytes));
+}
+
 bool is_late(std::error_code error) {
   return error == Error::deadline || error == Error::connect_timeout ||
          error == std::errc::timed_out;
@@ -66,6 +78,8 @@ void Forwarding::begin(std::string_view upstream) {
   if (!add_request_fields(request, core_.options(), options.fields))
     return fail(system_error(ENOMEM));
   describe(request, core_.options(), options);
+  const bool needs_key = options.upgrade == kWebSocket && request.version() == Version::http_2;
+  if (needs_key && !add_websocket_key(options.fields)) return fail(system_error(ENOMEM));
   postpone();
   const bool has_body = request.has_body();
   call_ = core_.client().send(upstream, *this, std::move(options));
