@@ -41,7 +41,7 @@ LAYERS = {
     "http2": {PUBLIC, "http/codec"},
     "http/client": {PUBLIC, "http/codec"},
     "http/websocket": {PUBLIC, "base", "sys", "core", "http/codec", "http/server", "http/client"},
-    "http/gateway": {PUBLIC, "http/codec", "http/server", "http/client"},
+    "http/gateway": {PUBLIC, "sys", "http/codec", "http/server", "http/client"},
     "http/inspector": {PUBLIC, "http/codec", "http/server", "http/client"},
     "coro": {"base", "core", "pool", "net", "net/stream", "net/listen", "net/names", "net/connect"},
     "http/coro": {PUBLIC, "coro", "http/codec", "http/server", "http/client"},
