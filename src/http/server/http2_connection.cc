@@ -18,6 +18,8 @@ namespace {
 constexpr Nanos kTick{1'000'000'000};
 // A frame up to that size is sent in one piece.
 constexpr std::size_t kMostCopied = 2048;
+// Larger ones, and what is between them, are sent together up to that size.
+constexpr std::size_t kBatch = 128 * 1024;
 
 // What a client may do that brings nothing: at once, and in a second. Streams that it resets, or
 // makes us reset, cost a request each; other frames little, and each that is of use makes up for
@@ -167,14 +169,22 @@ void Http2Connection::send_frames() {
     const Bytes frame = session_->next_frame();
     if (frame.empty()) break;
     send(frame);
+    if (batch_.size() >= kBatch) send_batch();
   }
+  send_batch();
   is_in_session_ = was_in_session;
 }
 
 // A gap would be worse than an end.
 bool Http2Connection::send(Bytes frame) {
-  if (!stream_.write(frame)) is_broken_ = true;
+  const bool is_taken = batch_.empty() ? stream_.write(frame) : batch_.append(frame);
+  if (!is_taken) is_broken_ = true;
   return !is_broken_;
+}
+
+void Http2Connection::send_batch() {
+  if (!batch_.empty() && !stream_.write(std::move(batch_))) is_broken_ = true;
+  batch_.clear();
 }
 
 void Http2Connection::tell_streams() {
@@ -303,9 +313,7 @@ bool Http2Connection::send_piece(Http2Stream& stream, Bytes frame_head, std::siz
     wire.out().take(body);
     if (!send(Bytes(frame).first(frame_head.size() + size))) return false;
   } else {
-    Buffer body;
-    if (!send(frame_head)) return false;
-    if (!wire.out().take(size, body) || !stream_.write(std::move(body))) is_broken_ = true;
+    if (!batch_.append(frame_head) || !wire.out().take(size, batch_)) is_broken_ = true;
   }
   wire.on_piece_sent();
   return !is_broken_;

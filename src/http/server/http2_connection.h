@@ -18,6 +18,7 @@
 #include "http/server/lifetime.h"
 #include "http/server/server_connection.h"
 #include "spate/net/address.h"
+#include "spate/net/buffer.h"
 #include "spate/net/stream.h"
 #include "spate/timer.h"
 
@@ -86,6 +87,7 @@ class Http2Connection final : public ServerConnection, public Http2Events {
   void unlink(Http2Wire& wire);
   void send_frames();
   bool send(Bytes frame);
+  void send_batch();
   template <class Is>
   Http2Wire* find(Is is);
   bool is_late(Nanos now) const;
@@ -99,6 +101,7 @@ class Http2Connection final : public ServerConnection, public Http2Events {
   Http2Head head_;
   Nanos head_since_{0};
   std::uint64_t requests_ = 0;
+  Buffer batch_;  // Of frames that are to be sent together.
   Budget idle_frames_;
   Budget resets_;
   Timer flush_;

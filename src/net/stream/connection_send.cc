@@ -67,7 +67,7 @@ bool Connection::write(std::span<const Bytes> pieces) {
 bool Connection::write(Buffer&& buffer) {
   if (!is_writable()) return false;
   if (buffer.empty()) return true;
-  send_gathered();
+  queue_gathered();
   if (!is_writable() || !has_room_for(buffer.size()) || make_busy() == nullptr) return false;
   const bool was_empty = !has_queue();
   busy_->queue.append(std::move(buffer));
