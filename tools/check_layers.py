@@ -43,7 +43,8 @@ LAYERS = {
     "http/websocket": {PUBLIC, "base", "sys", "core", "http/codec", "http/server", "http/client"},
     "http/gateway": {PUBLIC, "http/codec", "http/server", "http/client"},
     "http/inspector": {PUBLIC, "http/codec", "http/server", "http/client"},
-    "coro": {"base", "core", "pool", "net", "net/stream", "net/listen", "net/names", "net/connect"},
+    "coro": {"base", "core", "pool", "net", "net/stream", "net/listen", "net/names", "net/connect",
+             "net/datagram"},
     "http/coro": {PUBLIC, "coro", "http/codec", "http/server", "http/client"},
     "sim": {PUBLIC, "base"},
 }
