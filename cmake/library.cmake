@@ -130,7 +130,8 @@ function(spate_configure target)
   # coroutines talk by. (What these call has types only there: they are not checked themselves.)
   set(sources src/core/error src/net/names/name_error src/http/codec/http_error
       src/http/server/files src/http/server/hosts src/http/server/router src/coro/stream
-      src/coro/datagram)
+      src/coro/conversation src/coro/datagram src/http/coro/call src/http/coro/exchange
+      src/http/coro/websocket)
   list(TRANSFORM sources PREPEND ${PROJECT_SOURCE_DIR}/)
   list(TRANSFORM sources APPEND .cc)
   set_source_files_properties(${sources}
