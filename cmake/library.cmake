@@ -126,10 +126,12 @@ function(spate_configure target)
       -fno-semantic-interposition -fno-devirtualize-speculatively)
   endif()
   # A user's sanitizer looks for the type of what he calls and has virtual functions: here of the
-  # categories, which std::error_code calls from his own code, of the services of HTTP, and of the
-  # Stream of coroutines. (What these call has types only there: they are not checked themselves.)
+  # categories, which std::error_code calls from his own code, of the services of HTTP, and of what
+  # coroutines talk by. (What these call has types only there: they are not checked themselves.)
   set(sources src/core/error src/net/names/name_error src/http/codec/http_error
-      src/http/server/files src/http/server/hosts src/http/server/router src/coro/stream)
+      src/http/server/files src/http/server/hosts src/http/server/router src/coro/stream
+      src/coro/conversation src/coro/datagram src/http/coro/call src/http/coro/exchange
+      src/http/coro/websocket)
   list(TRANSFORM sources PREPEND ${PROJECT_SOURCE_DIR}/)
   list(TRANSFORM sources APPEND .cc)
   set_source_files_properties(${sources}

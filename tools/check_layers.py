@@ -43,8 +43,9 @@ LAYERS = {
     "http/websocket": {PUBLIC, "base", "sys", "core", "http/codec", "http/server", "http/client"},
     "http/gateway": {PUBLIC, "sys", "http/codec", "http/server", "http/client"},
     "http/inspector": {PUBLIC, "http/codec", "http/server", "http/client"},
-    "coro": {"base", "core", "pool", "net", "net/stream", "net/listen", "net/names", "net/connect"},
-    "http/coro": {PUBLIC, "coro", "http/codec", "http/server", "http/client"},
+    "coro": {"base", "core", "pool", "net", "net/stream", "net/listen", "net/names", "net/connect",
+             "net/datagram"},
+    "http/coro": {PUBLIC, "coro", "http/codec", "http/server", "http/client", "http/websocket"},
     "sim": {PUBLIC, "base"},
 }
 
@@ -69,6 +70,7 @@ HTTP_ROOMS = {
     "inspector": "http/inspector", "readings": "http/inspector",
     "websocket": "http/websocket", "websocket_sessions": "http/websocket",
     "topic": "http/websocket", "coro": "http/coro",
+    "coro_call": "http/coro", "coro_exchange": "http/coro", "coro_websocket": "http/coro",
 }
 
 # The same for the drop-in layers, whose files know the headers of their own room and of these.

@@ -18,6 +18,7 @@
 #include "spate/coro/channel.h"
 #include "spate/coro/child.h"
 #include "spate/coro/connect.h"
+#include "spate/coro/datagram.h"
 #include "spate/coro/listener.h"
 #include "spate/coro/mailbox.h"
 #include "spate/coro/offload.h"
@@ -29,8 +30,8 @@
 #include "spate/coro/sync.h"
 #include "spate/coro/time.h"
 #include "spate/coro/until_stop.h"
+#include "tests/coro/destroy_moments.h"
 #include "tests/coro/mark.h"
-#include "tests/coro/promised.h"
 #include "tests/support/backends.h"
 #include "tests/support/scripted.h"
 
@@ -99,6 +100,34 @@ struct Work {
   ThreadPool pool;
 };
 
+// A pair of unix sockets, of which one end is not read until it is emptied.
+struct Narrow {
+  explicit Narrow(Loop& loop) : Narrow(loop, ends()) {}
+  Narrow(Loop& loop, std::pair<int, int> fds)
+      : from(must(spate::Datagram::adopt(loop, fds.first))), to(fds.second) {}
+  ~Narrow() { ::close(to); }
+  Narrow(const Narrow&) = delete;
+  Narrow& operator=(const Narrow&) = delete;
+
+  static std::pair<int, int> ends() {
+    int fds[2];
+    EXPECT_EQ(::socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds), 0);
+    return {fds[0], fds[1]};
+  }
+  void fill() {
+    while (!from.datagram().send(bytes_of("x"))) {
+    }
+  }
+  void empty() const {
+    char byte = 0;
+    while (::recv(to, &byte, 1, 0) >= 0) {
+    }
+  }
+
+  coro::Datagram from;
+  int to;
+};
+
 // What is waited for, and who counts. Time stands still unless it is told to go on.
 struct Field {
   explicit Field(std::string_view backend)
@@ -122,6 +151,7 @@ struct Field {
   std::pair<spate::Stream, spate::Stream> pair = must(spate::Stream::memory_pair(*loop));
   spate::Stream peer{std::move(pair.first)};
   coro::Stream stream{std::move(pair.second)};
+  coro::Datagram packets{must(spate::Datagram::create(*loop, Address::loopback_ipv4(0)))};
   coro::Channel<int> channel{1};
   coro::Semaphore semaphore{0};
   coro::Mutex mutex;
@@ -132,6 +162,7 @@ struct Field {
   std::optional<coro::Listener> listener;
   std::list<spate::Stream> newcomers;
   std::optional<Silence> silence;
+  std::optional<Narrow> narrow;
   std::optional<coro::Signals> signals;
   std::optional<Sleeping> child;
   std::optional<Work> work;
@@ -186,6 +217,24 @@ Task<void> waits_for_room(Field* field) {
 Task<void> finishes(Field* field) {
   const Mark mark(&field->live);
   co_await field->stream.finish();
+  ++field->resumed;
+}
+Task<void> receives_a_packet(Field* field) {
+  const Mark mark(&field->live);
+  co_await field->packets.receive();
+  ++field->resumed;
+}
+Task<void> receives_packets(Field* field) {
+  const Mark mark(&field->live);
+  co_await field->packets.receive_some();
+  ++field->resumed;
+}
+// Its room is filled first, but for the next one, who finds it so.
+Task<void> sends_a_packet(Field* field) {
+  const Mark mark(&field->live);
+  if (!field->narrow) field->narrow.emplace(*field->loop);
+  field->narrow->fill();
+  co_await field->narrow->from.send("x");
   ++field->resumed;
 }
 Task<void> receives(Field* field) {
@@ -332,6 +381,14 @@ void end_at_the_peer(Field& field) {
   field.read_at_the_peer();
   field.peer.end();
 }
+void send_a_packet(Field& field) {
+  const Address to = field.packets.datagram().local_address();
+  spate::Datagram from = must(spate::Datagram::create(*field.other_loop, Address::any_ipv4(0)));
+  EXPECT_FALSE(from.send(bytes_of("x"), to));
+}
+void make_room(Field& field) {
+  if (field.narrow) field.narrow->empty();
+}
 void put(Field& field) { field.channel.try_send(1); }
 void take(Field& field) { field.channel.try_receive(); }
 void release(Field& field) { field.semaphore.release(); }
@@ -358,13 +415,8 @@ void stop_its_scope(Field& field) {
   if (field.scope) field.scope->stop();
 }
 
-struct Operation {
-  const char* name;
-  Task<void> (*wait)(Field* field);
-  void (*complete)(Field& field);
-  bool can_be_repeated = true;  // What was waited for serves the next one.
-};
-void PrintTo(const Operation& operation, std::ostream* out) { *out << operation.name; }
+using Operation = destroying::Operation<Field>;
+using Moment = destroying::Moment<Field>;
 
 const Operation kOperations[] = {
     {"sleep", sleeps, let_time_pass},
@@ -375,6 +427,9 @@ const Operation kOperations[] = {
     {"send", sends, read_at_the_peer},
     {"drained", waits_for_room, read_at_the_peer},
     {"finish", finishes, end_at_the_peer},
+    {"datagram_receive", receives_a_packet, send_a_packet},
+    {"datagram_receive_some", receives_packets, send_a_packet},
+    {"datagram_send", sends_a_packet, make_room},
     {"receive", receives, put},
     {"channel_send", puts, take},
     {"acquire", acquires, release},
@@ -400,152 +455,10 @@ const Operation kOperations[] = {
     {"answer", waits_for_an_answer, let_time_pass},
 };
 
-// ---- the moments
-
-void before_it_starts(Field& field, const Operation& operation) {
-  const Task<void> task = operation.wait(&field);
-  EXPECT_TRUE(task);
-}
-
-void spawn(Field& field, Task<void> task) {
-  EXPECT_TRUE(field.scope->spawn(std::move(task)));
-  EXPECT_GT(field.live, 0);
-}
-
-void while_it_waits(Field& field, const Operation& operation) {
-  spawn(field, operation.wait(&field));
-  field.scope.reset();
-}
-
-void when_it_is_ready(Field& field, const Operation& operation) {
-  spawn(field, operation.wait(&field));
-  operation.complete(field);
-  field.scope->cancel();
-}
-
-Task<void> cancels_its_scope(Field* field) {
-  co_await coro::next_turn();
-  field->scope->cancel();
-  co_await coro::next_turn();
-  ADD_FAILURE() << "resumed";
-}
-Task<void> both(Task<void> one, Task<void> other) {
-  co_await coro::when_all(std::move(one), std::move(other));
-  ADD_FAILURE() << "resumed";
-}
-void by_a_sibling(Field& field, const Operation& operation) {
-  spawn(field, both(operation.wait(&field), cancels_its_scope(&field)));
-  field.turns(3);
-}
-
-Task<void> destroys_the_scope(Field* field) {
-  co_await coro::next_turn();
-  field->scope.reset();
-}
-void by_anothers_continuation(Field& field, const Operation& operation) {
-  spawn(field, operation.wait(&field));
-  coro::Scope another(*field.loop);
-  another.spawn(destroys_the_scope(&field));
-  field.turns(3);
-  EXPECT_TRUE(another.empty());
-}
-
-void when_it_was_promised(Field& field, const Operation& operation) {
-  cancel_when_promised(*field.loop, operation.wait(&field), [&] { operation.complete(field); });
-}
-
-Task<void> destroys_what_is_ready(Field* field, const Operation* operation) {
-  co_await coro::next_turn();
-  operation->complete(*field);
-  field->scope.reset();
-}
-void by_another_when_it_is_ready(Field& field, const Operation& operation) {
-  spawn(field, operation.wait(&field));
-  coro::Scope another(*field.loop);
-  another.spawn(destroys_what_is_ready(&field, &operation));
-  field.turns(3);
-  EXPECT_TRUE(another.empty());
-}
-
-Task<void> for_a_millisecond(Task<void> task) {
-  const Result<void> result = co_await coro::with_deadline(1ms, std::move(task));
-  EXPECT_EQ(result.error(), Error::deadline);
-}
-void by_a_deadline(Field& field, const Operation& operation) {
-  spawn(field, for_a_millisecond(operation.wait(&field)));
-  field.clock.advance(1ms);
-  field.turns(3);
-  EXPECT_TRUE(field.scope->empty());
-}
-
-Task<void> a_millisecond() { co_await coro::sleep(1ms); }
-Task<void> loses(Task<void> task) {
-  const auto first = co_await coro::when_any(std::move(task), a_millisecond());
-  EXPECT_EQ(first.index(), 1u);
-}
-void as_a_loser(Field& field, const Operation& operation) {
-  spawn(field, loses(operation.wait(&field)));
-  field.clock.advance(1ms);
-  field.turns(3);
-  EXPECT_TRUE(field.scope->empty());
-}
-
-void by_a_callback(Field& field, const Operation& operation) {
-  spawn(field, operation.wait(&field));
-  Timer timer(*field.loop, [&field] { field.scope.reset(); });
-  EXPECT_TRUE(timer.start(Nanos{0}));
-  field.turns(3);
-}
-
-void by_the_end_of_the_loop(Field& field, const Operation& operation) {
-  spawn(field, operation.wait(&field));
-  field.loop.reset();
-}
-
-struct Moment {
-  const char* name;
-  void (*destroy)(Field& field, const Operation& operation);
-};
-void PrintTo(const Moment& moment, std::ostream* out) { *out << moment.name; }
-
-const Moment kMoments[] = {
-    {"before_it_starts", before_it_starts},
-    {"while_it_waits", while_it_waits},
-    {"when_it_is_ready", when_it_is_ready},
-    {"when_it_was_promised", when_it_was_promised},
-    {"by_a_sibling", by_a_sibling},
-    {"by_anothers_continuation", by_anothers_continuation},
-    {"by_another_when_it_is_ready", by_another_when_it_is_ready},
-    {"by_a_deadline", by_a_deadline},
-    {"as_a_loser", as_a_loser},
-    {"by_a_callback", by_a_callback},
-    {"by_the_end_of_the_loop", by_the_end_of_the_loop},
-};
-
-void check(Field& field, const Operation& operation, const Moment& moment) {
-  moment.destroy(field, operation);
-  EXPECT_EQ(field.resumed, 0);
-  if (field.loop == nullptr) {
-    EXPECT_EQ(field.live, 0);
-    return;
-  }
-  field.turns(3);
-  EXPECT_EQ(field.resumed, 0);
-  field.others.cancel();
-  EXPECT_EQ(field.live, 0);
-
-  if (!operation.can_be_repeated) return;
-  coro::Scope next(*field.loop);
-  next.spawn(operation.wait(&field));
-  operation.complete(field);
-  for (int i = 0; i < 200 && field.resumed == 0; ++i) field.loop->run(Run::once);
-  EXPECT_EQ(field.resumed, 1);
-}
-
 class DestroyMatrix : public ::testing::TestWithParam<std::tuple<Operation, Moment>> {};
 INSTANTIATE_TEST_SUITE_P(All, DestroyMatrix,
                          ::testing::Combine(::testing::ValuesIn(kOperations),
-                                            ::testing::ValuesIn(kMoments)),
+                                            ::testing::ValuesIn(destroying::kMoments<Field>)),
                          [](const auto& test) {
                            return std::string(std::get<0>(test.param).name) + "_" +
                                   std::get<1>(test.param).name;
@@ -555,7 +468,7 @@ TEST_P(DestroyMatrix, NobodyIsResumedAndTheNextOneIsServed) {
   for (const std::string_view backend : backends_here()) {
     SCOPED_TRACE(backend);
     Field field(backend);
-    check(field, std::get<0>(GetParam()), std::get<1>(GetParam()));
+    destroying::check(field, std::get<0>(GetParam()), std::get<1>(GetParam()));
   }
 }
 

@@ -16,8 +16,8 @@
 #include "spate/coro/run.h"
 #include "spate/http/coro.h"
 #include "spate/http/server.h"
+#include "tests/coro/http_field.h"
 #include "tests/coro/promised.h"
-#include "tests/support/scripted.h"
 
 namespace spate::testing {
 namespace {
@@ -25,27 +25,6 @@ namespace {
 using coro::Received;
 using coro::Scope;
 using coro::Task;
-
-constexpr std::string_view kUrl = "http://a.example/";
-
-// Sends what it is told, and keeps what it is answered.
-class HttpPeer final : public StreamHandler {
- public:
-  explicit HttpPeer(Stream stream) : stream_(std::move(stream)) { stream_.start(*this); }
-  void say(std::string_view text) { stream_.write(text); }
-  void go() { stream_.abort(); }
-  const std::string& heard() const { return heard_; }
-
-  std::size_t on_data(Bytes bytes) override {
-    heard_.append(text_of(bytes));
-    return bytes.size();
-  }
-  void on_closed(std::error_code) override {}
-
- private:
-  Stream stream_;
-  std::string heard_;
-};
 
 Task<Result<std::string>> text_from(http::Client* client, std::string url) {
   const http::Response page = co_await coro::or_return(coro::fetch(*client, url));
@@ -76,47 +55,22 @@ Task<void> echo_body(http::Exchange asked, Fate* fate) {
   }
 }
 
-class CoroHttp : public ::testing::Test {
+class CoroHttp : public HttpField {
  protected:
   CoroHttp() {
-    http::ClientOptions options;
-    options.open = [this](std::string_view, std::uint16_t) -> Result<Stream> {
-      if (open_error_) return std::unexpected(open_error_);
-      return connect();
+    on_request_ = [this](http::Exchange exchange) {
+      requests_.spawn(echo_body(std::move(exchange), &fate_));
     };
-    client_ = must(http::Client::create(loop(), std::move(options)));
-    server_ = must(http::Server::create(
-        loop(), [this](http::Exchange exchange) { on_request_(std::move(exchange)); }));
   }
 
-  Loop& loop() { return *scripted_.loop; }
-  Result<Stream> connect() {
-    auto pair = Stream::memory_pair(loop());
-    if (!pair) return std::unexpected(pair.error());
-    server_.add(std::move(pair->second));
-    return std::move(pair->first);
-  }
-  void turns(int count = 20) {
-    for (int i = 0; i < count; ++i) EXPECT_FALSE(loop().run(Run::no_wait));
-  }
   // Somebody who has sent the head of a request, and three bytes of a body of so many.
   std::unique_ptr<HttpPeer> one_who_posts(int size) {
-    auto peer = std::make_unique<HttpPeer>(must(connect()));
-    peer->say("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: " + std::to_string(size) +
-              "\r\n\r\nabc");
-    turns();
-    return peer;
+    return peer("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: " + std::to_string(size) +
+                "\r\n\r\nabc");
   }
 
-  ScriptedLoop scripted_;
-  http::Server server_;
-  http::Client client_;
-  std::error_code open_error_;
   Fate fate_;
   Scope requests_{loop()};
-  std::function<void(http::Exchange)> on_request_ = [this](http::Exchange exchange) {
-    requests_.spawn(echo_body(std::move(exchange), &fate_));
-  };
 };
 
 // ---- the client's

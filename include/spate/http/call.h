@@ -95,7 +95,7 @@ class SPATE_EXPORT CallHandler {
   virtual void on_upload() {}
   // An answer before the answer: 103, for instance; never 100 and 101. Valid until it returns.
   virtual void on_informational(Status /*status*/, const FieldsView& /*fields*/) {}
-  // The head of the answer. Valid until the call is over.
+  // The head of the answer. Valid as long as the Call is.
   virtual void on_response(const Response& /*response*/) {}
   // A piece of the body, at least one byte, valid until it returns. It is used up; who can take no
   // more calls pause().
