@@ -72,6 +72,12 @@ class QuietTimer final : public File {
   long read(std::span<std::byte>) override { return -EAGAIN; }
 };
 
+// What is left of a descriptor whose host has crashed.
+class DeadFile final : public File {
+ public:
+  std::uint32_t ready() const override { return 0; }
+};
+
 // epoll(7): level and edge. Those that may be ready are queued; whether they are is asked when
 // somebody wants to know.
 class EpollSet final : public File {
