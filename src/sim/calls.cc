@@ -219,6 +219,18 @@ int spate_sim_fcntl(int fd, int command, ...) {
   return command == F_GETFL ? O_RDWR | O_NONBLOCK : 0;
 }
 
+int spate_sim_open(const char* path, int flags, ...) {
+  std::va_list list;
+  va_start(list, flags);
+  const auto mode = static_cast<mode_t>(va_arg(list, int));
+  va_end(list);
+  Kernel* kernel = Kernel::current();
+  const bool is_hosts = std::string_view(path) == "/etc/hosts";
+  if (kernel == nullptr || !is_hosts || kernel->hosts_file.empty())
+    return ::open(path, flags, mode);
+  return sim::returned_int(kernel->open(std::make_shared<sim::TextFile>(kernel->hosts_file)));
+}
+
 int spate_sim_eventfd(unsigned count, int flags) {
   Kernel* kernel = Kernel::current();
   if (kernel == nullptr) return ::eventfd(count, flags);

@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -104,6 +105,7 @@ class Kernel {
   std::uint64_t trace() const { return trace_; }
 
   int host = kNoHost;
+  std::string hosts_file;  // The text of each host's /etc/hosts; empty: the system's.
   Findings findings;
 
  private:

@@ -200,6 +200,15 @@ void World::heal_one_way(const Host& from, const Host& to) {
   state_->network_.heal(from.index_, to.index_);
 }
 
+void World::name(std::string_view name, const Host& host) {
+  for (const Address& address : {host.address(0), host.address_ipv6(0)}) {
+    state_->kernel_.hosts_file += address.host();
+    state_->kernel_.hosts_file += ' ';
+    state_->kernel_.hosts_file += name;
+    state_->kernel_.hosts_file += '\n';
+  }
+}
+
 Nanos World::now() const { return state_->kernel_.now() - Kernel::kBeginning; }
 
 void World::at(Nanos time, Job task) {

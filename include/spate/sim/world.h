@@ -192,6 +192,12 @@ class SPATE_EXPORT World {
   void cut_one_way(const Host& from, const Host& to);
   void heal_one_way(const Host& from, const Host& to);
 
+  // From now on `name` is this host's to all hosts, as by their /etc/hosts, for resolve() and
+  // whatever connects to names. A host may have many names, a name many hosts. Where there is no
+  // name, the system's /etc/hosts holds. No name server is simulated: other names fail, or take for
+  // ever.
+  void name(std::string_view name, const Host& host);
+
   // Since the World began.
   Nanos now() const;
   // Calls `task` at a time of now()'s, past ones at once, from the World and not as a host; it is
