@@ -20,7 +20,7 @@
 // Threads: the one that made it, for everything. There are no others: whatever of the library would
 // start one (Workers, ThreadPool, offload()) reports EAGAIN; nor processes, nor descriptors of the
 // system's to be watched. Files are the system's. docs/guide/simulation.md says what else is not
-// simulated.
+// simulated. explore.h runs one program in many Worlds.
 //
 // Inside callbacks of a host's loop: everything but destroying the World. A run() nested there, of
 // any loop, lets the others go on meanwhile.
