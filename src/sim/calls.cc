@@ -26,7 +26,8 @@
 #include <string_view>
 
 #include "sim/kernel.h"
-#include "sim/socket.h"
+#include "sim/packet_socket.h"
+#include "sim/stream_socket.h"
 
 namespace spate::sim {
 
@@ -63,22 +64,25 @@ long with_file(int fd, What what) {
   return returned(file == nullptr ? -EBADF : what(*file));
 }
 
-std::span<std::byte> room_of(void* data, std::size_t size) {
-  return {static_cast<std::byte*>(data), size};
-}
-std::string_view text_of(const void* data, std::size_t size) {
-  return {static_cast<const char*>(data), size};
+// Calls `what` with the message of one piece.
+template <class What>
+long with_message(const void* data, std::size_t size, What what) {
+  iovec piece{.iov_base = const_cast<void*>(data), .iov_len = size};
+  msghdr message{};
+  message.msg_iov = &piece;
+  message.msg_iovlen = 1;
+  return what(message);
 }
 
-// One piece after the other, until one is not moved whole.
+// Calls `move` with one message after the other, until it fails. Returns how many were moved.
 template <class Move>
-long move_pieces(const iovec* pieces, std::size_t count, Move move) {
+long move_messages(mmsghdr* messages, unsigned count, Move move) {
   long moved = 0;
-  for (const iovec& piece : std::span(pieces, count)) {
-    const long result = move(piece);
+  for (mmsghdr& message : std::span(messages, count)) {
+    const long result = move(message.msg_hdr);
     if (result < 0) return moved > 0 ? moved : result;
-    moved += result;
-    if (static_cast<std::size_t>(result) < piece.iov_len) break;
+    message.msg_len = static_cast<unsigned>(result);
+    ++moved;
   }
   return moved;
 }
@@ -111,10 +115,12 @@ long control(int epoll, int operation, int fd, const epoll_event* event) {
 long open_socket(int family, int type) {
   const int kind = type & ~(SOCK_CLOEXEC | SOCK_NONBLOCK);
   if (family != AF_INET && family != AF_INET6) return -EAFNOSUPPORT;
-  if (kind != SOCK_STREAM) return -EPROTONOSUPPORT;
+  if (kind != SOCK_STREAM && kind != SOCK_DGRAM) return -EPROTONOSUPPORT;
   Kernel& kernel = *Kernel::current();
   if (kernel.host == Kernel::kNoHost) return -ENETDOWN;
-  return kernel.open(std::make_shared<Socket>(kernel.network(), kernel.host, family));
+  if (kind == SOCK_STREAM)
+    return kernel.open(std::make_shared<StreamSocket>(kernel.network(), kernel.host, family));
+  return kernel.open(std::make_shared<PacketSocket>(kernel.network(), kernel.host, family));
 }
 
 long open_pair(int family, int type, int* fds) {
@@ -125,8 +131,8 @@ long open_pair(int family, int type, int* fds) {
   Connection& made = network.make_connection(kernel.host, {}, kernel.host, {});
   made.client.on_established(made.server_buffer);
   made.server.on_established(made.client_buffer);
-  fds[0] = kernel.open(std::make_shared<Socket>(network, family, made, Side::client));
-  fds[1] = kernel.open(std::make_shared<Socket>(network, family, made, Side::server));
+  fds[0] = kernel.open(std::make_shared<StreamSocket>(network, family, made, Side::client));
+  fds[1] = kernel.open(std::make_shared<StreamSocket>(network, family, made, Side::server));
   if (fds[0] >= 0 && fds[1] >= 0) return 0;
   if (fds[0] >= 0) kernel.close(fds[0]);
   return -EMFILE;
@@ -134,9 +140,11 @@ long open_pair(int family, int type, int* fds) {
 
 long accept(Socket& listener, sockaddr* peer, socklen_t* size) {
   long error = 0;
+  Kernel& kernel = *Kernel::current();
+  if (const long result = kernel.may_open(); result < 0) return result;
   const std::shared_ptr<Socket> accepted = listener.accept(error);
   if (accepted == nullptr) return error;
-  const int fd = Kernel::current()->open(accepted);
+  const int fd = kernel.open(accepted);
   if (fd >= 0 && peer != nullptr) accepted->peer_address(peer, size);
   return fd;
 }
@@ -146,7 +154,8 @@ long send_file(Socket& socket, int file, off_t* offset, std::size_t size) {
   char piece[16 * 1024];
   const ssize_t count = ::pread(file, piece, std::min(size, sizeof(piece)), *offset);
   if (count <= 0) return count < 0 ? -errno : 0;
-  const long sent = socket.send({piece, static_cast<std::size_t>(count)});
+  const long sent = with_message(piece, static_cast<std::size_t>(count),
+                                 [&](const msghdr& message) { return socket.send(message); });
   if (sent > 0) *offset += sent;
   return sent;
 }
@@ -164,7 +173,6 @@ constexpr Nanos kWallBeginning = std::chrono::seconds{1'577'836'800};
 }  // namespace spate::sim
 
 using spate::Nanos;
-using spate::sim::Endpoint;
 using spate::sim::File;
 using spate::sim::Kernel;
 using spate::sim::Socket;
@@ -181,7 +189,8 @@ int spate_sim_close(int fd) {
 
 ssize_t spate_sim_read(int fd, void* data, std::size_t size) {
   if (!sim::is_simulated(fd)) return ::read(fd, data, size);
-  return sim::with_file(fd, [&](File& file) { return file.read(sim::room_of(data, size)); });
+  return sim::with_file(
+      fd, [&](File& file) { return file.read({static_cast<std::byte*>(data), size}); });
 }
 
 ssize_t spate_sim_write(int fd, const void* data, std::size_t size) {
@@ -192,11 +201,10 @@ ssize_t spate_sim_write(int fd, const void* data, std::size_t size) {
 
 ssize_t spate_sim_writev(int fd, const iovec* pieces, int count) {
   if (!sim::is_simulated(fd)) return ::writev(fd, pieces, count);
-  return sim::with_socket(fd, [&](Socket& socket) {
-    return sim::move_pieces(pieces, static_cast<std::size_t>(count), [&](const iovec& piece) {
-      return socket.send(sim::text_of(piece.iov_base, piece.iov_len));
-    });
-  });
+  msghdr message{};
+  message.msg_iov = const_cast<iovec*>(pieces);
+  message.msg_iovlen = static_cast<std::size_t>(count);
+  return sim::with_socket(fd, [&](Socket& socket) { return socket.send(message); });
 }
 
 int spate_sim_fcntl(int fd, int command, ...) {
@@ -209,6 +217,18 @@ int spate_sim_fcntl(int fd, int command, ...) {
   if (file == nullptr) return sim::returned_int(-EBADF);
   if (command == F_DUPFD_CLOEXEC) return sim::returned_int(Kernel::current()->open(file));
   return command == F_GETFL ? O_RDWR | O_NONBLOCK : 0;
+}
+
+int spate_sim_open(const char* path, int flags, ...) {
+  std::va_list list;
+  va_start(list, flags);
+  const auto mode = static_cast<mode_t>(va_arg(list, int));
+  va_end(list);
+  Kernel* kernel = Kernel::current();
+  const bool is_hosts = std::string_view(path) == "/etc/hosts";
+  if (kernel == nullptr || !is_hosts || kernel->hosts_file.empty())
+    return ::open(path, flags, mode);
+  return sim::returned_int(kernel->open(std::make_shared<sim::TextFile>(kernel->hosts_file)));
 }
 
 int spate_sim_eventfd(unsigned count, int flags) {
@@ -305,36 +325,56 @@ int spate_sim_getpeername(int fd, sockaddr* address, socklen_t* size) {
 
 ssize_t spate_sim_recv(int fd, void* data, std::size_t size, int flags) {
   if (!sim::is_simulated(fd)) return ::recv(fd, data, size, flags);
-  const auto peek = (flags & MSG_PEEK) != 0 ? Endpoint::Peek::yes : Endpoint::Peek::no;
-  return sim::with_socket(
-      fd, [&](Socket& socket) { return socket.receive(sim::room_of(data, size), peek); });
+  return sim::with_socket(fd, [&](Socket& socket) {
+    return sim::with_message(data, size,
+                             [&](msghdr& message) { return socket.receive(message, flags); });
+  });
 }
 
 ssize_t spate_sim_recvmsg(int fd, msghdr* message, int flags) {
   if (!sim::is_simulated(fd)) return ::recvmsg(fd, message, flags);
-  message->msg_controllen = 0;
-  message->msg_flags = 0;
-  return sim::with_socket(fd, [&](Socket& socket) {
-    return sim::move_pieces(message->msg_iov, message->msg_iovlen, [&](const iovec& piece) {
-      return socket.receive(sim::room_of(piece.iov_base, piece.iov_len), Endpoint::Peek::no);
-    });
-  });
+  return sim::with_socket(fd, [&](Socket& socket) { return socket.receive(*message, flags); });
+}
+
+int spate_sim_recvmmsg(int fd, mmsghdr* messages, unsigned count, int flags, timespec* timeout) {
+  if (!sim::is_simulated(fd)) return ::recvmmsg(fd, messages, count, flags, timeout);
+  return static_cast<int>(sim::with_socket(fd, [&](Socket& socket) {
+    return sim::move_messages(messages, count,
+                              [&](msghdr& message) { return socket.receive(message, flags); });
+  }));
 }
 
 ssize_t spate_sim_send(int fd, const void* data, std::size_t size, int flags) {
   if (!sim::is_simulated(fd)) return ::send(fd, data, size, flags);
-  return sim::with_socket(fd,
-                          [&](Socket& socket) { return socket.send(sim::text_of(data, size)); });
+  return sim::with_socket(fd, [&](Socket& socket) {
+    return sim::with_message(data, size,
+                             [&](const msghdr& message) { return socket.send(message); });
+  });
+}
+
+ssize_t spate_sim_sendto(int fd, const void* data, std::size_t size, int flags,
+                         const sockaddr* peer, socklen_t peer_size) {
+  if (!sim::is_simulated(fd)) return ::sendto(fd, data, size, flags, peer, peer_size);
+  return sim::with_socket(fd, [&](Socket& socket) {
+    return sim::with_message(data, size, [&](msghdr& message) {
+      message.msg_name = const_cast<sockaddr*>(peer);
+      message.msg_namelen = peer_size;
+      return socket.send(message);
+    });
+  });
 }
 
 ssize_t spate_sim_sendmsg(int fd, const msghdr* message, int flags) {
   if (!sim::is_simulated(fd)) return ::sendmsg(fd, message, flags);
-  return sim::with_socket(fd, [&](Socket& socket) -> long {
-    if (message->msg_controllen != 0) return -EOPNOTSUPP;
-    return sim::move_pieces(message->msg_iov, message->msg_iovlen, [&](const iovec& piece) {
-      return socket.send(sim::text_of(piece.iov_base, piece.iov_len));
-    });
-  });
+  return sim::with_socket(fd, [&](Socket& socket) { return socket.send(*message); });
+}
+
+int spate_sim_sendmmsg(int fd, mmsghdr* messages, unsigned count, int flags) {
+  if (!sim::is_simulated(fd)) return ::sendmmsg(fd, messages, count, flags);
+  return static_cast<int>(sim::with_socket(fd, [&](Socket& socket) {
+    return sim::move_messages(messages, count,
+                              [&](const msghdr& message) { return socket.send(message); });
+  }));
 }
 
 ssize_t spate_sim_sendfile(int fd, int file, off_t* offset, std::size_t size) {

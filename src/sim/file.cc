@@ -31,6 +31,13 @@ long EventCounter::write(std::span<const std::byte> bytes) {
   return sizeof(more);
 }
 
+long TextFile::read(std::span<std::byte> room) {
+  const std::size_t size = std::min(room.size(), text_.size() - read_);
+  std::memcpy(room.data(), text_.data() + read_, size);
+  read_ += size;
+  return static_cast<long>(size);
+}
+
 EpollSet::~EpollSet() {
   for (auto& [fd, watches] : watches_) {
     for (const std::unique_ptr<Watch>& watch : watches)

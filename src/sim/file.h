@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -70,6 +71,24 @@ class QuietTimer final : public File {
  public:
   std::uint32_t ready() const override { return 0; }
   long read(std::span<std::byte>) override { return -EAGAIN; }
+};
+
+// A text, read from the beginning on.
+class TextFile final : public File {
+ public:
+  explicit TextFile(std::string text) : text_(std::move(text)) {}
+  std::uint32_t ready() const override { return EPOLLIN; }
+  long read(std::span<std::byte> room) override;
+
+ private:
+  const std::string text_;
+  std::size_t read_ = 0;
+};
+
+// What is left of a descriptor whose host has crashed.
+class DeadFile final : public File {
+ public:
+  std::uint32_t ready() const override { return 0; }
 };
 
 // epoll(7): level and edge. Those that may be ready are queued; whether they are is asked when

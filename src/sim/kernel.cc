@@ -23,8 +23,8 @@ Kernel::Kernel(std::uint64_t seed, Surroundings& surroundings)
 Kernel::~Kernel() { here = nullptr; }
 
 void Kernel::close_all() {
-  for (std::shared_ptr<File>& file : files_) file = nullptr;
-  open_count_ = 0;
+  for (Descriptor& one : files_) one.file = nullptr;
+  open_counts_.clear();
 }
 
 Kernel* Kernel::current() { return here; }
@@ -44,27 +44,62 @@ bool Kernel::happen() {
   return any;
 }
 
+// ---- descriptors
+
+long Kernel::may_open() const {
+  const auto limit = limits_.find(host);
+  if (limit == limits_.end()) return 0;
+  return open_count(host) < limit->second.count ? 0 : -limit->second.error;
+}
+
 int Kernel::open(std::shared_ptr<File> file) {
-  const auto free = std::ranges::find(files_, nullptr);
+  if (const long result = may_open(); result < 0) return static_cast<int>(result);
+  const auto free = std::ranges::find(files_, nullptr, &Descriptor::file);
   const auto number = static_cast<std::size_t>(free - files_.begin());
   if (number == kMaxDescriptors) return -EMFILE;
   if (free == files_.end()) files_.emplace_back();
-  files_[number] = std::move(file);
-  ++open_count_;
+  files_[number] = {std::move(file), host};
+  ++open_counts_[host];
   return kFirstDescriptor + static_cast<int>(number);
 }
 
 std::shared_ptr<File> Kernel::find(int fd) const {
   const auto number = static_cast<std::size_t>(fd - kFirstDescriptor);
-  return fd >= kFirstDescriptor && number < files_.size() ? files_[number] : nullptr;
+  return fd >= kFirstDescriptor && number < files_.size() ? files_[number].file : nullptr;
 }
 
 long Kernel::close(int fd) {
   const std::shared_ptr<File> closing = find(fd);
   if (closing == nullptr) return -EBADF;
-  files_[static_cast<std::size_t>(fd - kFirstDescriptor)] = nullptr;
-  --open_count_;
+  Descriptor& closed = files_[static_cast<std::size_t>(fd - kFirstDescriptor)];
+  --open_counts_[closed.host];
+  closed = {};
   return 0;
+}
+
+std::size_t Kernel::open_count() const {
+  std::size_t count = 0;
+  for (const auto& [of_host, open] : open_counts_)
+    if (of_host != kCrashed) count += open;
+  return count;
+}
+
+std::size_t Kernel::open_count(int of_host) const {
+  const auto found = open_counts_.find(of_host);
+  return found == open_counts_.end() ? 0 : found->second;
+}
+
+void Kernel::crash(int crashed, const std::function<void(Socket&)>& close) {
+  for (Descriptor& one : files_) {
+    if (one.file == nullptr || one.host != crashed) continue;
+    --open_counts_[crashed];
+    ++open_counts_[kCrashed];
+    one.host = kCrashed;
+    Socket* socket = one.file->as_socket();
+    if (socket == nullptr) continue;
+    close(*socket);
+    one.file = std::make_shared<DeadFile>();
+  }
 }
 
 }  // namespace spate::sim

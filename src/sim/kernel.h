@@ -5,11 +5,13 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "base/mix.h"
 #include "sim/file.h"
+#include "sim/findings.h"
 #include "spate/time.h"
 
 namespace spate::sim {
@@ -35,7 +37,16 @@ class Surroundings {
 };
 
 // What something is drawn for: one more draw for one purpose changes nothing for the others.
-enum class Purpose : std::uint64_t { program, order, jitter, listener };
+enum class Purpose : std::uint64_t {
+  program,
+  order,
+  jitter,
+  listener,
+  loss,
+  duplicate,
+  reorder,
+  scenario
+};
 
 class Kernel {
  public:
@@ -73,7 +84,17 @@ class Kernel {
   std::shared_ptr<File> find(int fd) const;
   long close(int fd);
   void close_all();
-  std::size_t open_count() const { return open_count_; }
+  // But for those of crashed hosts.
+  std::size_t open_count() const;
+  std::size_t open_count(int of_host) const;
+  // Of the host whose code runs. -EMFILE or what the limit says, if it may open none.
+  long may_open() const;
+  // From now on open() of this host fails with `error` where `count` are open.
+  void limit(int of_host, std::size_t count, int error) { limits_[of_host] = {count, error}; }
+  void lift_limit(int of_host) { limits_.erase(of_host); }
+  // Calls `close` with each socket of the host's, and leaves a file in its place that does nothing:
+  // whoever still has the number may close it, and nobody else gets it before.
+  void crash(int crashed, const std::function<void(Socket&)>& close);
 
   // ---- the seed
   std::uint64_t draw(Purpose purpose, std::uint64_t number) const {
@@ -84,6 +105,8 @@ class Kernel {
   std::uint64_t trace() const { return trace_; }
 
   int host = kNoHost;
+  std::string hosts_file;  // The text of each host's /etc/hosts; empty: the system's.
+  Findings findings;
 
  private:
   const std::uint64_t seed_;
@@ -91,8 +114,20 @@ class Kernel {
   Nanos now_;
   std::map<std::pair<Nanos, std::uint64_t>, Happening> happenings_;  // In order, by a number.
   std::uint64_t happening_count_ = 0;
-  std::vector<std::shared_ptr<File>> files_;
-  std::size_t open_count_ = 0;
+  struct Descriptor {
+    std::shared_ptr<File> file;
+    int host = kNoHost;
+  };
+  struct Limit {
+    std::size_t count;
+    int error;
+  };
+  // Whose descriptors are nobody's any more.
+  static constexpr int kCrashed = -2;
+
+  std::vector<Descriptor> files_;
+  std::map<int, std::size_t> open_counts_;  // By host.
+  std::map<int, Limit> limits_;
   std::uint64_t draws_ = 0;
   std::uint64_t trace_ = 0;
 };

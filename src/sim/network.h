@@ -1,25 +1,41 @@
-// The network of a World: who listens where, and what is on its way between two hosts.
+// The network of a World: who has which address, and what is on its way between two hosts.
 //
-// A packet is a call that is made at its receiver's when it arrives. Those of one connection and
-// direction arrive in order; links delay and cut, and lose nothing.
+// A packet is a call that is made at its receiver's when it arrives. Segments of one connection and
+// direction arrive in order, late if they were lost; packets of UDP as their link has it.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
+#include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "sim/kernel.h"
+#include "sim/link.h"
 #include "sim/place.h"
 #include "sim/tcp.h"
 #include "spate/sim/world.h"
 
 namespace spate::sim {
 
+class PacketSocket;
 class Socket;
+
+enum class Protocol : std::uint8_t { tcp, udp };
+
+// A packet of UDP.
+struct Parcel {
+  int from_host;
+  Place from;
+  int to_host;
+  Place to;
+  std::string bytes;
+  std::uint8_t traffic_class;  // IP's byte, whose low bits are the congestion mark.
+};
 
 class Network {
  public:
@@ -28,58 +44,70 @@ class Network {
   Kernel& kernel() { return kernel_; }
   int hosts = 0;
 
-  // ---- links
-  void set_link(int one, int other, const LinkOptions& options) {
-    link(one, other).options = options;
-  }
-  void cut(int one, int other) { link(one, other).is_cut = true; }
-  void heal(int one, int other);
+  // ---- links, one direction each
+  void set_link(int from, int to, const LinkOptions& options) { link(from, to).options = options; }
+  void cut(int from, int to) { link(from, to).is_cut = true; }
+  void heal(int from, int to);
+
+  // ---- hosts
+  // All its sockets are gone, and nobody is told.
+  void crash(int host);
+  // From now on it answers again.
+  void restart(int host);
 
   // ---- addresses
   // 0, or a negated errno. A port of 0 becomes a free one.
   long bind(Socket& socket, Place& place);
   void unbind(Socket& socket);
   // 0 if there is none.
-  std::uint16_t free_port(int host);
-  // Of those that share an address, which is drawn by `number`.
-  Socket* listener_at(int host, const Place& place, std::uint64_t number) const;
+  std::uint16_t free_port(int host, Protocol protocol);
+  // Of those that listen and share an address, which is drawn by `number`.
+  Socket* socket_at(Protocol protocol, int host, const Place& place, std::uint64_t number) const;
 
   // ---- connections
   Connection& make_connection(int client, Place from, int server, Place to);
   Connection* find(std::uint64_t id);
   // Both ends are gone, and nothing more is to be delivered.
   void forget(std::uint64_t id) { connections_.erase(id); }
-  // Calls `arrive` with the connection when the packet has come to the other end, unless there is
+  // Calls `arrive` with the connection when the segment has come to the other end, unless there is
   // none any more.
   using Arrival = std::move_only_function<void(Connection&)>;
-  // `print` stands for its content in the trace.
-  void send(Connection& connection, Side from, std::uint64_t print, Arrival arrive);
+  void send(Connection& connection, Side from, Label label, Arrival arrive);
+
+  // ---- packets
+  void send(Parcel parcel);
 
  private:
-  struct Packet {
+  struct Segment {
     std::uint64_t id;
     Side from;
-    std::uint64_t print;
+    Label label;
+    Nanos sent;
     Arrival arrive;
   };
-  struct Link {
-    LinkOptions options;
-    bool is_cut = false;
-    std::vector<Packet> held{};
-    std::uint64_t sent = 0;
-    std::uint64_t number = 0;
-  };
-  Link& link(int one, int other);
+  // What waits until a direction between hosts is open again.
+  using Held = std::vector<Segment>;
+
+  Link& link(int from, int to);
+  bool is_open(int from, int to);
   bool is_taken(const Socket& socket, const Place& place) const;
-  void dispatch(Connection& connection, Packet packet, Nanos delay);
-  void deliver(Packet& packet);
-  Nanos delay_over(Link& link);
+  void transmit(Connection& connection, Segment segment);
+  void hold(Connection& connection, Segment segment);
+  void release(int from, int to);
+  void give_up(Connection& connection, Side from, Nanos after);
+  void dispatch(Connection& connection, Segment segment, Nanos delay);
+  void deliver(Segment& segment);
+  void deliver(const Parcel& parcel);
+  void refuse(const Parcel& parcel);
+  PacketSocket* packet_socket_at(int host, const Place& place, const Place& peer) const;
 
   Kernel& kernel_;
   std::map<std::pair<int, int>, Link> links_;
-  std::map<std::pair<int, std::uint16_t>, std::vector<Socket*>> bound_;
+  std::map<std::pair<int, int>, Held> held_;
+  std::set<int> down_;
+  std::map<std::tuple<Protocol, int, std::uint16_t>, std::vector<Socket*>> bound_;
   std::map<std::uint64_t, std::unique_ptr<Connection>> connections_;
-  std::map<int, std::uint16_t> last_port_;
+  std::map<std::pair<Protocol, int>, std::uint16_t> last_port_;
   std::uint64_t connection_count_ = 0;
 };
 

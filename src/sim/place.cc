@@ -29,6 +29,8 @@ Ip Ip::v6_of(int host) {
   return ip;
 }
 
+Ip Ip::any_v4() { return mapped({}); }
+
 int Ip::host(int asking) const {
   if (is_loopback()) return asking;
   const int index = bytes[15] - 1;

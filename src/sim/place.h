@@ -18,6 +18,7 @@ struct Ip {
   // 10.0.0.1 and fd00::1 of the host with index 0.
   static Ip v4_of(int host);
   static Ip v6_of(int host);
+  static Ip any_v4();
   // The host that has it; -1 if none has. Loopback addresses are `asking`'s.
   int host(int asking) const;
 
@@ -30,6 +31,8 @@ struct Ip {
 struct Place {
   Ip ip;
   std::uint16_t port = 0;
+
+  bool operator==(const Place&) const = default;
 
   // None if it is none of `family`, AF_INET or AF_INET6.
   static std::optional<Place> from_system(int family, const sockaddr* address, socklen_t size);

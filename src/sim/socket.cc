@@ -8,154 +8,55 @@
 
 namespace spate::sim {
 
-namespace {
-
-constexpr Nanos kKnockAgain = std::chrono::seconds{1};
-
-}  // namespace
-
-Socket::Socket(Network& network, int family, Connection& connection, Side side)
-    : network_(network),
-      host_(connection.end(side).host()),
-      family_(family),
-      local_(connection.end(side).local()),
-      connection_(&connection),
-      end_(&connection.end(side)),
-      remote_(connection.end(opposite(side)).local()) {
-  end_->show_at(this);
+bool Socket::hears(const Ip& own, const Ip& ip) const {
+  if (own == ip) return true;
+  if (!own.is_any()) return false;
+  return own.is_v4() ? ip.is_v4() : !ip.is_v4() || v6_only_ == 0;
 }
 
-Socket::~Socket() {
-  if (is_bound_) network_.unbind(*this);
-  for (const std::uint64_t id : waiting_) {
-    if (Connection* connection = network_.find(id))
-      connection->server.close(Endpoint::Farewell::reset);
-  }
-  if (end_ != nullptr)
-    end_->close(resets_ ? Endpoint::Farewell::reset : Endpoint::Farewell::graceful);
+bool Socket::shares_port(const Socket& other) const {
+  if (shares_port_ != 0 && other.shares_port_ != 0) return true;
+  return protocol_ == Protocol::udp && shares_address_ != 0 && other.shares_address_ != 0;
 }
 
-std::uint32_t Socket::ready() const {
-  if (is_listening()) return waiting_.empty() ? 0u : EPOLLIN;
-  return end_ == nullptr ? EPOLLOUT | EPOLLHUP : end_->ready();
+long Socket::read(std::span<std::byte> room) {
+  iovec piece{.iov_base = room.data(), .iov_len = room.size()};
+  msghdr message{};
+  message.msg_iov = &piece;
+  message.msg_iovlen = 1;
+  return receive(message, 0);
 }
 
 long Socket::write(std::span<const std::byte> bytes) {
-  return send({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  iovec piece{.iov_base = const_cast<std::byte*>(bytes.data()), .iov_len = bytes.size()};
+  msghdr message{};
+  message.msg_iov = &piece;
+  message.msg_iovlen = 1;
+  return send(message);
 }
 
-// ---- listening
+// ---- addresses
 
 long Socket::bind(const sockaddr* address, socklen_t size) {
   std::optional<Place> place = Place::from_system(family_, address, size);
-  if (is_bound_ || end_ != nullptr || !place) return -EINVAL;
+  if (is_bound_ || local_.port != 0 || !place) return -EINVAL;
   if (const long result = network_.bind(*this, *place); result < 0) return result;
   local_ = *place;
   is_bound_ = true;
   return 0;
 }
 
-long Socket::listen(int backlog) {
-  if (!is_bound_ || end_ != nullptr) return -EINVAL;
-  backlog_ = std::max(backlog, 0);
-  return 0;
+void Socket::unbind() {
+  if (std::exchange(is_bound_, false)) network_.unbind(*this);
 }
 
-std::shared_ptr<Socket> Socket::accept(long& error) {
-  error = is_listening() ? -EAGAIN : -EINVAL;
-  while (!waiting_.empty()) {
-    Connection* connection = network_.find(waiting_.front());
-    waiting_.pop_front();
-    if (connection == nullptr) continue;
-    auto accepted = std::make_shared<Socket>(network_, family_, *connection, Side::server);
-    accepted->no_delay_ = no_delay_;
-    accepted->is_announced_ = true;
-    return accepted;
-  }
-  return nullptr;
-}
-
-void Socket::enqueue(Connection& connection) {
-  waiting_.push_back(connection.id);
-  connection.server.on_established(connection.client_buffer);
-  network_.send(connection, Side::server, kWelcomePrint,
-                [](Connection& to) { to.client.on_established(to.server_buffer); });
-  changed();
-}
-
-// The client's first packet has come. While the backlog is full, it comes again.
-void Socket::knock(Network& network, Connection& connection) {
-  Socket* listener =
-      network.listener_at(connection.server.host(), connection.server.local(), connection.id);
-  if (listener == nullptr) {
-    network.send(connection, Side::server, kRefusalPrint,
-                 [](Connection& to) { to.client.on_refused(ECONNREFUSED); });
-  } else if (listener->waiting_.size() <= static_cast<std::size_t>(listener->backlog_)) {
-    connection.server_buffer = listener->receive_buffer_;
-    listener->enqueue(connection);
-  } else {
-    network.kernel().at(network.kernel().now() + kKnockAgain, [&network, id = connection.id] {
-      Connection* again = network.find(id);
-      if (again == nullptr) return;
-      network.send(*again, Side::client, kKnockPrint,
-                   [&network](Connection& to) { knock(network, to); });
-    });
-  }
-}
-
-// ---- connecting
-
-long Socket::connect(const sockaddr* address, socklen_t size) {
-  const std::optional<Place> to = Place::from_system(family_, address, size);
-  if (!to) return -EINVAL;
-  if (is_listening()) return -EOPNOTSUPP;
-  if (end_ == nullptr) return begin(*to);
-  if (end_->is_connecting()) return -EALREADY;
-  if (const int error = end_->take_error()) return -error;
-  return std::exchange(is_announced_, true) ? -EISCONN : 0;
-}
-
-long Socket::begin(Place to) {
-  if (to.ip.is_any()) to.ip = to.ip.is_v4() ? Ip::v4_of(host_) : Ip::v6_of(host_);
-  const int host = to.ip.host(host_);
-  if (host < 0 || host >= network_.hosts) return -ENETUNREACH;
-  if (local_.ip.is_any())
-    local_.ip = to.ip.is_loopback() ? to.ip : to.ip.is_v4() ? Ip::v4_of(host_) : Ip::v6_of(host_);
-  if (local_.port == 0) local_.port = network_.free_port(host_);
-  if (local_.port == 0) return -EADDRNOTAVAIL;
-  remote_ = to;
-  connection_ = &network_.make_connection(host_, local_, host, to);
-  connection_->client_buffer = receive_buffer_;
-  end_ = &connection_->client;
-  end_->show_at(this);
-  end_->set_send_buffer(send_buffer_);
-  network_.send(*connection_, Side::client, kKnockPrint,
-                [&network = network_](Connection& at) { knock(network, at); });
-  return -EINPROGRESS;
-}
-
-// ---- connected
-
-long Socket::receive(std::span<std::byte> room, Endpoint::Peek peek) {
-  return end_ == nullptr ? -ENOTCONN : end_->receive(room, peek);
-}
-
-long Socket::send(std::string_view bytes) { return end_ == nullptr ? -EPIPE : end_->send(bytes); }
-
-long Socket::shut_down(int how) {
-  if (end_ == nullptr) return -ENOTCONN;
-  if (how != SHUT_WR) end_->shut_down_reading();
-  return how == SHUT_RD ? 0 : end_->shut_down_writing();
+Ip Socket::own_like(const Ip& ip) const {
+  if (ip.is_loopback()) return ip;
+  return ip.is_v4() ? Ip::v4_of(host_) : Ip::v6_of(host_);
 }
 
 long Socket::local_address(sockaddr* address, socklen_t* size) const {
   local_.to_system(family_, address, size);
-  return 0;
-}
-
-long Socket::peer_address(sockaddr* address, socklen_t* size) const {
-  if (end_ == nullptr || !end_->is_open()) return -ENOTCONN;
-  remote_.to_system(family_, address, size);
   return 0;
 }
 
@@ -165,51 +66,44 @@ long Socket::set_option(int level, int name, const void* value, socklen_t size) 
   int number = 0;
   if (size < sizeof(number)) return -EINVAL;
   std::memcpy(&number, value, sizeof(number));
-  const std::size_t buffer =
-      std::clamp<std::size_t>(static_cast<std::size_t>(std::max(number, 0)), kSegment, kMostBuffer);
   if (level == SOL_SOCKET && name == SO_REUSEPORT) {
     shares_port_ = number;
-  } else if (level == SOL_SOCKET && name == SO_LINGER) {
-    linger lingering{};
-    if (size < sizeof(lingering)) return -EINVAL;
-    std::memcpy(&lingering, value, sizeof(lingering));
-    resets_ = lingering.l_onoff != 0 && lingering.l_linger == 0;
-  } else if (level == SOL_SOCKET && name == SO_SNDBUF) {
-    send_buffer_ = buffer;
-    if (end_ != nullptr) end_->set_send_buffer(buffer);
-  } else if (level == SOL_SOCKET && name == SO_RCVBUF) {
-    receive_buffer_ = buffer;  // As with TCP's window, too late for a connection.
+  } else if (level == SOL_SOCKET && name == SO_REUSEADDR) {
+    shares_address_ = number;
+  } else if (level == SOL_SOCKET && (name == SO_SNDBUF || name == SO_RCVBUF)) {
+    const auto wanted = static_cast<std::size_t>(std::max(number, 0));
+    set_buffer(name == SO_SNDBUF, std::clamp<std::size_t>(wanted, kSegment, kMostBuffer));
   } else if (level == IPPROTO_IPV6 && name == IPV6_V6ONLY) {
     v6_only_ = number;
-  } else if (level == IPPROTO_TCP && name == TCP_NODELAY) {
-    no_delay_ = number;
-  } else if (level != SOL_SOCKET && level != IPPROTO_TCP) {
+  } else if (level != SOL_SOCKET) {
     return -ENOPROTOOPT;
   }
   return 0;
 }
 
 std::optional<int> Socket::option(int level, int name) {
-  if (level == IPPROTO_TCP && name == TCP_NODELAY) return no_delay_;
   if (level == IPPROTO_IPV6 && name == IPV6_V6ONLY) return v6_only_;
   if (level != SOL_SOCKET) return std::nullopt;
+  const bool is_tcp = protocol_ == Protocol::tcp;
   switch (name) {
     case SO_ERROR:
-      return end_ == nullptr ? 0 : end_->take_error();
+      return take_error();
     case SO_TYPE:
-      return SOCK_STREAM;
+      return is_tcp ? SOCK_STREAM : SOCK_DGRAM;
     case SO_DOMAIN:
       return family_;
     case SO_PROTOCOL:
-      return family_ == AF_UNIX ? 0 : IPPROTO_TCP;
+      return family_ == AF_UNIX ? 0 : is_tcp ? IPPROTO_TCP : IPPROTO_UDP;
     case SO_ACCEPTCONN:
-      return is_listening();
+      return is_tcp && is_listening();
     case SO_REUSEPORT:
       return shares_port_;
+    case SO_REUSEADDR:
+      return shares_address_;
     case SO_SNDBUF:
-      return static_cast<int>(send_buffer_);
+      return static_cast<int>(buffer(true));
     case SO_RCVBUF:
-      return static_cast<int>(receive_buffer_);
+      return static_cast<int>(buffer(false));
     default:
       return std::nullopt;
   }

@@ -11,8 +11,6 @@
 
 namespace spate::sim {
 
-namespace {
-
 // FNV-1a.
 std::uint64_t print_of(std::string_view bytes) {
   std::uint64_t print = 0xcbf29ce484222325u;
@@ -20,7 +18,8 @@ std::uint64_t print_of(std::string_view bytes) {
   return print;
 }
 
-}  // namespace
+Label::Label(std::string_view bytes)
+    : kind(Kind::bytes), print(print_of(bytes)), size(bytes.size()) {}
 
 void ByteQueue::take(std::size_t count) {
   begin_ += count;
@@ -75,7 +74,7 @@ long Endpoint::receive(std::span<std::byte> room, Peek peek) {
   // Told when it is worth a packet, or when the sender may wait for it.
   if (state_ == State::open && !has_ended_ && (incoming_.size() == 0 || owed_ >= kSegment)) {
     network_.send(
-        connection_, side_, kCreditPrint,
+        connection_, side_, Label(Kind::credit),
         [this, count = std::exchange(owed_, 0)](Connection& to) { other(to).on_credit(count); });
   }
   return static_cast<long>(count);
@@ -118,17 +117,19 @@ void Endpoint::transmit() {
     const std::size_t size = std::min({credit_, outgoing_.size(), kSegment});
     const std::string_view bytes = outgoing_.front().substr(0, size);
     network_.send(
-        connection_, side_, print_of(bytes),
+        connection_, side_, Label(bytes),
         [this, segment = std::string(bytes)](Connection& to) { other(to).on_bytes(segment); });
     outgoing_.take(size);
     credit_ -= size;
   }
   if (!has_shut_down_ || outgoing_.size() != 0 || std::exchange(has_sent_end_, true)) return;
-  network_.send(connection_, side_, kEndPrint, [this](Connection& to) { other(to).on_end(); });
+  network_.send(connection_, side_, Label(Kind::end),
+                [this](Connection& to) { other(to).on_end(); });
 }
 
 void Endpoint::reset_peer() {
-  network_.send(connection_, side_, kResetPrint, [this](Connection& to) { other(to).on_reset(); });
+  network_.send(connection_, side_, Label(Kind::reset),
+                [this](Connection& to) { other(to).on_reset(); });
 }
 
 void Endpoint::die(int error) {
@@ -146,8 +147,28 @@ bool Endpoint::is_finished() const {
 // What is still on its way finds no connection, and is dropped.
 void Endpoint::forget_if_finished() {
   const Endpoint& peer = other(connection_);
-  const bool is_gone = state_ == State::dead && is_closed_ && peer.is_closed_;
-  if (is_gone || (is_finished() && peer.is_finished())) network_.forget(connection_.id);
+  if ((is_gone() && peer.is_closed_) || (peer.is_gone() && is_closed_ && state_ == State::dead) ||
+      (is_finished() && peer.is_finished()))
+    network_.forget(connection_.id);
+}
+
+void Endpoint::vanish() {
+  has_vanished_ = true;
+  is_closed_ = true;
+  face_ = nullptr;
+  die(0);
+}
+
+void Endpoint::answer_stranger(const Label& label) {
+  if (label.kind == Kind::reset || label.kind == Kind::refusal) return;
+  network_.send(connection_, side_, Label(Kind::reset),
+                [this](Connection& to) { other(to).on_reset(); });
+}
+
+void Endpoint::on_silence() {
+  if (state_ == State::dead) return;
+  die(ETIMEDOUT);
+  forget_if_finished();
 }
 
 void Endpoint::on_established(std::size_t credit) {

@@ -38,15 +38,20 @@ class ByteQueue {
   std::size_t begin_ = 0;
 };
 
-// What stands in the trace for a packet that has no bytes.
-enum Print : std::uint64_t {
-  kKnockPrint,
-  kWelcomePrint,
-  kRefusalPrint,
-  kCreditPrint,
-  kEndPrint,
-  kResetPrint
+enum class Kind : std::uint8_t { knock, welcome, refusal, credit, end, reset, bytes };
+
+// What is written on a segment.
+struct Label {
+  explicit Label(Kind what) : kind(what), print(static_cast<std::uint64_t>(what)) {}
+  explicit Label(std::string_view bytes);
+
+  Kind kind;
+  std::uint64_t print;  // In the trace.
+  std::size_t size = 0;
 };
+
+// A hash, by which the trace knows bytes.
+std::uint64_t print_of(std::string_view bytes);
 
 inline constexpr std::size_t kDefaultBuffer = 64 * 1024;
 inline constexpr std::size_t kSegment = 1448;
@@ -61,6 +66,10 @@ class Endpoint {
   const Place& local() const { return local_; }
   bool is_connecting() const { return state_ == State::connecting; }
   bool is_open() const { return state_ == State::open; }
+  // Its host has crashed.
+  bool has_vanished() const { return has_vanished_; }
+  // Neither the program nor the network knows of it any more.
+  bool is_gone() const { return is_closed_ && state_ == State::dead; }
   // The descriptor's file, which is told of changes; nullptr while it is not accepted.
   void show_at(File* face) { face_ = face; }
   void set_send_buffer(std::size_t size) { send_buffer_ = size; }
@@ -84,6 +93,14 @@ class Endpoint {
   void on_credit(std::size_t count);
   void on_end();
   void on_reset();
+  // Nothing of what it has sent was answered, for too long.
+  void on_silence();
+  // It is gone without a word; what comes for it is answered by answer_stranger().
+  void vanish();
+  void answer_stranger(const Label& label);
+
+  // The network's: not zero while what it has sent does not come through.
+  std::uint64_t silence = 0;
 
  private:
   enum class State : std::uint8_t { connecting, open, dead };
@@ -104,7 +121,8 @@ class Endpoint {
   File* face_ = nullptr;
   State state_ = State::connecting;
   int error_ = 0;
-  bool is_closed_ = false;      // By its program.
+  bool is_closed_ = false;  // By its program.
+  bool has_vanished_ = false;
   bool has_shut_down_ = false;  // It sends no more.
   bool has_sent_end_ = false;
   bool has_ended_ = false;  // The peer sends no more, or is not listened to.

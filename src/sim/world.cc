@@ -1,8 +1,10 @@
 #include "spate/sim/world.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <utility>
 
+#include "sim/socket.h"
 #include "sim/world_state.h"
 #include "spate/assert.h"
 
@@ -29,6 +31,7 @@ WorldState::~WorldState() {
 // ---- how it goes on
 
 bool WorldState::turn(Host& host, Nanos& next) {
+  if (!host.is_up() || host.is_paused_) return false;
   Loop& loop = host.loop();
   if (loop.depth() > 0) return false;  // It is in a run() of its program's.
   const Host::Turn running(host);
@@ -101,6 +104,10 @@ Outcome WorldState::run(const std::function<bool()>& condition, Nanos span) {
 
 Host::Host(WorldState& world, int index, std::string_view name)
     : world_(world), index_(index), name_(name) {
+  make_loop();
+}
+
+void Host::make_loop() {
   const Turn making(*this);
   loop_ = must(Loop::create());
   set_ = must(loop_->poll_fd());
@@ -113,6 +120,41 @@ Address Host::address(std::uint16_t port) const {
 Address Host::address_ipv6(std::uint16_t port) const {
   return address_at(AF_INET6, {Ip::v6_of(index_), port});
 }
+
+void Host::start_program() {
+  if (program_) kept_ = run(program_);
+}
+
+void Host::crash() {
+  SPATE_ASSERT(is_up() && loop_->depth() == 0 && world_.kernel().host != index_);
+  world_.kernel().crash(index_, [](Socket& socket) { socket.vanish(); });
+  world_.network().crash(index_);
+  {
+    const Turn ending(*this);
+    kept_.reset();
+  }
+  is_paused_ = false;
+  dead_loops_.push_back(std::move(loop_));
+}
+
+void Host::restart() {
+  SPATE_ASSERT(!is_up());
+  world_.kernel().lift_limit(index_);
+  make_loop();
+  world_.network().restart(index_);
+  start_program();
+}
+
+void Host::pause() {
+  SPATE_ASSERT(is_up() && loop_->depth() == 0);
+  is_paused_ = true;
+}
+
+void Host::limit_descriptors(std::size_t most, Shortage shortage) {
+  world_.kernel().limit(index_, most, shortage == Shortage::process ? EMFILE : ENFILE);
+}
+
+std::size_t Host::open_descriptors() const { return world_.kernel().open_count(index_); }
 
 Host::Turn::Turn(Host& host)
     : world_(host.world_), before_(std::exchange(world_.kernel().host, host.index_)) {}
@@ -132,15 +174,39 @@ Host& World::add_host(std::string_view name) {
 }
 
 void World::link(const Host& one, const Host& other, const LinkOptions& options) {
-  state_->network_.set_link(one.index_, other.index_, options);
+  link_one_way(one, other, options);
+  link_one_way(other, one, options);
+}
+
+void World::link_one_way(const Host& from, const Host& to, const LinkOptions& options) {
+  state_->network_.set_link(from.index_, to.index_, options);
 }
 
 void World::cut(const Host& one, const Host& other) {
-  state_->network_.cut(one.index_, other.index_);
+  cut_one_way(one, other);
+  cut_one_way(other, one);
+}
+
+void World::cut_one_way(const Host& from, const Host& to) {
+  state_->network_.cut(from.index_, to.index_);
 }
 
 void World::heal(const Host& one, const Host& other) {
-  state_->network_.heal(one.index_, other.index_);
+  heal_one_way(one, other);
+  heal_one_way(other, one);
+}
+
+void World::heal_one_way(const Host& from, const Host& to) {
+  state_->network_.heal(from.index_, to.index_);
+}
+
+void World::name(std::string_view name, const Host& host) {
+  for (const Address& address : {host.address(0), host.address_ipv6(0)}) {
+    state_->kernel_.hosts_file += address.host();
+    state_->kernel_.hosts_file += ' ';
+    state_->kernel_.hosts_file += name;
+    state_->kernel_.hosts_file += '\n';
+  }
 }
 
 Nanos World::now() const { return state_->kernel_.now() - Kernel::kBeginning; }
@@ -156,6 +222,11 @@ Outcome World::run_until(const std::function<bool()>& condition, Nanos span) {
 Outcome World::run_for(Nanos span) {
   const Outcome outcome = state_->run({}, span);
   return outcome == Outcome::stuck ? Outcome::limit : outcome;
+}
+
+std::uint64_t World::draw(std::uint64_t bound) {
+  SPATE_ASSERT(bound != 0);
+  return state_->kernel_.draw(Purpose::scenario, ++state_->draws_) % bound;
 }
 
 std::uint64_t World::trace() const { return state_->kernel_.trace(); }

@@ -40,6 +40,7 @@ struct WorldState final : Surroundings {
   std::vector<std::unique_ptr<Host>> hosts_;
   std::multimap<Nanos, Job> tasks_;
   std::uint64_t rounds_ = 0;
+  std::uint64_t draws_ = 0;
   int steps_here_ = 0;
 };
 

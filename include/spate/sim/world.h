@@ -20,7 +20,7 @@
 // Threads: the one that made it, for everything. There are no others: whatever of the library would
 // start one (Workers, ThreadPool, offload()) reports EAGAIN; nor processes, nor descriptors of the
 // system's to be watched. Files are the system's. docs/guide/simulation.md says what else is not
-// simulated.
+// simulated. explore.h runs one program in many Worlds.
 //
 // Inside callbacks of a host's loop: everything but destroying the World. A run() nested there, of
 // any loop, lets the others go on meanwhile.
@@ -35,7 +35,9 @@
 #include <string_view>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
+#include "spate/assert.h"
 #include "spate/export.h"
 #include "spate/loop.h"
 #include "spate/net/address.h"
@@ -45,6 +47,9 @@ namespace spate::sim {
 
 class World;
 struct WorldState;
+
+// Of what there are too few descriptors.
+enum class Shortage : std::uint8_t { process, system };  // EMFILE, ENFILE.
 
 // A machine: an address and a loop. What is opened while its code runs, in run() or in its loop's
 // callbacks, is its own.
@@ -58,8 +63,12 @@ class SPATE_EXPORT Host {
   Address address(std::uint16_t port) const;
   // The same as IPv6: fd00::1, and so on.
   Address address_ipv6(std::uint16_t port) const;
-  // The World turns it. Code of the caller's that uses it directly belongs into run().
-  Loop& loop() { return *loop_; }
+  // The World turns it. Code of the caller's that uses it directly belongs into run(). Not while
+  // the host is down; restart() makes another one.
+  Loop& loop() {
+    SPATE_ASSERT(is_up(), "a host that has crashed has no loop until restart()");
+    return *loop_;
+  }
 
   // Calls `program` with loop() as this machine, at once, and returns what it returns. It may run
   // loops, its own included.
@@ -68,6 +77,40 @@ class SPATE_EXPORT Host {
     const Turn turn(*this);
     return std::forward<Program>(program)(loop());
   }
+
+  // Calls `program` as run() does, now and after each restart(), and keeps what it returns (a
+  // Server, a shared_ptr, a tuple) until the host crashes or the World ends. Once for each host.
+  template <class Program>
+  void boot(Program program) {
+    SPATE_ASSERT(!program_, "a host boots one program");
+    program_ = [program = std::move(program)](Loop& loop) mutable -> std::shared_ptr<void> {
+      return std::make_shared<std::invoke_result_t<Program&, Loop&>>(program(loop));
+    };
+    start_program();
+  }
+
+  // Power is cut: what boot() keeps is destroyed, sockets are closed and nobody is told, and its
+  // loop is never turned again. Peers that have something to send hear nothing: they give up with
+  // ETIMEDOUT, after 127 s where they connect and after a quarter of an hour else, or get a reset
+  // once the host is up again. Peers that only wait are told nothing, ever. What the program keeps
+  // itself of this host's objects may be destroyed now or later, and is of no more use.
+  // Not from the host's own code, nor while it is inside a run() of the program's own.
+  void crash();
+  // Up again after crash(): the same addresses, a new loop, no limit of descriptors, and the
+  // program of boot() begins anew.
+  void restart();
+  bool is_up() const { return loop_ != nullptr; }
+
+  // As a process that is stopped (SIGSTOP): its loop is not turned, while its kernel goes on to
+  // accept, to receive and to acknowledge as far as there is room. Its timers are late, then. Not
+  // while it is inside a run() of the program's own.
+  void pause();
+  void resume() { is_paused_ = false; }
+
+  // From now on, what would open more than `most` descriptors fails; those of its loop count, about
+  // 3. open_descriptors() says how many are open.
+  void limit_descriptors(std::size_t most, Shortage shortage = Shortage::process);
+  std::size_t open_descriptors() const;
 
  private:
   friend World;
@@ -87,19 +130,34 @@ class SPATE_EXPORT Host {
   };
 
   Host(WorldState& world, int index, std::string_view name);
+  void make_loop();
+  void start_program();
 
   WorldState& world_;
   int index_;
   std::string name_;
-  std::unique_ptr<Loop> loop_;
-  int set_ = -1;  // Its poll_fd().
+  bool is_paused_ = false;
+  std::vector<std::unique_ptr<Loop>> dead_loops_;  // Objects of the program's may still use them.
+  std::unique_ptr<Loop> loop_;                     // None while it is down.
+  int set_ = -1;                                   // Its poll_fd().
+  std::move_only_function<std::shared_ptr<void>(Loop&)> program_;
+  std::shared_ptr<void> kept_;
 };
 
-// A link delivers in order. Each packet takes `latency`, and up to `jitter` longer by the seed;
-// negative counts as zero.
+// What happens to packets on their way. Each takes `latency`, and up to `jitter` longer by the
+// seed; negative counts as zero. Probabilities are 0 ... 1, of each packet.
+//
+// What is lost of TCP is sent again, after 200 ms (1 s while it connects) and twice as long each
+// time, so that a stream stalls and nothing of it is missing; after 15 times (6) its sender fails
+// with ETIMEDOUT. Packets of UDP are lost.
 struct LinkOptions {
   Nanos latency{100'000};
   Nanos jitter{0};
+  double loss = 0;
+  double duplicates = 0;  // UDP: it comes twice.
+  double reorder = 0;     // UDP: others overtake it. Else packets of one direction stay in order.
+  // 0: no limit. Packets of UDP that would wait for more than 200 ms for their turn are dropped.
+  std::uint64_t bytes_per_second = 0;
 };
 
 // Why a run of the World has ended.
@@ -123,10 +181,22 @@ class SPATE_EXPORT World {
   // For what is sent from now on, in both directions. Any two hosts are linked, at first with
   // LinkOptions{}.
   void link(const Host& one, const Host& other, const LinkOptions& options);
-  // Nothing passes between the two until heal(). TCP would send it again and again: it is kept, and
-  // sent at heal().
+  // The same in one direction.
+  void link_one_way(const Host& from, const Host& to, const LinkOptions& options);
+  // Nothing passes between the two until heal(). TCP sends it again and again, less and less often:
+  // it comes through some time after heal(), as long as the cut lasted at most, or its sender fails
+  // with ETIMEDOUT (LinkOptions). Packets of UDP are lost. What is under way arrives.
   void cut(const Host& one, const Host& other);
   void heal(const Host& one, const Host& other);
+  // The same in one direction.
+  void cut_one_way(const Host& from, const Host& to);
+  void heal_one_way(const Host& from, const Host& to);
+
+  // From now on `name` is this host's to all hosts, as by their /etc/hosts, for resolve() and
+  // whatever connects to names. A host may have many names, a name many hosts. Where there is no
+  // name, the system's /etc/hosts holds. No name server is simulated: other names fail, or take for
+  // ever.
+  void name(std::string_view name, const Host& host);
 
   // Since the World began.
   Nanos now() const;
@@ -140,9 +210,13 @@ class SPATE_EXPORT World {
   // Never `done`; `limit` also if nothing is left: time passes.
   Outcome run_for(Nanos span);
 
+  // 0 ... bound - 1, by the seed: what the program itself leaves to chance. `bound` is not 0.
+  std::uint64_t draw(std::uint64_t bound);
+
   // A hash of all that was delivered, and when: equal for equal runs.
   std::uint64_t trace() const;
-  // Simulated descriptors that are open, the loops' own included: to find what was left open.
+  // Simulated descriptors that are open, the loops' own included, those of crashed hosts not: to
+  // find what was left open.
   std::size_t open_descriptors() const;
 
  private:
