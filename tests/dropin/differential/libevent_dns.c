@@ -1,6 +1,6 @@
-// The resolver: which server is asked when, what is made of the answers, lookups in search lists,
-// cancelling, shutting down, settings, resolv.conf, and the functions without a base. Answers that
-// make no sense are in libevent_dns_answers.c, evdns_getaddrinfo() is in libevent_dns_addresses.c.
+// The resolver: which server is asked when, search lists, cancelling, shutting down, settings,
+// resolv.conf, functions without a base. See also libevent_dns_answers.c, libevent_dns_addresses.c.
+// differential in weather:
 #include "libevent_dns.h"
 
 #include <event2/dns_compat.h>

@@ -4,6 +4,8 @@
 // Left out is what the drop-in does otherwise: AI_ADDRCONFIG depends on the machine; from a hosts
 // file the original gives the second of two entries no port, and success without an address for a
 // name that is there in the other family.
+//
+// differential in weather:
 #include "libevent_dns.h"
 
 #include <event2/bufferevent.h>

@@ -6,6 +6,8 @@
 // itself); failures without their question, but for those of a server that cannot read it; dots and
 // zeros within labels; names of more than 253 bytes; pointers forward. And what it takes and the
 // original does not: reverse lookups that find names of 64 bytes or more.
+//
+// differential in weather:
 #include "libevent_dns.h"
 
 static const unsigned char ipv4[] = {192, 0, 2, 1};
