@@ -88,12 +88,12 @@ static struct evhttp_connection* connection_of(long value) {
 
 static void send_answer(void) {
   static const char text[] = "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nanswer";
-  send(peer, text, sizeof text - 1, MSG_NOSIGNAL);
+  send_bytes(peer, text, sizeof text - 1);
 }
 
 static void turn(void) {
   for (int i = 0; i < kQuiet; i++) event_base_loop(base, EVLOOP_NONBLOCK);
-  const int fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK);
+  const int fd = accept_one(listener);
   if (fd >= 0) {
     printf("  accepted\n");
     send_at_once(fd);

@@ -98,7 +98,7 @@ static void ask(void) {
   send_at_once(client);
   connect(client, (struct sockaddr*)&address, sizeof address);
   turn();
-  if (client >= 0) send(client, text, sizeof text - 1, MSG_NOSIGNAL);
+  if (client >= 0) send_bytes(client, text, sizeof text - 1);
   for (int i = 0; i < 3; i++) turn();
   advance_steps(kLong);
   for (int i = 0; i < 3; i++) turn();
