@@ -327,10 +327,9 @@ evdns_getaddrinfo_request* start(evdns_base& base, const char* name, ev_uint16_t
   return nullptr;
 }
 
-bool is_address(const char* name) {
-  in6_addr address;
-  return evutil_inet_pton(AF_INET, name, &address) == 1 ||
-         evutil_inet_pton(AF_INET6, name, &address) == 1;
+// Known without a server, and the system's to say.
+bool is_numeric(const evutil_addrinfo* hints) {
+  return hints != nullptr && (hints->ai_flags & EVUTIL_AI_NUMERICHOST) != 0;
 }
 
 // 0 without a list if the servers have to be asked.
@@ -344,9 +343,7 @@ int answer_at_once(const char* name, const char* service, evutil_addrinfo& hints
   if (!read_port(service, hints, port)) return EVUTIL_EAI_NONAME;
   list = name == nullptr ? unnamed(port, hints) : numeric(name, port, hints);
   if (list != nullptr) return 0;
-  if (name == nullptr) return EVUTIL_EAI_MEMORY;
-  if ((hints.ai_flags & EVUTIL_AI_NUMERICHOST) == 0) return 0;
-  return is_address(name) ? EVUTIL_EAI_ADDRFAMILY : EVUTIL_EAI_NONAME;
+  return name == nullptr ? EVUTIL_EAI_MEMORY : 0;
 }
 
 }  // namespace
@@ -369,9 +366,14 @@ evdns_getaddrinfo_request* evdns_getaddrinfo(evdns_base* base, const char* name,
     callback(EVUTIL_EAI_FAIL, nullptr, argument);
     return nullptr;
   }
+  evutil_addrinfo* list = nullptr;
+  if (is_numeric(hints_in)) {
+    const int error = evutil_getaddrinfo(name, service, hints_in, &list);
+    callback(error, list, argument);
+    return nullptr;
+  }
   evutil_addrinfo hints{};
   if (hints_in != nullptr) hints = *hints_in;
-  evutil_addrinfo* list = nullptr;
   ev_uint16_t port = 0;
   int error = answer_at_once(name, service, hints, port, list);
   if (error == 0 && list == nullptr) {

@@ -27,8 +27,8 @@ constexpr int kMessagesInTurn = 64;  // Of one server; a flood leaves the others
 constexpr std::int64_t kProbeBackoff = 3;
 constexpr std::string_view kProbedName = "google.com";
 
-constexpr int kNoMemory = 1;
-constexpr int kNoSocket = 2;
+constexpr int kNothingLeft = 1;  // Of memory, or of sockets of the address's family.
+constexpr int kUnusable = 2;
 constexpr int kKnown = 3;
 
 // Text for a line of the log.
@@ -62,20 +62,30 @@ bool set_size(int fd, int option, int size) {
   return size == 0 || setsockopt(fd, SOL_SOCKET, option, &size, sizeof size) == 0;
 }
 
-// -1 if there is none.
-int open_socket(int family, const Options& options) {
-  const int fd = socket(family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-  if (fd < 0) return -1;
-  const bool binds = options.bind_to_size != 0 && options.bind_to.any.sa_family == family;
-  if (set_size(fd, SO_RCVBUF, options.receive_buffer) &&
-      set_size(fd, SO_SNDBUF, options.send_buffer) &&
-      (!binds || bind(fd, &options.bind_to.any, options.bind_to_size) == 0)) {
-    return fd;
+// A server of this machine is asked from any of its addresses.
+bool is_loopback(const Address& address) {
+  if (address.any.sa_family == AF_INET) {
+    return ntohl(address.ipv4.sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
   }
+  return address.any.sa_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&address.ipv6.sin6_addr);
+}
+
+bool set_up(int fd, const Address& address, const Options& options) {
+  const bool binds = options.bind_to_size != 0 && !is_loopback(address);
+  return set_size(fd, SO_RCVBUF, options.receive_buffer) &&
+         set_size(fd, SO_SNDBUF, options.send_buffer) &&
+         (!binds || bind(fd, &options.bind_to.any, options.bind_to_size) == 0);
+}
+
+// 0, or why there is none; then it is closed, and errno says more.
+int open_socket(int family, const Address& address, const Options& options, int& fd) {
+  fd = socket(family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  if (fd < 0) return kNothingLeft;
+  if (set_up(fd, address, options)) return 0;
   const int error = errno;
   evutil_closesocket(fd);
   errno = error;
-  return -1;
+  return kUnusable;
 }
 
 bool is_from(const Nameserver& server, const Address& sender) {
@@ -102,24 +112,25 @@ int evdns_base::add_server(const sockaddr* address, socklen_t size) {
   for (int i = 0; i < server_count_; ++i, known = known->next) {
     if (evutil_sockaddr_cmp(address, &known->address.any, 1) == 0) return kKnown;
   }
-  if (size > sizeof(Address)) return kNoSocket;
+  if (size > sizeof(Address)) return kUnusable;
   auto* server = static_cast<Nameserver*>(allocate_zeroed(sizeof(Nameserver)));
-  if (server == nullptr) return kNoMemory;
-  server->fd = open_socket(address->sa_family, options);
-  if (server->fd < 0) {
-    release(server);
-    return kNoSocket;
-  }
-  server->base = this;
+  if (server == nullptr) return kNothingLeft;
   std::memcpy(&server->address, address, size);
   server->address_size = size;
+  const int problem = open_socket(address->sa_family, server->address, options, server->fd);
+  if (problem != 0) {
+    log(Note::warning, "a name server cannot be added: %s", std::strerror(errno));
+    release(server);
+    return problem;
+  }
+  server->base = this;
   server->probe_at = kNever;
   server->is_up = true;
   event_assign(&server->readable, loop, server->fd, EV_READ | EV_PERSIST, on_readable, server);
   event_assign(&server->writable, loop, server->fd, EV_WRITE, on_writable, server);
   if (!rests_when_idle && event_add(&server->readable, nullptr) != 0) {
     destroy(*server);
-    return kNoSocket;
+    return kUnusable;
   }
   if (head_ == nullptr) head_ = server->next = server;
   server->next = std::exchange(head_->next, server);

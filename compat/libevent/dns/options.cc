@@ -178,9 +178,10 @@ int parse(evdns_base& base, int parts, const char* path) {
   std::string_view text = file.text();
   while (!text.empty()) take_command(base, take_line(text), parts);
   if ((parts & DNS_OPTION_SEARCH) != 0) add_own_domain(base);
+  const bool is_missing = result == ConfigFile::Result::cannot_open;
   const bool lacks_server = (parts & DNS_OPTION_NAMESERVERS) != 0 && base.server_count() == 0;
-  if (lacks_server) add_default_server(base, parts);
-  if (result == ConfigFile::Result::cannot_open) return kCannotOpen;
+  if (is_missing || lacks_server) add_default_server(base, parts);
+  if (is_missing) return kCannotOpen;
   return lacks_server && base.server_count() != 0 ? kNoNameservers : kParsed;
 }
 

@@ -4,7 +4,6 @@
 #include "compat/libevent/dns/resolver.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 #include <new>
 #include <utility>
@@ -52,9 +51,7 @@ void remove_servers(evdns_base& base) {
 
 int add_address(evdns_base* base, const sockaddr* address, int size) {
   const Holding holding(base->lock);
-  const int result = base->add_server(address, static_cast<socklen_t>(size));
-  if (result == 2) log(Note::warning, "a name server cannot be added: %s", std::strerror(errno));
-  return result;
+  return base->add_server(address, static_cast<socklen_t>(size));
 }
 
 void replace(SearchList*& list, SearchList* other) {

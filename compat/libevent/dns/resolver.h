@@ -141,7 +141,7 @@ struct evdns_base {
 
   // ---- servers (nameservers.cc)
 
-  // 0, or what event2/dns.h has no names for: 1 no memory, 2 no socket, 3 known already.
+  // 0, or what event2/dns.h has no names for: 1 no memory or no socket, 2 of no use, 3 known.
   int add_server(const sockaddr* address, socklen_t size);
   Nameserver* server_at(int index) const;
   int server_count() const { return server_count_; }

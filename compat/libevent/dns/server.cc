@@ -293,10 +293,11 @@ void append(ReplyItem*& first, ReplyItem* item) {
   *last = item;
 }
 
-int add_addresses(evdns_server_request* request, const char* name, int type, int size, int count,
-                  const void* addresses, int ttl) {
+int add_addresses(evdns_server_request* request, const char* name, int type, unsigned size,
+                  int count, const void* addresses, int ttl) {
   return evdns_server_request_add_reply(request, EVDNS_ANSWER_SECTION, name, type, EVDNS_CLASS_INET,
-                                        ttl, size * count, 0, static_cast<const char*>(addresses));
+                                        ttl, static_cast<int>(size * static_cast<unsigned>(count)),
+                                        0, static_cast<const char*>(addresses));
 }
 
 }  // namespace
@@ -344,8 +345,8 @@ int evdns_server_request_add_reply(evdns_server_request* request, int section, c
                                    int type, int dns_class, int ttl, int size, int is_name,
                                    const char* data) {
   const bool is_known = section >= 0 && section < kSections;
-  if (!is_known || name == nullptr || size < 0) return -1;
-  if (is_name != 0 ? data == nullptr : (data != nullptr && size == 0)) return -1;
+  if (!is_known || name == nullptr) return -1;
+  if (is_name != 0 ? data == nullptr : (data != nullptr && size <= 0)) return -1;
   const std::size_t taken =
       is_name != 0 ? std::strlen(data) + 1 : static_cast<std::size_t>(data != nullptr ? size : 0);
   Reply& reply = reply_of(request);

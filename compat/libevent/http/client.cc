@@ -13,6 +13,7 @@
 #include "compat/libevent/http/outgoing.h"
 #include "compat/libevent/http/request.h"
 #include "compat/libevent/http/server.h"
+#include "compat/libevent/log.h"
 #include "compat/libevent/memory.h"
 
 using namespace spate::libevent;
@@ -106,6 +107,7 @@ int begin_connecting(evhttp_connection& connection) {
                                              connection.peer, connection.port);
 }
 
+// False without an address to connect from. Any other failure is told to the requests.
 bool connect(evhttp_connection& connection) {
   connection.disconnect();
   if (connection.is_freed) return false;
@@ -119,8 +121,9 @@ bool connect(evhttp_connection& connection) {
   bufferevent_enable(connection.bev, EV_WRITE);
   connection.state = evhttp_connection::State::connecting;
   if (begin_connecting(connection) == 0) return true;
-  connection.state = evhttp_connection::State::disconnected;
-  return false;
+  warn("a connection to %s cannot be begun", connection.peer);
+  connect_failed(connection);
+  return true;
 }
 
 void connect_or_retry(evhttp_connection& connection) {
@@ -277,15 +280,16 @@ evhttp_connection* evhttp_connection_new(const char* address, ev_uint16_t port) 
 
 int evhttp_make_request(evhttp_connection* connection, evhttp_request* request,
                         evhttp_cmd_type type, const char* uri) {
-  const Stay stay(*connection);
   request->kind = EVHTTP_REQUEST;
   request->type = type;
   release(request->uri);
   request->uri = duplicate(uri);
   if (request->uri == nullptr) {
+    warn("evhttp_make_request: the target cannot be copied");
     free_unless_owned(*request);
     return -1;
   }
+  const Stay stay(*connection);
   if (request->major == 0 && request->minor == 0) request->major = request->minor = 1;
   const bool is_first = connection->request() == nullptr;
   connection->append(*request);

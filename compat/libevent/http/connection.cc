@@ -5,6 +5,7 @@
 #include "compat/libevent/http/client.h"
 #include "compat/libevent/http/request.h"
 #include "compat/libevent/http/server.h"
+#include "compat/libevent/log.h"
 #include "compat/libevent/memory.h"
 
 using namespace spate::libevent;
@@ -38,6 +39,7 @@ evhttp_connection* spate::libevent::make_connection(event_base* base, buffereven
     bev = bufferevent_socket_new(base, -1, BEV_OPT_CLOSE_ON_FREE);
   }
   if (name == nullptr || bev == nullptr) {
+    warn("a connection cannot be made");
     if (bev != nullptr) bufferevent_free(bev);
     release(name);
     release(made);

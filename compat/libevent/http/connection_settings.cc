@@ -3,6 +3,7 @@
 // Semantics: event2/http.h; which flags there are: probes.
 #include "compat/libevent/http/connection.h"
 #include "compat/libevent/http/server.h"
+#include "compat/libevent/log.h"
 #include "compat/libevent/memory.h"
 
 using namespace spate::libevent;
@@ -57,6 +58,7 @@ void evhttp_connection_set_max_body_size(evhttp_connection* connection, ev_ssize
 void evhttp_connection_set_local_address(evhttp_connection* connection, const char* address) {
   release(connection->local_address);
   connection->local_address = duplicate(address);
+  if (connection->local_address == nullptr) warn("a local address cannot be copied");
 }
 
 void evhttp_connection_set_local_port(evhttp_connection* connection, ev_uint16_t port) {
@@ -65,7 +67,7 @@ void evhttp_connection_set_local_port(evhttp_connection* connection, ev_uint16_t
 
 void evhttp_connection_set_timeout(evhttp_connection* connection, int seconds) {
   const timeval time{seconds, 0};
-  evhttp_connection_set_timeout_tv(connection, seconds >= 0 ? &time : nullptr);
+  evhttp_connection_set_timeout_tv(connection, seconds != -1 ? &time : nullptr);
 }
 
 void evhttp_connection_set_timeout_tv(evhttp_connection* connection, const timeval* time) {

@@ -233,7 +233,8 @@ void evhttp_set_default_content_type(evhttp* server, const char* type) {
 void evhttp_set_allowed_methods(evhttp* server, ev_uint16_t methods) { server->methods = methods; }
 
 void evhttp_set_timeout(evhttp* server, int seconds) {
-  server->timeout = {seconds > 0 ? seconds : 0, 0};
+  const timeval time{seconds, 0};
+  evhttp_set_timeout_tv(server, seconds != -1 ? &time : nullptr);
 }
 
 void evhttp_set_timeout_tv(evhttp* server, const timeval* time) {
@@ -254,8 +255,9 @@ int evhttp_set_cb(evhttp* server, const char* path, RequestCallback callback, vo
   if (entry == nullptr) return -2;
   entry->path = duplicate(path);
   if (entry->path == nullptr) {
+    warn("evhttp_set_cb: the path cannot be copied");
     release(entry);
-    return -2;
+    return -3;
   }
   entry->callback = callback;
   entry->argument = argument;

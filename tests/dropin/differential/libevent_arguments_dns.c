@@ -15,7 +15,6 @@ static void show(const char* what, long value) { printf("%s: %ld\n", what, value
 
 static const Value kBaseValues[] = {{"null", 0}, {"empty", 1}, {"of one", 2}};
 static const Domain kBases = DOMAIN_OF(kBaseValues);
-static const Domain kBasesWithoutServers = {kBaseValues, 2};
 
 static struct evdns_base* base_of(long value) {
   if (value == 0) return NULL;
@@ -51,10 +50,11 @@ static const Value kOptionValues[] = {
 static const Domain kOptionDomain = DOMAIN_OF(kOptionValues);
 
 static const Value kSizeValues[] = {
-    {"0", 0}, {"1", 1}, {"of IPv4", sizeof(struct sockaddr_in)}, {"128", 128}};
+    {"0", 0}, {"1", 1}, {"of IPv4", sizeof(struct sockaddr_in)}, {"128", 128}, {"129", 129}};
 static const Domain kSizes = DOMAIN_OF(kSizeValues);
 
-static const Value kFamilyValues[] = {{"null", -1}, {"IPv4", AF_INET}};
+static const Value kFamilyValues[] = {{"null", -1},        {"IPv4", AF_INET},  {"IPv6", AF_INET6},
+                                      {"none", AF_UNSPEC}, {"local", AF_UNIX}, {"unknown", 999}};
 static const Domain kFamilies = DOMAIN_OF(kFamilyValues);
 
 // ---- calls
@@ -121,7 +121,7 @@ int main(int argc, char** argv) {
       {"evdns_base_search_add", call_search, {&kBases, &kTextDomain, &kNumbers}},
       {"evdns_base_resume", call_pause, {&kBases}},
       {"evdns_base_free", call_free, {&kBases, &kBooleans}},
-      {"evdns_base_load_hosts", call_file, {&kBasesWithoutServers, &kBooleans, &kNumbers}},
+      {"evdns_base_load_hosts", call_file, {&kBases, &kBooleans, &kNumbers}},
   };
   return run_calls(argc, argv, kCalls, sizeof kCalls / sizeof *kCalls);
 }

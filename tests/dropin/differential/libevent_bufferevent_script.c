@@ -9,56 +9,27 @@
 // looks for events after so many that are put off.
 //
 // differential: --seeds 1:1000
-#include <event2/buffer.h>
-#include <event2/bufferevent.h>
-#include <event2/bufferevent_struct.h>
-#include <event2/event.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
-#include "harness.h"
-#include "virtual_steps.h"
+#include "bufferevent_slots.h"
 
-enum { kSlots = 5, kBytes = 2000, kWaitingMost = 4000, kFuel = 40, kReadsMost = 12 };
+enum { kBytes = 2000, kWaitingMost = 4000, kReadsMost = 12 };
 
-typedef enum Kind { kNone, kSocket, kPair, kFilter } Kind;
-
-typedef struct Slot {
-  Kind kind;
-  int life;
-  int options;
-  struct bufferevent* bev;
-  struct bufferevent* below;  // Of a filter.
-  int fd;
-  int peer;
-  int extra_references;
+// What a slot has besides.
+typedef struct Extra {
+  int references;
   int has_rates;
-} Slot;
+} Extra;
 
-static struct event_base* base;
-static Slot slots[kSlots];
+static Extra extras[kSlots];
 static struct ev_token_bucket_cfg* rates;
 static struct bufferevent_rate_limit_group* group;
 static char bytes[kBytes];
-static int depth;
-static int fuel;
 static int reads_in_loop;
 static int uses_rates;
 
-static void random_op(void);
-
-static int number_of(const Slot* slot) { return (int)(slot - slots); }
-
-static void say(const char* what, const Slot* slot) {
-  printf("%*s%s %d.%d", depth * 2, "", what, number_of(slot), slot->life);
-}
-
-static void result(long value) { printf(" -> %ld\n", value); }
-
-static Slot* any_live(void) {
-  Slot* slot = &slots[random_below(kSlots)];
-  return slot->kind == kNone ? NULL : slot;
-}
+static Extra* extra_of(const Slot* slot) { return &extras[number_of(slot)]; }
 
 static void show_state(const Slot* slot) {
   if (slot->kind == kNone) return;
@@ -75,15 +46,6 @@ static void show_state(const Slot* slot) {
 }
 
 // ---- callbacks
-
-static void act(void) {
-  if (depth < 2 && fuel > 0 && random_chance(35)) {
-    fuel--;
-    depth++;
-    random_op();
-    depth--;
-  }
-}
 
 static void on_read(struct bufferevent* bev, void* arg) {
   Slot* slot = arg;
@@ -119,11 +81,6 @@ static void on_event(struct bufferevent* bev, short what, void* arg) {
   act();
 }
 
-static void set_callbacks(Slot* slot, int which) {
-  bufferevent_setcb(slot->bev, which & 1 ? on_read : NULL, which & 2 ? on_write : NULL,
-                    which & 4 ? on_event : NULL, slot);
-}
-
 // Every other byte is doubled, the rest waits for more.
 static enum bufferevent_filter_result twist(struct evbuffer* source, struct evbuffer* target,
                                             ev_ssize_t limit, enum bufferevent_flush_mode mode,
@@ -150,13 +107,9 @@ static void on_context_free(void* context) {
 static int some_options(void) { return random_chance(40) ? BEV_OPT_DEFER_CALLBACKS : 0; }
 
 static void begin(Slot* slot, Kind kind, struct bufferevent* bev, int options) {
-  slot->kind = kind;
-  slot->life++;
+  begin_life(slot, kind);
   slot->bev = bev;
-  slot->options = options;
-  slot->extra_references = 0;
-  slot->has_rates = 0;
-  slot->fd = slot->peer = -1;
+  *extra_of(slot) = (Extra){0};
   set_callbacks(slot, random_chance(50) ? 5 : 7);
   say("make", slot);
   printf(" kind %d, options %#x\n", kind, options);
@@ -176,12 +129,12 @@ static void make_any(Slot* slot) {
   } else {
     const int below_options = some_options();
     struct bufferevent* below = make_socket(below_options, ends);
-    slot->below = below;
     begin(slot, kFilter,
           bufferevent_filter_new(below, random_chance(70) ? twist : NULL,
                                  random_chance(70) ? twist : NULL, options | BEV_OPT_CLOSE_ON_FREE,
                                  on_context_free, slot),
           options);
+    slot->below = below;
   }
   slot->fd = ends[0];
   slot->peer = ends[1];
@@ -209,9 +162,9 @@ static void free_slot(Slot* slot) {
   say("free", slot);
   printf("\n");
   struct bufferevent* bev = slot->bev;
-  for (; slot->extra_references > 0; slot->extra_references--) bufferevent_decref(bev);
+  for (; extra_of(slot)->references > 0; extra_of(slot)->references--) bufferevent_decref(bev);
   if (slot->peer >= 0) close(slot->peer);
-  if (slot->has_rates) bufferevent_remove_from_rate_limit_group(bev);
+  if (extra_of(slot)->has_rates) bufferevent_remove_from_rate_limit_group(bev);
   slot->kind = kNone;
   slot->bev = NULL;
   bufferevent_free(bev);
@@ -225,12 +178,12 @@ static void op_free(void) {
 static void op_reference(void) {
   Slot* slot = any_live();
   if (!slot) return;
-  if (slot->extra_references > 0) {
-    slot->extra_references--;
+  if (extra_of(slot)->references > 0) {
+    extra_of(slot)->references--;
     say("decref", slot);
     result(bufferevent_decref(slot->bev));
   } else {
-    slot->extra_references++;
+    extra_of(slot)->references++;
     bufferevent_incref(slot->bev);
   }
 }
@@ -244,9 +197,7 @@ static void op_write(void) {
   say("write", slot);
   printf(" %zu\n", size);
   if (random_chance(70)) {
-    const int value = bufferevent_write(slot->bev, bytes, size);
-    say("written", slot);
-    result(value);
+    write_plainly(slot, bytes, size);
   } else {
     struct evbuffer* buffer = evbuffer_new();
     evbuffer_add(buffer, bytes, size);
@@ -303,21 +254,12 @@ static void op_peer(void) {
 
 // ---- settings
 
-static short some_what(void) {
-  static const short whats[] = {EV_READ, EV_WRITE, EV_READ | EV_WRITE, EV_READ | EV_WRITE};
-  return whats[random_below(4)];
-}
-
 static void op_enable(void) {
   Slot* slot = any_live();
   if (!slot) return;
   const short what = some_what();
   const int on = random_chance(70);
-  say(on ? "enable" : "disable", slot);
-  printf(" %#x\n", what);
-  const int value = on ? bufferevent_enable(slot->bev, what) : bufferevent_disable(slot->bev, what);
-  say("done", slot);
-  result(value);
+  enable(slot, on, what);
 }
 
 static void op_watermark(void) {
@@ -327,9 +269,7 @@ static void op_watermark(void) {
   const size_t low = random_chance(60) ? 0 : (size_t)random_below(100);
   const int has_high = slot->kind != kFilter && random_chance(50);
   const size_t high = has_high ? low + (size_t)random_below(200) : 0;
-  say("watermark", slot);
-  printf(" %#x %zu %zu\n", what, low, high);
-  bufferevent_setwatermark(slot->bev, what, low, high);
+  set_watermark(slot, what, low, high);
   size_t shown_low = 1;
   size_t shown_high = 1;
   say("is", slot);
@@ -353,10 +293,7 @@ static void op_timeouts(void) {
 static void op_callbacks(void) {
   Slot* slot = any_live();
   if (!slot) return;
-  const int which = random_chance(50) ? 7 : random_below(8);
-  say("setcb", slot);
-  printf(" %d\n", which);
-  set_callbacks(slot, which);
+  change_callbacks(slot, random_chance(50) ? 7 : random_below(8));
 }
 
 static void op_trigger(void) {
@@ -371,22 +308,8 @@ static void op_trigger(void) {
     printf(" %#x %#x\n", event, options);
     bufferevent_trigger_event(slot->bev, event, options);
   } else {
-    say("trigger", slot);
-    printf(" %#x %#x\n", what, options);
-    bufferevent_trigger(slot->bev, what, options);
+    trigger(slot, what, options);
   }
-}
-
-static void op_flush(void) {
-  Slot* slot = any_live();
-  if (!slot) return;
-  const short what = some_what();
-  const int mode = random_below(3);
-  say("flush", slot);
-  printf(" %#x %d\n", what, mode);
-  const int value = bufferevent_flush(slot->bev, what, (enum bufferevent_flush_mode)mode);
-  say("flushed", slot);
-  result(value);
 }
 
 static void op_fd(void) {
@@ -428,7 +351,7 @@ static void show_rates(Slot* slot) {
 static void op_rates(void) {
   Slot* slot = any_live();
   if (!uses_rates || !slot || slot->kind != kSocket) return;
-  slot->has_rates = 1;
+  extra_of(slot)->has_rates = 1;
   switch (random_below(5)) {
     case 0:
       say("rates", slot);
@@ -469,11 +392,6 @@ static void op_advance(void) {
   op_loop();
 }
 
-typedef struct Op {
-  int weight;
-  void (*run)(void);
-} Op;
-
 static const Op ops[] = {
     {7, op_make},    {2, op_free},    {1, op_reference}, {12, op_write},   {6, op_read},
     {14, op_peer},   {9, op_enable},  {5, op_watermark}, {4, op_timeouts}, {3, op_callbacks},
@@ -485,33 +403,14 @@ static void random_op(void) { RANDOM_ROW(ops)->run(); }
 
 // ---- one script
 
-static void on_stuck(void) { event_base_loopbreak(base); }
-
-static void on_log(int severity, const char* text) {
-  (void)text;
-  printf("  log of severity %d\n", severity);
-}
-
 static void run_script(void) {
   signal(SIGPIPE, SIG_IGN);
-  event_set_log_callback(on_log);
-  use_steps(on_stuck);
-  base = event_base_new();
+  open_script(bytes, kBytes);
   uses_rates = random_chance(40);
   const struct timeval tick = {0, kStep};
   rates = ev_token_bucket_cfg_new(100, 250, 70, 200, &tick);
   if (uses_rates) group = bufferevent_rate_limit_group_new(base, rates);
-  for (int i = 0; i < kBytes; i++) bytes[i] = (char)random_below(256);
-  const int steps = 30 + random_below(80);
-  for (int step = 0; step < steps; step++) {
-    fuel = kFuel;
-    random_op();
-    for (int i = 0; i < kSlots; i++) show_state(&slots[i]);
-  }
-  for (int i = 0; i < kSlots; i++) {
-    if (slots[i].kind != kNone) free_slot(&slots[i]);
-  }
-  event_base_loop(base, EVLOOP_NONBLOCK);
+  run_steps(30 + random_below(80));
   if (group) bufferevent_rate_limit_group_free(group);
   event_base_free(base);
 }

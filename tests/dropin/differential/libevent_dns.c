@@ -1,10 +1,11 @@
-// The resolver: which server is asked when, what is made of the answers, lookups in search lists,
-// cancelling, shutting down, settings, resolv.conf, and the functions without a base. Answers that
-// make no sense are in libevent_dns_answers.c, evdns_getaddrinfo() is in libevent_dns_addresses.c.
+// The resolver: which server is asked when, search lists, cancelling, shutting down, settings,
+// resolv.conf, functions without a base. See also libevent_dns_answers.c, libevent_dns_addresses.c.
+// differential in weather:
 #include "libevent_dns.h"
 
 #include <event2/dns_compat.h>
 #include <event2/event_compat.h>
+#include <sys/resource.h>
 
 static void ask(const char* name) {
   virtual_advance(3 * kMillisecond);
@@ -380,6 +381,29 @@ static void addresses_of_servers(void) {
   end();
 }
 
+static void bound_to(const char* address) {
+  static const char* const servers[] = {"127.9.9.9", "192.0.2.5", "0.0.0.0", "::1", "2001:db8::2"};
+  dns = evdns_base_new(base, 0);
+  printf("%s: %d, servers:", address, evdns_base_set_option(dns, "bind-to", address));
+  for (size_t i = 0; i < sizeof servers / sizeof *servers; i++) {
+    printf(" %d", evdns_base_nameserver_ip_add(dns, servers[i]));
+  }
+  printf("\n");
+  evdns_base_free(dns, 0);
+}
+
+static void servers_that_cannot_be_added(void) {
+  use_servers(0);
+  bound_to("127.0.0.1");
+  bound_to("192.0.2.1");  // Not this machine's.
+  bound_to("2001:db8::1");
+  dns = evdns_base_new(base, 0);
+  const struct rlimit none = {0, 0};
+  setrlimit(RLIMIT_NOFILE, &none);
+  printf("no descriptors: %d\n", evdns_base_nameserver_ip_add(dns, "127.0.0.1"));
+  end();
+}
+
 static void values_of_options(void) {
   static const char* const options[] = {"ndots",
                                         "timeout:",
@@ -485,8 +509,10 @@ static void resolv_conf(void) {
 
 static void resolv_conf_is_missing(void) {
   use_servers(0);
-  for (int flags = 0; flags < 32; flags++) {
+  for (int i = 0; i < 64; i++) {
+    const int flags = i / 2;
     dns = evdns_base_new(base, 0);
+    if (i % 2 == 1) evdns_base_nameserver_ip_add(dns, "127.0.0.1:5353");
     printf("%d: %d", flags, evdns_base_resolv_conf_parse(dns, flags, "/nonexistent"));
     show_servers();
     evdns_base_free(dns, 0);
@@ -563,6 +589,7 @@ int main(int argc, char** argv) {
       {"freed in a callback", freed_in_a_callback},
       {"loop is kept", loop_is_kept},
       {"addresses of servers", addresses_of_servers},
+      {"servers that cannot be added", servers_that_cannot_be_added},
       {"values of options", values_of_options},
       {"resolv.conf", resolv_conf},
       {"resolv.conf is missing", resolv_conf_is_missing},

@@ -4,28 +4,12 @@
 // Left out is what the drop-in does otherwise: AI_ADDRCONFIG depends on the machine; from a hosts
 // file the original gives the second of two entries no port, and success without an address for a
 // name that is there in the other family.
+//
+// differential in weather:
 #include "libevent_dns.h"
 
 #include <event2/bufferevent.h>
 #include <event2/listener.h>
-
-static void on_addresses(int result, struct evutil_addrinfo* list, void* arg) {
-  printf("%6ld %s: %s", elapsed(), (const char*)arg, evutil_gai_strerror(result));
-  for (const struct evutil_addrinfo* one = list; one != NULL; one = one->ai_next) {
-    char text[64] = "?";
-    const struct sockaddr_in* ipv4 = (const struct sockaddr_in*)one->ai_addr;
-    const struct sockaddr_in6* ipv6 = (const struct sockaddr_in6*)one->ai_addr;
-    const int is_ipv4 = one->ai_family == AF_INET;
-    inet_ntop(one->ai_family, is_ipv4 ? (const void*)&ipv4->sin_addr : &ipv6->sin6_addr, text,
-              sizeof text);
-    printf(" [%s]:%d %d/%d/%d flags %#x length %d name %s;", text,
-           ntohs(is_ipv4 ? ipv4->sin_port : ipv6->sin6_port), one->ai_family, one->ai_socktype,
-           one->ai_protocol, (unsigned)one->ai_flags, (int)one->ai_addrlen,
-           one->ai_canonname != NULL ? one->ai_canonname : "-");
-  }
-  printf("\n");
-  if (list != NULL) evutil_freeaddrinfo(list);
-}
 
 typedef struct Wanted {
   const char* name;

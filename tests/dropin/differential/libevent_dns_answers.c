@@ -6,6 +6,8 @@
 // itself); failures without their question, but for those of a server that cannot read it; dots and
 // zeros within labels; names of more than 253 bytes; pointers forward. And what it takes and the
 // original does not: reverse lookups that find names of 64 bytes or more.
+//
+// differential in weather:
 #include "libevent_dns.h"
 
 static const unsigned char ipv4[] = {192, 0, 2, 1};
@@ -28,6 +30,18 @@ static void put_full_record(Packet* packet, const char* name, int type, int dns_
   put(packet, data, size);
 }
 
+// The question, and one record of it.
+static Packet reply_record(const Query* query, unsigned flags, int type, uint32_t ttl,
+                           const void* data, size_t size) {
+  Packet packet = reply_to(query, flags, 1);
+  put_record(&packet, type, ttl, data, size);
+  return packet;
+}
+
+static Packet one_address(const Query* query, unsigned flags) {
+  return reply_record(query, flags, 1, 300, ipv4, 4);
+}
+
 static void put_alias(Packet* packet, uint32_t ttl) {
   Packet name = {.size = 0};
   put_name(&name, "alias.example");
@@ -43,6 +57,21 @@ static void put_authority(Packet* packet, uint32_t ttl, uint32_t minimum) {
   put_full_record(packet, "example", 6, 1, ttl, data.bytes, data.size);
 }
 
+// The question, and a record of an authority for each pair of times, up to 0.
+static Packet reply_authorities(const Query* query, unsigned flags, const uint32_t (*times)[2]) {
+  int count = 0;
+  while (times[count][0] != 0) count++;
+  Packet packet = reply_with(query, flags, 1, 0, count, 0);
+  put_question(&packet, query);
+  for (int i = 0; i < count; i++) put_authority(&packet, times[i][0], times[i][1]);
+  return packet;
+}
+
+static Packet without_end(Packet packet, size_t size) {
+  packet.size -= size;
+  return packet;
+}
+
 // ---- each makes an answer
 
 static Packet two_addresses(const Query* query) {
@@ -53,22 +82,14 @@ static Packet two_addresses(const Query* query) {
 }
 
 static Packet two_in_one_record(const Query* query) {
-  Packet packet = reply_to(query, 0, 1);
-  put_record(&packet, 1, 300, "12345678", 8);
-  return packet;
+  return reply_record(query, 0, 1, 300, "12345678", 8);
 }
 
 static Packet a_part_of_an_address(const Query* query) {
-  Packet packet = reply_to(query, 0, 1);
-  put_record(&packet, 1, 300, "12345", 5);
-  return packet;
+  return reply_record(query, 0, 1, 300, "12345", 5);
 }
 
-static Packet no_bytes(const Query* query) {
-  Packet packet = reply_to(query, 0, 1);
-  put_record(&packet, 1, 300, "", 0);
-  return packet;
-}
+static Packet no_bytes(const Query* query) { return reply_record(query, 0, 1, 300, "", 0); }
 
 static Packet of_another_name(const Query* query) {
   Packet packet = reply_to(query, 0, 1);
@@ -126,36 +147,27 @@ static Packet another_question(const Query* query) {
 }
 
 static Packet other_letters(const Query* query) {
-  Packet packet = reply_to(query, 0, 1);
+  Packet packet = one_address(query, 0);
   packet.bytes[13] = 'A';
-  put_record(&packet, 1, 300, ipv4, 4);
   return packet;
 }
 
 static Packet no_answer(const Query* query) {
-  Packet packet = reply_to(query, 0, 1);
+  Packet packet = one_address(query, 0);
   packet.bytes[2] &= 0x7f;
-  put_record(&packet, 1, 300, ipv4, 4);
   return packet;
 }
 
 static Packet another_number(const Query* query) {
-  Packet packet = reply_to(query, 0, 1);
+  Packet packet = one_address(query, 0);
   packet.bytes[0] ^= 1;
-  put_record(&packet, 1, 300, ipv4, 4);
   return packet;
 }
 
-static Packet one_byte_less(const Query* query) {
-  Packet packet = reply_to(query, 0, 1);
-  put_record(&packet, 1, 300, ipv4, 4);
-  packet.size--;
-  return packet;
-}
+static Packet one_byte_less(const Query* query) { return without_end(one_address(query, 0), 1); }
 
 static Packet more_bytes(const Query* query) {
-  Packet packet = reply_to(query, 0, 1);
-  put_record(&packet, 1, 300, ipv4, 4);
+  Packet packet = one_address(query, 0);
   put(&packet, "xyz", 3);
   return packet;
 }
@@ -181,22 +193,14 @@ static Packet nothing(const Query* query) {
 static Packet header_alone(const Query* query) { return reply_with(query, 0, 1, 0, 0, 0); }
 
 static Packet longest_ttl(const Query* query) {
-  Packet packet = reply_to(query, 0, 1);
-  put_record(&packet, 1, 0xffffffff, ipv4, 4);
-  return packet;
+  return reply_record(query, 0, 1, 0xffffffff, ipv4, 4);
 }
 
 static Packet negative_ttl(const Query* query) {
-  Packet packet = reply_to(query, 0, 1);
-  put_record(&packet, 1, 0x80000000, ipv4, 4);
-  return packet;
+  return reply_record(query, 0, 1, 0x80000000, ipv4, 4);
 }
 
-static Packet no_ttl(const Query* query) {
-  Packet packet = reply_to(query, 0, 1);
-  put_record(&packet, 1, 0, ipv4, 4);
-  return packet;
-}
+static Packet no_ttl(const Query* query) { return reply_record(query, 0, 1, 0, ipv4, 4); }
 
 static Packet points_to(const Query* query, unsigned where) {
   Packet packet = reply_to(query, 0, 1);
@@ -233,36 +237,25 @@ static Packet answer_and_authority(const Query* query) {
 }
 
 static Packet answer_and_half_an_authority(const Query* query) {
-  Packet packet = answer_and_authority(query);
-  packet.size -= 3;
-  return packet;
+  return without_end(answer_and_authority(query), 3);
 }
 
 static Packet authority_alone(const Query* query) {
-  Packet packet = reply_with(query, 0, 1, 0, 1, 0);
-  put_question(&packet, query);
-  put_authority(&packet, 500, 77);
-  return packet;
+  static const uint32_t times[][2] = {{500, 77}, {0, 0}};
+  return reply_authorities(query, 0, times);
 }
 
 static Packet half_an_authority(const Query* query) {
-  Packet packet = authority_alone(query);
-  packet.size -= 4;
-  return packet;
+  return without_end(authority_alone(query), 4);
 }
 
 static Packet not_there_with_authority(const Query* query) {
-  Packet packet = reply_with(query, 3, 1, 0, 2, 0);
-  put_question(&packet, query);
-  put_authority(&packet, 500, 777);
-  put_authority(&packet, 600, 600);
-  return packet;
+  static const uint32_t times[][2] = {{500, 777}, {600, 600}, {0, 0}};
+  return reply_authorities(query, 3, times);
 }
 
 static Packet not_there_with_half_an_authority(const Query* query) {
-  Packet packet = not_there_with_authority(query);
-  packet.size -= 4;
-  return packet;
+  return without_end(not_there_with_authority(query), 4);
 }
 
 static Packet not_there_with_odd_authority(const Query* query) {
@@ -272,23 +265,11 @@ static Packet not_there_with_odd_authority(const Query* query) {
   return packet;
 }
 
-static Packet not_there_with_answer(const Query* query) {
-  Packet packet = reply_to(query, 3, 1);
-  put_record(&packet, 1, 300, ipv4, 4);
-  return packet;
-}
+static Packet not_there_with_answer(const Query* query) { return one_address(query, 3); }
 
-static Packet refused_with_answer(const Query* query) {
-  Packet packet = reply_to(query, 5, 1);
-  put_record(&packet, 1, 300, ipv4, 4);
-  return packet;
-}
+static Packet refused_with_answer(const Query* query) { return one_address(query, 5); }
 
-static Packet truncated_with_answer(const Query* query) {
-  Packet packet = reply_to(query, kTc, 1);
-  put_record(&packet, 1, 300, ipv4, 4);
-  return packet;
-}
+static Packet truncated_with_answer(const Query* query) { return one_address(query, kTc); }
 
 static Packet failed_without_question(const Query* query) {
   return reply_with(query, 2, 0, 0, 0, 0);

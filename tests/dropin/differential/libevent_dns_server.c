@@ -6,6 +6,7 @@
 // writes a pointer to one that came before: longer by a byte.
 //
 // differential: --seeds 1:600
+// differential in weather: --seeds 1:300 --chunk 50
 #include "libevent_dns.h"
 
 #include <event2/dns_struct.h>
@@ -34,7 +35,10 @@ static void print_bytes(const unsigned char* bytes, ssize_t size) {
 static void take_replies(void) {
   unsigned char bytes[1000];
   ssize_t size;
-  while ((size = recv(client, bytes, sizeof bytes, MSG_DONTWAIT)) >= 0) print_bytes(bytes, size);
+  while ((size = syscall(SYS_recvfrom, client, bytes, sizeof bytes, MSG_DONTWAIT, NULL, NULL)) >=
+         0) {
+    print_bytes(bytes, size);
+  }
 }
 
 // ---- the program

@@ -5,6 +5,7 @@
 // drop-in does otherwise on purpose (docs/drop-in.md).
 //
 // differential: --seeds 1:800
+// differential in weather: --seeds 1:400 --chunk 50
 #include "libevent_http.h"
 
 enum { kRequests = 400, kTextMost = 3800, kWaitMost = 40, kClosesMost = 50, kRetrySteps = 20 };
@@ -236,7 +237,7 @@ static void op_answer(void) {
   printf("peer sends ");
   print_bytes(rest, size);
   printf("\n");
-  send(peer, rest, size, MSG_NOSIGNAL | MSG_DONTWAIT);
+  send_bytes(peer, rest, size);
   memmove(rest, rest + size, rest_size - size + 1);
   rest_size -= size;
 }
@@ -286,7 +287,7 @@ static void pump(void) {
     event_base_loop(base, EVLOOP_NONBLOCK);
     if (connection) send_at_once(bufferevent_getfd(evhttp_connection_get_bufferevent(connection)));
     quiet++;
-    const int fd = listener < 0 ? -1 : accept4(listener, NULL, NULL, SOCK_NONBLOCK);
+    const int fd = listener < 0 ? -1 : accept_one(listener);
     if (fd >= 0) {
       printf("  accepted, peer %d\n", peer >= 0);
       if (peer >= 0) close_peer();

@@ -5,7 +5,11 @@
 // refuses or does otherwise on purpose (docs/drop-in.md), above all bodies whose length is
 // ambiguous, and bytes behind an answer that has no body.
 //
+// With `--clients 1`, for weather, there is one client, which does not leave, and how much of its
+// requests was read early is not shown: there what happens at once happens in any order.
+//
 // differential: --seeds 1:800
+// differential in weather: --seeds 1:400 --chunk 50 -- --clients 1
 #include "libevent_http.h"
 
 enum { kClients = 3, kTextMost = 3800, kWaitMost = 12 };
@@ -25,6 +29,7 @@ typedef struct Held {
 static struct evhttp* server;
 static struct sockaddr_in address;
 static Client clients[kClients];
+static int client_count = kClients;
 static Held held;  // The request that was not answered yet, if there is one.
 static int serial;
 
@@ -319,13 +324,13 @@ static void send_some(Client* client) {
   printf("client %d.%d sends ", (int)(client - clients), client->life);
   print_bytes(client->rest, size);
   printf("\n");
-  send(client->fd, client->rest, size, MSG_NOSIGNAL | MSG_DONTWAIT);
+  send_bytes(client->fd, client->rest, size);
   memmove(client->rest, client->rest + size, client->rest_size - size);
   client->rest_size -= size;
 }
 
 static void op_client(void) {
-  Client* client = &clients[random_below(kClients)];
+  Client* client = &clients[random_below(client_count)];
   if (client->fd < 0) connect_client(client);
   if (client->rest_size == 0) {
     char text[kTextMost * 2] = "";
@@ -337,7 +342,7 @@ static void op_client(void) {
 }
 
 static void op_leave(void) {
-  Client* client = &clients[random_below(kClients)];
+  Client* client = &clients[random_below(client_count)];
   if (client->fd < 0) return;
   if (random_chance(50)) {
     printf("client %d leaves\n", (int)(client - clients));
@@ -417,7 +422,7 @@ static void run_script(void) {
     } else if (choice < 85) {
       op_held();
     } else if (choice < 93) {
-      op_leave();
+      if (client_count > 1) op_leave();
     } else {
       op_wait();
     }
@@ -430,4 +435,10 @@ static void run_script(void) {
   end_http();
 }
 
-int main(int argc, char** argv) { return run_seeds(argc, argv, run_script); }
+int main(int argc, char** argv) {
+  if (argc > 2 && strcmp(argv[argc - 2], "--clients") == 0) {
+    client_count = atoi(argv[argc - 1]);
+    hides_input = client_count == 1;
+  }
+  return run_seeds(argc, argv, run_script);
+}

@@ -7,58 +7,29 @@
 // looked at, nor how much is read at once.
 //
 // differential: --seeds 1:300
-#include <event2/buffer.h>
-#include <event2/bufferevent.h>
 #include <event2/bufferevent_ssl.h>
-#include <event2/bufferevent_struct.h>
-#include <event2/event.h>
 
+#include "bufferevent_slots.h"
 #include "openssl_ends.h"
-#include "virtual_steps.h"
 
-enum { kSlots = 4, kBytes = 40000, kFuel = 40, kTurns = 30, kUnreadMost = 60000 };
+enum { kBytes = 40000, kTurns = 30, kUnreadMost = 60000 };
 
-typedef enum Kind { kNone, kSocket, kFilter, kPairFilter } Kind;
-
-typedef struct Slot {
-  Kind kind;
-  int life;
+// What a slot has besides.
+typedef struct Extra {
   int role;
-  struct bufferevent* bev;
-  struct bufferevent* below;  // Of a filter.
-  int fd;
-  int peer;   // Moved by hand, or -1.
-  SSL* hand;  // On it.
-  int has_failed;
+  SSL* hand;  // On the peer.
   int has_renegotiated;
   size_t taken;  // Of what has come.
   unsigned sum;
   int unread;  // Bytes written that nobody may have read.
-} Slot;
+} Extra;
 
-static struct event_base* base;
+static Extra extras[kSlots];
 static SSL_CTX* contexts[2][2];  // Of TLS 1.2 and 1.3; and as one that verifies.
-static Slot slots[kSlots];
 static char bytes[kBytes];
 static int version;
-static int depth;
-static int fuel;
 
-static void random_op(void);
-
-static int number_of(const Slot* slot) { return (int)(slot - slots); }
-
-static void say(const char* what, const Slot* slot) {
-  printf("%*s%s %d.%d", depth * 2, "", what, number_of(slot), slot->life);
-}
-
-static void result(long value) { printf(" -> %ld\n", value); }
-
-// What happens after the end differs: the original may then report it again and again.
-static Slot* any_live(void) {
-  Slot* slot = &slots[random_below(kSlots)];
-  return slot->kind == kNone || slot->has_failed ? NULL : slot;
-}
+static Extra* extra_of(const Slot* slot) { return &extras[number_of(slot)]; }
 
 // Of what is enabled: the original forgets to take away what only the handshake waited for.
 static void show_pending(struct bufferevent* bev) {
@@ -73,14 +44,14 @@ static int is_open(const Slot* slot) {
   return SSL_is_init_finished(ssl) && SSL_get_shutdown(ssl) == 0;
 }
 
-static void add_up(Slot* slot, const unsigned char* at, size_t size) {
-  for (size_t i = 0; i < size; i++) slot->sum = slot->sum * 31 + at[i];
-  slot->taken += size;
+static void add_up(Extra* extra, const unsigned char* at, size_t size) {
+  for (size_t i = 0; i < size; i++) extra->sum = extra->sum * 31 + at[i];
+  extra->taken += size;
 }
 
 // In how many parts it came decides what a low watermark leaves in the input: that counts as taken.
 static void show_received(const Slot* slot) {
-  Slot all = *slot;
+  Extra all = *extra_of(slot);
   struct evbuffer* input = slot->bev->input;
   add_up(&all, evbuffer_pullup(input, -1), evbuffer_get_length(input));
   printf("%zu in, sum %u", all.taken, all.sum);
@@ -95,27 +66,17 @@ static void show_state(const Slot* slot) {
   show_received(slot);
   printf(", enabled %#x, %zu out, shut %#x, ready %d", bev->enabled,
          evbuffer_get_length(bev->output), SSL_get_shutdown(ssl), SSL_is_init_finished(ssl));
-  if (is_open(slot) && !slot->has_renegotiated) show_pending(bev);
+  if (is_open(slot) && !extra_of(slot)->has_renegotiated) show_pending(bev);
   if (slot->below) printf("; below %#x", slot->below->enabled);
   printf("\n");
 }
 
 // ---- callbacks
 
-static void act(void) {
-  if (depth < 2 && fuel > 0 && random_chance(35)) {
-    fuel--;
-    depth++;
-    random_op();
-    depth--;
-  }
-}
-
 // How much comes at once is not compared, so nothing is done here but to take all.
 static void on_read(struct bufferevent* bev, void* arg) {
-  Slot* slot = arg;
   const size_t size = evbuffer_get_length(bev->input);
-  add_up(slot, evbuffer_pullup(bev->input, -1), size);
+  add_up(extra_of(arg), evbuffer_pullup(bev->input, -1), size);
   evbuffer_drain(bev->input, size);
 }
 
@@ -142,11 +103,6 @@ static void on_event(struct bufferevent* bev, short what, void* arg) {
   act();
 }
 
-static void set_callbacks(Slot* slot, int which) {
-  bufferevent_setcb(slot->bev, which & 1 ? on_read : NULL, which & 2 ? on_write : NULL,
-                    which & 4 ? on_event : NULL, slot);
-}
-
 // ---- making and freeing
 
 static int some_options(void) {
@@ -160,24 +116,18 @@ static enum bufferevent_ssl_state state_of(int role) {
 }
 
 static void begin(Slot* slot, Kind kind, int role, int options) {
-  slot->kind = kind;
-  slot->life++;
-  slot->role = role;
-  slot->fd = slot->peer = -1;
-  slot->hand = NULL;
-  slot->below = NULL;
-  slot->has_failed = slot->has_renegotiated = slot->unread = 0;
-  slot->taken = slot->sum = 0;
+  begin_life(slot, kind);
+  *extra_of(slot) = (Extra){.role = role};
   say("make", slot);
   printf(" kind %d, role %d, options %#x, TLS 1.%d\n", kind, role, options, version + 2);
 }
 
 static void be_filter(Slot* slot, struct bufferevent* below, int options) {
   slot->below = below;
-  slot->bev =
-      bufferevent_openssl_filter_new(base, below, make_ssl(), state_of(slot->role), options);
+  slot->bev = bufferevent_openssl_filter_new(base, below, make_ssl(),
+                                             state_of(extra_of(slot)->role), options);
   set_callbacks(slot, 7);
-  if (slot->role == kConnects) bufferevent_write(slot->bev, bytes, 1);
+  if (extra_of(slot)->role == kConnects) bufferevent_write(slot->bev, bytes, 1);
   bufferevent_enable(slot->bev, EV_READ | EV_WRITE);
 }
 
@@ -185,7 +135,8 @@ static void make_on_fd(Slot* slot, int fd, int role) {
   const int options = some_options();
   if (random_chance(60)) {
     begin(slot, kSocket, role, options);
-    slot->bev = bufferevent_openssl_socket_new(base, fd, make_ssl(), state_of(slot->role), options);
+    slot->bev = bufferevent_openssl_socket_new(base, fd, make_ssl(), state_of(extra_of(slot)->role),
+                                               options);
     set_callbacks(slot, 7);
   } else {
     begin(slot, kFilter, role, options);
@@ -201,7 +152,7 @@ static void make_with_hand(Slot* slot) {
   const int role = random_below(2);
   make_on_fd(slot, ends[0], role);
   slot->peer = ends[1];
-  slot->hand = hand_end(contexts[version][0], ends[1], !role);
+  extra_of(slot)->hand = hand_end(contexts[version][0], ends[1], !role);
 }
 
 static void make_two(Slot* one, Slot* other) {
@@ -236,9 +187,9 @@ static void op_make(void) {
 static void end_hand(Slot* slot) {
   if (slot->peer < 0) return;
   close(slot->peer);
-  SSL_free(slot->hand);
+  SSL_free(extra_of(slot)->hand);
   slot->peer = -1;
-  slot->hand = NULL;
+  extra_of(slot)->hand = NULL;
 }
 
 static void free_slot(Slot* slot) {
@@ -263,25 +214,23 @@ static void op_write(void) {
   Slot* slot = any_live();
   if (!slot) return;
   const size_t size = (size_t)some_size();
-  slot->unread += (int)size;
-  if (slot->unread > kUnreadMost) return;
+  extra_of(slot)->unread += (int)size;
+  if (extra_of(slot)->unread > kUnreadMost) return;
   say("write", slot);
   printf(" %zu\n", size);
-  const int value = bufferevent_write(slot->bev, bytes, size);
-  say("written", slot);
-  result(value);
+  write_plainly(slot, bytes, size);
 }
 
 static void op_read(void) {
   Slot* slot = any_live();
   if (!slot || depth > 0) return;
   static unsigned char taken[kBytes];
-  add_up(slot, taken, bufferevent_read(slot->bev, taken, (size_t)some_size()));
+  add_up(extra_of(slot), taken, bufferevent_read(slot->bev, taken, (size_t)some_size()));
 }
 
 static void op_hand(void) {
   Slot* slot = any_live();
-  if (!slot || !slot->hand || depth > 0) return;
+  if (!slot || !extra_of(slot)->hand || depth > 0) return;
   const int size = 1 + some_size();
   ERR_clear_error();
   switch (random_below(24)) {
@@ -297,7 +246,7 @@ static void op_hand(void) {
     case 2:
     case 3:
       say("hand says goodbye", slot);
-      show_step(slot->hand, SSL_shutdown(slot->hand));
+      show_step(extra_of(slot)->hand, SSL_shutdown(extra_of(slot)->hand));
       return;
     case 4:
       if (slot->below && !is_open(slot)) return;
@@ -311,29 +260,24 @@ static void op_hand(void) {
     case 9:
     case 10:
       say("hand shakes", slot);
-      show_step(slot->hand, SSL_do_handshake(slot->hand));
+      show_step(extra_of(slot)->hand, SSL_do_handshake(extra_of(slot)->hand));
       return;
     case 11:
     case 12:
     case 13:
     case 14:
-      slot->unread = (int)evbuffer_get_length(slot->bev->output);
+      extra_of(slot)->unread = (int)evbuffer_get_length(slot->bev->output);
       say("hand reads", slot);
-      hand_reads(slot->hand);
+      hand_reads(extra_of(slot)->hand);
       return;
     default:
       say("hand writes", slot);
       printf(" %d", size);
-      show_step(slot->hand, SSL_write(slot->hand, bytes, size));
+      show_step(extra_of(slot)->hand, SSL_write(extra_of(slot)->hand, bytes, size));
   }
 }
 
 // ---- settings
-
-static short some_what(void) {
-  static const short whats[] = {EV_READ, EV_WRITE, EV_READ | EV_WRITE, EV_READ | EV_WRITE};
-  return whats[random_below(4)];
-}
 
 static void op_enable(void) {
   Slot* slot = any_live();
@@ -341,11 +285,7 @@ static void op_enable(void) {
   if (slot->below && !is_open(slot)) return;
   const int on = !is_open(slot) || random_chance(70);
   const short what = !on && slot->below ? EV_READ : some_what();
-  say(on ? "enable" : "disable", slot);
-  printf(" %#x\n", what);
-  const int value = on ? bufferevent_enable(slot->bev, what) : bufferevent_disable(slot->bev, what);
-  say("done", slot);
-  result(value);
+  enable(slot, on, what);
 }
 
 static void op_watermark(void) {
@@ -355,13 +295,11 @@ static void op_watermark(void) {
   const short what = some_what();
   const size_t low = random_chance(60) ? 0 : (size_t)random_below(100);
   const size_t high = what == EV_WRITE && random_chance(50) ? low + (size_t)random_below(300) : 0;
-  say("watermark", slot);
-  printf(" %#x %zu %zu\n", what, low, high);
-  bufferevent_setwatermark(slot->bev, what, low, high);
+  set_watermark(slot, what, low, high);
 }
 
 static void op_timeouts(void) {
-  static const int primes[kSlots] = {101, 107, 113, 131};
+  static const int primes[kSlots] = {101, 107, 113, 131, 137};
   Slot* slot = any_live();
   if (!slot || !is_open(slot) || !(slot->bev->enabled & EV_READ)) return;
   const struct timeval time = {0, (1 + random_below(3)) * kStep + primes[number_of(slot)]};
@@ -374,32 +312,14 @@ static void op_timeouts(void) {
 static void op_callbacks(void) {
   Slot* slot = any_live();
   if (!slot) return;
-  const int which = 4 | random_below(4);  // An end has to be seen.
-  say("setcb", slot);
-  printf(" %d\n", which);
-  set_callbacks(slot, which);
+  change_callbacks(slot, 4 | random_below(4));  // An end has to be seen.
 }
 
 static void op_trigger(void) {
   Slot* slot = any_live();
   if (!slot) return;
   const short what = some_what();
-  const int options = random_chance(60) ? BEV_TRIG_DEFER_CALLBACKS : 0;
-  say("trigger", slot);
-  printf(" %#x %#x\n", what, options);
-  bufferevent_trigger(slot->bev, what, options);
-}
-
-static void op_flush(void) {
-  Slot* slot = any_live();
-  if (!slot) return;
-  const short what = some_what();
-  const int mode = random_below(3);
-  say("flush", slot);
-  printf(" %#x %d\n", what, mode);
-  const int value = bufferevent_flush(slot->bev, what, (enum bufferevent_flush_mode)mode);
-  say("flushed", slot);
-  result(value);
+  trigger(slot, what, random_chance(60) ? BEV_TRIG_DEFER_CALLBACKS : 0);
 }
 
 static void op_dirty(void) {
@@ -425,7 +345,7 @@ static void op_renegotiate(void) {
   if (!slot || slot->kind != kSocket || !is_open(slot)) return;
   say("renegotiate", slot);
   printf("\n");
-  slot->has_renegotiated = 1;
+  extra_of(slot)->has_renegotiated = 1;
   const int value = bufferevent_ssl_renegotiate(slot->bev);
   say("renegotiated", slot);
   result(value);
@@ -446,11 +366,6 @@ static void op_advance(void) {
   op_loop();
 }
 
-typedef struct Op {
-  int weight;
-  void (*run)(void);
-} Op;
-
 static const Op ops[] = {
     {7, op_make},      {5, op_free},        {12, op_write},    {6, op_read},
     {24, op_hand},     {9, op_enable},      {5, op_watermark}, {3, op_timeouts},
@@ -458,43 +373,12 @@ static const Op ops[] = {
     {1, op_goodbye},   {1, op_renegotiate}, {30, op_loop},     {4, op_advance},
 };
 
-static void random_op(void) {
-  static int total;
-  const int count = (int)(sizeof ops / sizeof ops[0]);
-  if (total == 0) {
-    for (int i = 0; i < count; i++) total += ops[i].weight;
-  }
-  int pick = random_below(total);
-  int i = 0;
-  while (pick >= ops[i].weight) pick -= ops[i++].weight;
-  ops[i].run();
-}
-
-// ---- one script
-
-static void on_stuck(void) { event_base_loopbreak(base); }
-
-static void on_log(int severity, const char* text) {
-  (void)text;
-  printf("  log of severity %d\n", severity);
-}
+static void random_op(void) { RANDOM_ROW(ops)->run(); }
 
 static void run_script(void) {
-  event_set_log_callback(on_log);
-  use_steps(on_stuck);
-  base = event_base_new();
   version = random_below(2);
-  for (int i = 0; i < kBytes; i++) bytes[i] = (char)random_below(256);
-  const int steps = 60 + random_below(120);
-  for (int step = 0; step < steps; step++) {
-    fuel = kFuel;
-    random_op();
-    for (int i = 0; i < kSlots; i++) show_state(&slots[i]);
-  }
-  for (int i = 0; i < kSlots; i++) {
-    if (slots[i].kind != kNone) free_slot(&slots[i]);
-  }
-  event_base_loop(base, EVLOOP_NONBLOCK);
+  open_script(bytes, kBytes);
+  run_steps(60 + random_below(120));
   event_base_free(base);
 }
 

@@ -2,7 +2,7 @@
 """Runs one program on an original library and on the drop-in, and compares what it prints.
 
     run.py PROGRAM (--lib-dir DIRECTORY | --other PROGRAM) [--seeds FIRST:LAST] [--stderr]
-           [--undefined] [-- ARGUMENT...]
+           [--undefined] [--weather LIBRARY] [-- ARGUMENT...]
 
 The program is linked to the original; DIRECTORY has the drop-in under the same name, or the other
 program is the same with the drop-in compiled in. Compared are
@@ -10,7 +10,9 @@ the lines on stdout, how the program ended and, with --stderr, the lines on stde
 is called as `PROGRAM --seed N --count M ARGUMENT...`, once for --chunk seeds. A line that begins
 with "# " opens a block (a seed, a case), and of the blocks that differ the shortest is shown. With
 --undefined a block that ends the original by a signal, or that it does not come out of, is compared
-up to there, and after that the drop-in only has to come to an end.
+up to there, and after that the drop-in only has to come to an end. With --weather the drop-in is in
+the bad weather of ../weather, in which calls on sockets fail with EAGAIN or EINTR, and the original
+is not: what a program sees is to be the same.
 
 Ends with 0 when all is equal, 1 when not, 2 when it could not be compared, 77 when it is left out.
 """
@@ -31,6 +33,8 @@ GAVE_UP = re.compile(r"ran out of time|lost patience|ended by signal \d+")  # As
 HANGS = "ran out of time"
 CONTEXT = 12
 SHOWN_MAX = 60
+WEATHER = {"WEATHER_SHARE": "0.3", "WEATHER_KINDS": "again,interrupt"}
+COUNTER_BYTES = 8
 
 
 class Outcome:
@@ -44,10 +48,12 @@ def ending_of(status):
     return f"exit status {status}" if status >= 0 else f"ended by {signal.Signals(-status).name}"
 
 
-def run(command, lib_dir, seconds):
+def run(command, lib_dir, seconds, weather=None):
     environment = {k: v for k, v in os.environ.items() if not FORGOTTEN.match(k)}
     if lib_dir:
         environment["LD_LIBRARY_PATH"] = lib_dir
+    if weather:
+        environment.update(weather)
     with tempfile.TemporaryDirectory() as directory:
         environment.update(LD_DEBUG="files", LD_DEBUG_OUTPUT=os.path.join(directory, "loaded"))
         process = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL,
@@ -144,6 +150,8 @@ class Comparison:
         self.differing = []  # (length, what, title, theirs, ours)
         self.endings = []
         self.compared = 0
+        self.weather = None
+        self.faults = 0  # Of the weather.
         self.undefined = 0  # Of these, how many the original came to no end in.
 
     def compare(self, arguments):
@@ -152,7 +160,8 @@ class Comparison:
         for is_ours in (False, True):
             program = self.options.other if is_ours and self.options.other else self.options.program
             command = [program, *arguments, *self.options.arguments]
-            outcome = run(command, self.options.lib_dir if is_ours else None, self.options.limit)
+            outcome = run(command, self.options.lib_dir if is_ours else None, self.options.limit,
+                          self.weather if is_ours else None)
             outcome.is_ours = is_ours
             problem = wrong_library(outcome, self.options)
             if not problem and not self.options.undefined:
@@ -164,6 +173,17 @@ class Comparison:
             pair.append(outcome)
         self.note(" ".join(command), *pair)
         return True
+
+    def compare_in_weather(self, arguments, seed):
+        """As compare(); no seed is in the same weather."""
+        with tempfile.NamedTemporaryFile() as report:
+            self.weather = dict(WEATHER, LD_PRELOAD=os.path.abspath(self.options.weather),
+                                WEATHER_SEED=str(seed), WEATHER_REPORT=report.name)
+            could_compare = self.compare(arguments)
+            report.seek(COUNTER_BYTES)  # Behind the calls that were looked at.
+            self.faults += sum(int.from_bytes(report.read(COUNTER_BYTES), sys.byteorder)
+                               for _ in range(2))
+        return could_compare
 
     def note(self, command, theirs, ours):
         streams = [("stdout", theirs.stdout, ours.stdout)]
@@ -183,8 +203,10 @@ class Comparison:
     def report(self):
         if not self.differing and not self.endings:
             also = f", {self.undefined} as far as the original goes" if self.undefined else ""
+            if self.options.weather:
+                also += f", {self.faults} calls failed"
             print(f"{self.compared} blocks are equal{also}")
-            return 0
+            return 1 if self.options.weather and self.faults == 0 else 0
         for command, theirs, ours in self.endings[:3]:
             print(f"--- {command}\n    the original: {theirs.ending}; the drop-in: {ours.ending}")
             for line in ours.stderr[-10:]:
@@ -215,6 +237,7 @@ def options_from(words):
     parser.add_argument("--limit", type=int, default=100, help="seconds for one call")
     parser.add_argument("--show", type=int, default=1, help="differing blocks to show")
     parser.add_argument("--stderr", action="store_true", help="compare stderr too")
+    parser.add_argument("--weather", metavar="LIBRARY", help="calls of the drop-in's fail")
     parser.add_argument("--undefined", action="store_true",
                         help="what ends the original by a signal is not defined")
     words, arguments = (words[:words.index("--")], words[words.index("--") + 1:]) \
@@ -230,8 +253,11 @@ def main():
         print(f"left out: {options.missing} is not installed")
         return 77
     comparison = Comparison(options)
-    for arguments in chunks(options.seeds, options.chunk) if options.seeds else [[]]:
-        if not comparison.compare(arguments):
+    parts = chunks(options.seeds, options.chunk) if options.seeds else [[]]
+    for number, arguments in enumerate(parts):
+        could_compare = comparison.compare_in_weather(arguments, number) if options.weather \
+            else comparison.compare(arguments)
+        if not could_compare:
             return 2
     return comparison.report()
 
