@@ -7,7 +7,7 @@
 #include <span>
 #include <utility>
 
-#include "http/client/client_connection.h"
+#include "http/client/carrier.h"
 #include "http/client/client_core.h"
 #include "http/client/proxy_fields.h"
 #include "http/codec/characters.h"
@@ -151,10 +151,10 @@ void CallState::write_head(HeadWriter& writer, std::string_view cookies) const {
   writer.end();
 }
 
-// ---- on a connection
+// ---- with a carrier
 
-void CallState::attach(ClientConnection& connection) {
-  connection_ = &connection;
+void CallState::attach(Carrier& carrier) {
+  carrier_ = &carrier;
   was_sent_ = true;
   if (awaits_continue_) {
     continue_.start(options_.expect_continue);
@@ -164,7 +164,7 @@ void CallState::attach(ClientConnection& connection) {
 }
 
 void CallState::detach() {
-  connection_ = nullptr;
+  carrier_ = nullptr;
   continue_.stop();
 }
 
@@ -186,7 +186,7 @@ void CallState::let_body_go() {
     wants_upload_ = true;
     core_->settle_later(*this);
   }
-  if (connection_ != nullptr) connection_->send_body();
+  if (carrier_ != nullptr) carrier_->send_body();
 }
 
 // What the server goes on with is what it was asked for.
@@ -216,7 +216,7 @@ void CallState::forget_user() {
 
 bool CallState::write(Bytes bytes) {
   if (core_ == nullptr || !body_.append(bytes)) return false;
-  if (connection_ != nullptr) connection_->send_body();
+  if (carrier_ != nullptr) carrier_->send_body();
   wants_room_ = wants_room_ || is_full();
   return true;
 }
@@ -230,7 +230,7 @@ bool CallState::write(Buffer&& buffer) {
 bool CallState::end(Fields behind) {
   if (core_ == nullptr || !body_.takes(0)) return false;
   if (!body_.end(std::move(behind))) return fail_later(system_error(EINVAL)), true;
-  if (connection_ != nullptr) connection_->send_body();
+  if (carrier_ != nullptr) carrier_->send_body();
   return true;
 }
 
@@ -240,7 +240,7 @@ void CallState::fail_later(std::error_code error) {
 }
 
 bool CallState::is_full() const {
-  return body_.waiting() > kHigh || (connection_ != nullptr && connection_->is_full());
+  return body_.waiting() > kHigh || (carrier_ != nullptr && carrier_->is_full());
 }
 
 void CallState::on_room() {
@@ -249,14 +249,14 @@ void CallState::on_room() {
 
 void CallState::pause() {
   is_paused_ = true;
-  if (connection_ != nullptr) connection_->pause();
+  if (carrier_ != nullptr) carrier_->pause();
 }
 
 void CallState::resume() {
   is_paused_ = false;
-  if (connection_ == nullptr) return;
-  connection_->resume();
-  if (has_more_) core_->settle_later(*this);
+  if (carrier_ == nullptr) return;
+  carrier_->resume();
+  if (has_more_ || carrier_->has_kept()) core_->settle_later(*this);
 }
 
 // By the loop: what could not be told inside a call.
@@ -268,7 +268,8 @@ void CallState::settle() {
     wants_room_ = false;
     if (handler_ != nullptr) handler_->on_drained();
   }
-  if (connection_ != nullptr && has_more_ && !is_paused_ && !is_showing_) connection_->show_more();
+  if (carrier_ == nullptr || is_paused_ || is_showing_) return;
+  if (has_more_ || carrier_->has_kept()) carrier_->show_more();
 }
 
 }  // namespace spate::http

@@ -23,7 +23,7 @@
 
 namespace spate::http {
 
-class ClientConnection;
+class Carrier;
 class ClientCore;
 class HeadWriter;
 class Origin;
@@ -64,24 +64,26 @@ class CallState final : public Counted {
   void repeat() { has_repeated_ = true; }
   bool needs_fresh() const { return has_repeated_; }
 
-  // ---- on a connection
+  // ---- with a carrier
 
-  void attach(ClientConnection& connection);
+  void attach(Carrier& carrier);
   void detach();
-  ClientConnection* connection() const { return connection_; }
+  Carrier* carrier() const { return carrier_; }
   // Sends more of the body, unless the server's 100 is waited for. False: it cannot be sent.
   bool send_body(Stream& stream);
   bool is_sent() const { return !awaits_continue_ && body_.is_sent(); }
+  bool awaits_continue() const { return awaits_continue_; }
   void stop_waiting_for_continue();
   // Nothing is in the way of the body any more.
   void let_body_go();
   bool accepts_upgrade(const FieldsView& answered) const;
-  void on_room();  // In the stream's queue.
+  void on_room();  // Of the carrier's.
   bool is_paused() const { return is_paused_; }
 
   // ---- the answer. After those that call the user, it may be over.
 
-  void tell_informational(const ResponseView& head);
+  // An answer before the answer. False for one that was not asked for, or one too many.
+  bool take_informational(const ResponseView& head);
   void take_head(const ResponseView& head, const Framing& framing);
   // Returns how many bytes are used: all, unless it is paused.
   std::size_t show(Bytes bytes);
@@ -110,7 +112,6 @@ class CallState final : public Counted {
   ChunkedDecoder chunks{};
   Fields trailers{};
   std::uint64_t body_left = 0;
-  int informational = 0;  // Heads of 1xx so far.
 
   // ---- its client's
 
@@ -146,7 +147,7 @@ class CallState final : public Counted {
   std::optional<Url> url_;
   Route route_;
   RequestBody body_;
-  ClientConnection* connection_ = nullptr;
+  Carrier* carrier_ = nullptr;
 
   std::optional<Response> response_;
   std::optional<Url> next_;  // Where it is redirected.
@@ -158,6 +159,7 @@ class CallState final : public Counted {
   Timer deadline_;
   Timer continue_;
   unsigned redirects_ = 0;
+  int informational_ = 0;  // Heads of 1xx so far.
   bool was_sent_ = false;
   bool has_repeated_ = false;
   bool awaits_continue_ = false;

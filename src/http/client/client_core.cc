@@ -5,6 +5,7 @@
 #include <new>
 #include <utility>
 
+#include "http/client/carrier.h"
 #include "http/client/proxy_fields.h"
 #include "http/codec/syntax.h"
 #include "http/codec/system_error.h"
@@ -106,7 +107,7 @@ void ClientCore::enter(CallState& call, Origin::Place place) {
 
 void ClientCore::leave(CallState& call) {
   const Ref<CallState> keep(&call);
-  if (call.connection() != nullptr) call.connection()->abandon();
+  if (call.carrier() != nullptr) call.carrier()->abandon();
   if (call.waits_in != nullptr) call.waits_in->remove(call);
   unlink(call);
 }
@@ -140,7 +141,7 @@ void ClientCore::repeat(CallState& call) {
   const Ref<CallState> keep(&call);
   call.repeat();
   ++counts_.repeated;
-  call.connection()->abandon();
+  call.carrier()->abandon();
   origin_of(call.route()).add(call, Origin::Place::first);
 }
 

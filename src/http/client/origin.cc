@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "http/client/client_core.h"
+#include "http/client/client_http1.h"
 #include "http/codec/system_error.h"
 
 namespace spate::http {
@@ -109,7 +110,7 @@ void Origin::on_made(Connector& connector, Result<Stream> stream) {
     if (waiting_.size() > connectors_.size()) core_.fail(*waiting_.first(), stream.error());
     return;
   }
-  Ref<ClientConnection> made(new (std::nothrow) ClientConnection(*this, std::move(*stream)));
+  Ref<ClientConnection> made(new (std::nothrow) ClientHttp1(*this, std::move(*stream)));
   if (!made) return core_.note_change();
   ClientConnection& connection = *made;
   connections_.push_back(std::move(made));

@@ -9,7 +9,7 @@
 
 #include "http/codec/http2_session.h"
 #include "http/codec/refusal.h"
-#include "http/server/http2_fields.h"
+#include "http/codec/http2_fields.h"
 #include "http/server/outbox.h"
 #include "http/server/wire.h"
 #include "spate/http/fields.h"
