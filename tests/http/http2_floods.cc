@@ -1,4 +1,5 @@
 // Clients of HTTP/2 that are slow, broken or hostile: what they cost is bounded, and counted.
+#include "http/http2_frames.h"
 #include "http/http2_harness.h"
 #include "spate/net/tls.h"
 #include "streams/harness.h"
@@ -10,58 +11,15 @@ namespace {
 using http::Exchange;
 using http::Status;
 
-constexpr std::string_view kPreface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 // GET / of http://a, from the static table but for the authority.
 constexpr std::string_view kHeadOfGet = "\x82\x86\x84\x41\x01\x61";
 
 // POST, likewise, with Content-Length: 1.
 constexpr std::string_view kHeadOfPost = "\x83\x86\x84\x41\x01\x61\x0f\x0d\x01\x31";
 
-enum Type : char {
-  kData,
-  kHeaders,
-  kPriority,
-  kReset,
-  kSettings,
-  kPush,
-  kPing,
-  kGoAway,
-  kWindow,
-  kContinuation
-};
-enum : char { kEndStream = 1, kEndHeaders = 4 };
-
-std::string number(std::uint32_t value) {
-  return {static_cast<char>(value >> 24), static_cast<char>(value >> 16),
-          static_cast<char>(value >> 8), static_cast<char>(value)};
-}
-
-std::string frame(Type type, char flags, std::uint32_t stream, std::string_view payload = {}) {
-  return number(static_cast<std::uint32_t>(payload.size())).substr(1) + std::string{type, flags} +
-         number(stream) + std::string(payload);
-}
-
 std::string get(std::uint32_t stream) {
   return frame(kHeaders, kEndStream | kEndHeaders, stream, kHeadOfGet);
 }
-
-// The frames that were received: their types, and the codes of RST_STREAM and GOAWAY.
-struct Heard {
-  explicit Heard(std::string_view bytes) {
-    while (bytes.size() >= 9) {
-      const auto at = [&](std::size_t i) { return static_cast<unsigned char>(bytes[i]); };
-      const std::size_t size = at(0) << 16 | at(1) << 8 | at(2);
-      if (bytes.size() < 9 + size) return;
-      ++count[bytes[3]];
-      if (bytes[3] == kReset) last_reset = at(12);
-      if (bytes[3] == kGoAway) last_goaway = at(16);
-      bytes.remove_prefix(9 + size);
-    }
-  }
-  std::map<char, int> count;
-  int last_reset = -1;
-  int last_goaway = -1;
-};
 
 class Http2Floods : public Http2ServerTest {
  protected:

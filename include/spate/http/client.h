@@ -32,6 +32,7 @@
 #include "spate/http/call.h"
 #include "spate/http/cookie.h"
 #include "spate/http/error.h"
+#include "spate/http/http2.h"
 #include "spate/http/proxy.h"
 #include "spate/net/connect.h"
 #include "spate/net/stream.h"
@@ -62,6 +63,15 @@ struct ClientOptions {
   ProxySettings proxies{};  // ProxySettings::from_environment() has the usual ones.
   // A client's, for https: TlsContext::client() (spate::tls). None: https is refused.
   TlsContext tls{};
+  // Speaks HTTP/2 with servers that choose "h2" of what `tls` offers ({"h2", "http/1.1"}). Its
+  // max_streams are calls of one connection at the same time; a server's own limit counts, too.
+  Http2 http2{};
+  // Over plain connections, too, without asking: the server must speak it ("prior knowledge"). Not
+  // to a proxy that is told the whole URL.
+  bool http2_without_tls = false;
+  // In place of `tls` for calls with CallOptions::upgrade, which are of HTTP/1.1 only: one that
+  // does not offer "h2". Needed if `tls` does: a server that chooses it cannot be asked.
+  TlsContext tls_for_upgrades{};
   // Whose cookies are sent, and where those of answers are kept; must outlive the Client.
   CookieJar* jar = nullptr;
   std::string user_agent{};  // Empty: none.

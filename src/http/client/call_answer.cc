@@ -199,7 +199,8 @@ void CallState::redirect() {
   options_.target.clear();
   url_ = target;
   response_.reset();
-  has_repeated_ = false;
+  has_repeated_ = needs_fresh_ = false;
+  refusals_ = 0;
   informational_ = 0;
   choose_route();
 }

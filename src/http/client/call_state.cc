@@ -84,6 +84,7 @@ void CallState::choose_route() {
   route_.is_secure = url_->is_secure();
   route_.host = url_->host_name();
   route_.port = url_->port();
+  route_.is_http1 = core_->options().http2 && !options_.upgrade.empty();
   route_.address = options_.address;
   if (options_.proxy) {
     route_.proxy = *options_.proxy;
@@ -106,9 +107,22 @@ std::string CallState::cookies() const {
   return jar->header(*url_, core_->wall_second());
 }
 
-std::string CallState::begin() {
+void CallState::repeat(Repeat why) {
+  if (why == Repeat::after_refusal) {
+    ++refusals_;
+  } else {
+    has_repeated_ = true;
+    needs_fresh_ = why == Repeat::on_fresh;
+  }
+}
+
+void CallState::begin_body() {
   body_.begin();
   awaits_continue_ = options_.expect_continue > Nanos{0} && body_.content() != Content::none;
+}
+
+std::string CallState::begin() {
+  begin_body();
   const std::string cookies = this->cookies();
   std::string head(1024, '\0');
   HeadWriter writer(head);
@@ -129,26 +143,55 @@ std::string CallState::target() const {
   return "http://" + std::string(url_->authority()) + (wanted == "*" ? "" : wanted);
 }
 
-void CallState::write_head(HeadWriter& writer, std::string_view cookies) const {
-  const std::string_view method = method_name(options_);
-  writer.request_line(method, target());
-  const Fields& fields = options_.fields;
-  const auto add = [&](FieldId id, std::string_view value) {
-    if (!value.empty() && !fields.contains(id)) writer.field(id, value);
+template <class Add>
+void CallState::add_own(std::string_view cookies, Add add) const {
+  const auto add_new = [&](FieldId id, std::string_view value) {
+    if (!value.empty() && !options_.fields.contains(id)) add(id, value);
   };
-  add(FieldId::host, url_->authority());
-  add(FieldId::user_agent, core_->options().user_agent);
-  if (options_.decompress) add(FieldId::accept_encoding, "gzip, deflate");
-  add(FieldId::cookie, cookies);
-  if (route_.is_told_url() && !route_.proxy.user.empty())
-    add(FieldId::proxy_authorization, basic_credentials(route_.proxy));
-  if (awaits_continue_) add(FieldId::expect, "100-continue");
+  add_new(FieldId::user_agent, core_->options().user_agent);
+  if (options_.decompress) add_new(FieldId::accept_encoding, "gzip, deflate");
+  add_new(FieldId::cookie, cookies);
+  if (awaits_continue_) add_new(FieldId::expect, "100-continue");
+}
+
+void CallState::write_head(HeadWriter& writer, std::string_view cookies) const {
+  const Fields& fields = options_.fields;
+  writer.request_line(method_name(options_), target());
+  if (!fields.contains(FieldId::host)) writer.field(FieldId::host, url_->authority());
+  add_own(cookies, [&](FieldId id, std::string_view value) { writer.field(id, value); });
+  const bool is_known =
+      !route_.proxy.user.empty() && !fields.contains(FieldId::proxy_authorization);
+  if (route_.is_told_url() && is_known)
+    writer.field(FieldId::proxy_authorization, basic_credentials(route_.proxy));
   const auto connection =
       options_.upgrade.empty() ? ConnectionOption::none : ConnectionOption::upgrade;
   writer.framing(frame_sent_request(options_.method, body_.content(), body_.size(), connection),
                  options_.upgrade);
   writer.fields(fields);
   writer.end();
+}
+
+// Host is :authority there.
+bool CallState::begin(Http2Request& request) {
+  begin_body();
+  request.target = target();
+  request.cookies = cookies();
+  const Fields& fields = options_.fields;
+  constexpr std::size_t kOwn = 5;
+  Http2Fields& head = request.head;
+  if (!head.reserve(fields.size() + kOwn)) return false;
+  head.add(":method", method_name(options_));
+  head.add(":scheme", url_->scheme());
+  head.add(":authority",
+           fields.contains(FieldId::host) ? fields[FieldId::host] : url_->authority());
+  head.add(":path", request.target);
+  add_own(request.cookies,
+          [&](FieldId id, std::string_view value) { head.add(name_of(id), value); });
+  const Outgoing outgoing = frame_sent_request(options_.method, body_.content(), body_.size(), {});
+  if (outgoing.announced == Announced::length) head.add_length(outgoing.length);
+  for (const Field& field : fields.view())
+    if (field.id != FieldId::host) head.add(field.name, field.value);
+  return true;
 }
 
 // ---- with a carrier

@@ -16,12 +16,20 @@
 #include "http/codec/chunked.h"
 #include "http/codec/framing.h"
 #include "http/codec/head.h"
+#include "http/codec/http2_fields.h"
 #include "spate/http/call.h"
 #include "spate/http/compression.h"
 #include "spate/http/url.h"
 #include "spate/timer.h"
 
 namespace spate::http {
+
+// A head of HTTP/2, and what it refers to beside the call.
+struct Http2Request {
+  Http2Fields head;
+  std::string target;
+  std::string cookies;
+};
 
 class Carrier;
 class ClientCore;
@@ -55,14 +63,19 @@ class CallState final : public Counted {
   Method method() const { return options_.method; }
   // The head, as it is sent on a connection of its route. Its body begins anew.
   std::string begin();
+  // The same for HTTP/2. False when memory runs out.
+  bool begin(Http2Request& request);
   RequestBody& body() { return body_; }
 
   bool is_idempotent() const;
   bool was_sent() const { return was_sent_; }
   // Its connection has gone before anything of an answer has come: whether to try once more.
   bool may_repeat() const { return !has_repeated_ && is_idempotent() && body_.may_begin(); }
-  void repeat() { has_repeated_ = true; }
-  bool needs_fresh() const { return has_repeated_; }
+  // The server has not looked at it, and says so.
+  bool may_ask_again() const { return refusals_ < kMostRefusals && body_.may_begin(); }
+  enum class Repeat : std::uint8_t { on_fresh, after_loss, after_refusal };
+  void repeat(Repeat why);
+  bool needs_fresh() const { return needs_fresh_; }
 
   // ---- with a carrier
 
@@ -138,7 +151,13 @@ class CallState final : public Counted {
   void receive(Bytes bytes);
   void fail_later(std::error_code error);
   std::string cookies() const;
+  void begin_body();
+  // The fields of the Client's own.
+  template <class Add>
+  void add_own(std::string_view cookies, Add add) const;
   void write_head(HeadWriter& writer, std::string_view cookies) const;
+
+  static constexpr int kMostRefusals = 5;
 
   ClientCore* core_;
   CallHandler* handler_;
@@ -159,9 +178,11 @@ class CallState final : public Counted {
   Timer deadline_;
   Timer continue_;
   unsigned redirects_ = 0;
+  int refusals_ = 0;
   int informational_ = 0;  // Heads of 1xx so far.
   bool was_sent_ = false;
   bool has_repeated_ = false;
+  bool needs_fresh_ = false;  // A connection.
   bool awaits_continue_ = false;
   bool is_paused_ = false;
   bool has_body_ = false;

@@ -22,8 +22,9 @@ class ClientConnection : public StreamHandler, public Counted {
   virtual bool start() = 0;
   // False if the connection takes nothing any more; then the call is as it was.
   virtual bool carry(CallState& call) = 0;
-  // Takes a call beside those that it carries.
+  // It takes a call, or another.
   virtual bool has_room() const = 0;
+  virtual bool has_calls() const = 0;
   // Is kept for another call. False if it is not worth it.
   bool rest(Nanos idle_timeout);
   bool is_idle() const { return is_idle_; }

@@ -27,9 +27,10 @@ std::string key_of(const Route& route) {
   const Proxy& proxy = route.proxy;
   std::string key;
   for (const std::string& part :
-       {std::string(route.is_secure ? "s" : ""), route.host, std::to_string(route.port),
-        route.address.to_string(), std::to_string(static_cast<int>(proxy.kind)), proxy.host,
-        std::to_string(proxy.port), proxy.user, proxy.password}) {
+       {std::string(route.is_secure ? "s" : ""), std::string(route.is_http1 ? "1" : ""), route.host,
+        std::to_string(route.port), route.address.to_string(),
+        std::to_string(static_cast<int>(proxy.kind)), proxy.host, std::to_string(proxy.port),
+        proxy.user, proxy.password}) {
     key += std::to_string(part.size()) + ":";
     key += part;
   }
@@ -137,9 +138,9 @@ void ClientCore::upgrade(CallState& call, Stream stream) {
   call.tell_upgraded(std::move(stream));
 }
 
-void ClientCore::repeat(CallState& call) {
+void ClientCore::repeat(CallState& call, CallState::Repeat why) {
   const Ref<CallState> keep(&call);
-  call.repeat();
+  call.repeat(why);
   ++counts_.repeated;
   call.carrier()->abandon();
   origin_of(call.route()).add(call, Origin::Place::first);

@@ -248,7 +248,8 @@ void ClientHttp1::on_closed(std::error_code error) {
 void ClientHttp1::lose(std::error_code error) {
   const Ref<CallState> call(call_.get());
   ClientCore& core = origin_->core();
-  if (is_reused_ && !has_received_ && call->may_repeat()) return core.repeat(*call);
+  if (is_reused_ && !has_received_ && call->may_repeat())
+    return core.repeat(*call, CallState::Repeat::on_fresh);
   const bool is_silent = !has_received_ && error == HttpError::response_truncated;
   core.fail(*call, is_silent ? system_error(ECONNRESET) : error);
 }

@@ -22,7 +22,8 @@ class ClientHttp1 final : public ClientConnection, public Carrier {
 
   bool start() override;
   bool carry(CallState& call) override;
-  bool has_room() const override { return false; }  // It is free, or it is not.
+  bool has_room() const override { return is_idle(); }
+  bool has_calls() const override { return static_cast<bool>(call_); }
   void leave(Ending ending) override;
 
   // ---- Carrier
