@@ -17,6 +17,10 @@
 // Repeating: a server may close an idle connection just as it is used again. A call that has got no
 // byte of an answer on a connection that was used before is repeated, once, on a fresh one, if its
 // method is idempotent or it has an Idempotency-Key, and its body is still there; a POST never is.
+// HTTP/2: calls of one origin share a connection, as many as it may carry, and more connections are
+// made beyond that. A call that the server says it has not looked at (a refused stream, GOAWAY) is
+// asked again, whatever its method, up to five times, unless an upload has begun. A stream that is
+// reset, or an answer that is malformed, ends one call only.
 // There are no switches for leniency: a response that is malformed or ambiguous is an error.
 #pragma once
 
@@ -57,7 +61,8 @@ struct ClientOptions {
   // For how long an idle connection is kept; at most a second less than the server promises
   // (Keep-Alive: timeout=n). Zero keeps none.
   Nanos idle_timeout{30'000'000'000};
-  std::size_t max_head = 16 * 1024;  // Bytes of a response's head; at most 65,535.
+  // Bytes of a response's head, and of HTTP/2 of its trailers; at most 65,535.
+  std::size_t max_head = 16 * 1024;
   // The timeout includes names and the proxy.
   ConnectOptions connect{.timeout = Nanos{30'000'000'000}};
   ProxySettings proxies{};  // ProxySettings::from_environment() has the usual ones.
