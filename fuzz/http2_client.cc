@@ -47,12 +47,13 @@ struct Outcomes {
 http::Call ask(http::Client& client, Outcomes& outcomes, http::CallOptions options) {
   ++outcomes.asked;
   options.max_body = kMostBody;
-  return client.fetch("http://a/",
-                      [&outcomes](Result<http::Response> response) {
-                        ++outcomes.told;
-                        if (response) check(response->text().size() <= kMostBody);
-                      },
-                      std::move(options));
+  return client.fetch(
+      "http://a/",
+      [&outcomes](Result<http::Response> response) {
+        ++outcomes.told;
+        if (response) check(response->text().size() <= kMostBody);
+      },
+      std::move(options));
 }
 
 void converse(std::string_view script, std::size_t step) {
