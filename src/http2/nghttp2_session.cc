@@ -104,6 +104,9 @@ struct Nghttp2Session::Calls {
       }
       case NGHTTP2_RST_STREAM:
         return as_result(session.count(Http2Frame::reset));
+      case NGHTTP2_GOAWAY:
+        session.events_.on_last_stream();
+        return as_result(session.count(Http2Frame::idle));
       default:
         return as_result(session.count(Http2Frame::idle));
     }
@@ -121,6 +124,18 @@ struct Nghttp2Session::Calls {
     Http2Stream* stream =
         has_end && is_last(*frame) ? session.stream_of(frame->hd.stream_id) : nullptr;
     if (stream != nullptr) session.events_.on_end_sent(*stream);
+    return 0;
+  }
+
+  // A request, if it is one, has not left: nothing more is heard of its stream.
+  static int on_frame_not_sent(nghttp2_session* session, const nghttp2_frame* frame, int,
+                               void* context) {
+    const bool is_request =
+        frame->hd.type == NGHTTP2_HEADERS && frame->headers.cat == NGHTTP2_HCAT_REQUEST;
+    Http2Stream* stream = is_request ? self(context).stream_of(frame->hd.stream_id) : nullptr;
+    if (stream == nullptr) return 0;
+    nghttp2_session_set_stream_user_data(session, frame->hd.stream_id, nullptr);
+    self(context).events_.on_stream_closed(*stream, Http2Code::refused_stream);
     return 0;
   }
 
@@ -167,6 +182,7 @@ void Nghttp2Session::set_callbacks(nghttp2_session_callbacks* callbacks) {
   nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, Calls::on_data_chunk);
   nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, Calls::on_frame_recv);
   nghttp2_session_callbacks_set_on_frame_send_callback(callbacks, Calls::on_frame_send);
+  nghttp2_session_callbacks_set_on_frame_not_send_callback(callbacks, Calls::on_frame_not_sent);
   nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, Calls::on_stream_close);
   nghttp2_session_callbacks_set_send_data_callback(callbacks, Calls::send_piece);
 }
@@ -175,7 +191,18 @@ bool Nghttp2Session::open_server(const nghttp2_session_callbacks& callbacks,
                                  const nghttp2_option& option,
                                  std::span<const nghttp2_settings_entry> settings) {
   return nghttp2_session_server_new2(&session_, &callbacks, this, &option) == 0 &&
-         nghttp2_submit_settings(session_, NGHTTP2_FLAG_NONE, settings.data(), settings.size()) ==
+         introduce(settings);
+}
+
+bool Nghttp2Session::open_client(const nghttp2_session_callbacks& callbacks,
+                                 const nghttp2_option& option,
+                                 std::span<const nghttp2_settings_entry> settings) {
+  return nghttp2_session_client_new2(&session_, &callbacks, this, &option) == 0 &&
+         introduce(settings);
+}
+
+bool Nghttp2Session::introduce(std::span<const nghttp2_settings_entry> settings) {
+  return nghttp2_submit_settings(session_, NGHTTP2_FLAG_NONE, settings.data(), settings.size()) ==
              0 &&
          nghttp2_session_set_local_window_size(session_, NGHTTP2_FLAG_NONE, 0, kConnectionWindow) ==
              0;
@@ -184,7 +211,8 @@ bool Nghttp2Session::open_server(const nghttp2_session_callbacks& callbacks,
 bool Nghttp2Session::take_headers(const nghttp2_frame& frame) {
   Http2Stream* stream = stream_of(frame.hd.stream_id);
   if (stream == nullptr) return true;
-  if (frame.headers.cat != NGHTTP2_HCAT_REQUEST) return take_end(frame);
+  const bool is_server = nghttp2_session_check_server_session(session_) != 0;
+  if (is_server && frame.headers.cat != NGHTTP2_HCAT_REQUEST) return take_end(frame);
   return events_.on_head(*stream, is_last(frame) ? Http2End::yes : Http2End::no);
 }
 
@@ -233,6 +261,20 @@ bool Nghttp2Session::inform(std::int32_t id, std::span<const Http2Field> head) {
   return names.data() != nullptr &&
          nghttp2_submit_headers(session_, NGHTTP2_FLAG_NONE, id, nullptr, names.data(),
                                 names.size(), nullptr) == 0;
+}
+
+std::int32_t Nghttp2Session::request(Http2Stream& stream, std::span<const Http2Field> head,
+                                     Http2End end) {
+  Names names(head);
+  if (names.data() == nullptr) return -1;
+  const nghttp2_data_provider body = {.source = {}, .read_callback = Calls::read_piece};
+  return nghttp2_submit_request(session_, nullptr, names.data(), names.size(),
+                                end == Http2End::yes ? nullptr : &body, &stream);
+}
+
+std::uint32_t Nghttp2Session::max_streams() const {
+  return std::min(max_streams_, nghttp2_session_get_remote_settings(
+                                    session_, NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS));
 }
 
 bool Nghttp2Session::answer(std::int32_t id, std::span<const Http2Field> head, Http2End end) {
@@ -290,8 +332,22 @@ std::unique_ptr<Http2Session> Nghttp2Engine::make_server(Http2Events& events,
       {NGHTTP2_SETTINGS_ENABLE_CONNECT_PROTOCOL, 1},
       {NGHTTP2_SETTINGS_NO_RFC7540_PRIORITIES, 1},
   };
-  std::unique_ptr<Nghttp2Session> session(new (std::nothrow) Nghttp2Session(events));
+  std::unique_ptr<Nghttp2Session> session(new (std::nothrow)
+                                              Nghttp2Session(events, options_.max_streams));
   if (session == nullptr || !session->open_server(*callbacks_, *option_, settings)) return nullptr;
+  return session;
+}
+
+std::unique_ptr<Http2Session> Nghttp2Engine::make_client(Http2Events& events,
+                                                         std::size_t max_head) const {
+  const nghttp2_settings_entry settings[] = {
+      {NGHTTP2_SETTINGS_ENABLE_PUSH, 0},
+      {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, options_.stream_window},
+      {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, static_cast<std::uint32_t>(max_head)},
+  };
+  std::unique_ptr<Nghttp2Session> session(new (std::nothrow)
+                                              Nghttp2Session(events, options_.max_streams));
+  if (session == nullptr || !session->open_client(*callbacks_, *option_, settings)) return nullptr;
   return session;
 }
 

@@ -15,21 +15,28 @@ namespace spate::http {
 
 class Nghttp2Session final : public Http2Session {
  public:
-  explicit Nghttp2Session(Http2Events& events) : events_(events) {}
+  // `max_streams` is ours, of a client.
+  Nghttp2Session(Http2Events& events, std::uint32_t max_streams)
+      : events_(events), max_streams_(max_streams) {}
   ~Nghttp2Session() override { nghttp2_session_del(session_); }
 
   // False when memory runs out.
   bool open_server(const nghttp2_session_callbacks& callbacks, const nghttp2_option& option,
+                   std::span<const nghttp2_settings_entry> settings);
+  bool open_client(const nghttp2_session_callbacks& callbacks, const nghttp2_option& option,
                    std::span<const nghttp2_settings_entry> settings);
 
   bool receive(Bytes bytes) override;
   Bytes next_frame() override;
   bool is_over() const override;
   bool inform(std::int32_t id, std::span<const Http2Field> head) override;
+  std::int32_t request(Http2Stream& stream, std::span<const Http2Field> head,
+                       Http2End end) override;
   bool answer(std::int32_t id, std::span<const Http2Field> head, Http2End end) override;
   void wake(std::int32_t id) override;
   bool reset(std::int32_t id, Http2Code code) override;
   void credit(std::int32_t id, std::size_t size) override;
+  std::uint32_t max_streams() const override;
   void announce_end() override;
   void refuse_streams(Http2Code code) override;
 
@@ -42,6 +49,7 @@ class Nghttp2Session final : public Http2Session {
     return static_cast<Http2Stream*>(nghttp2_session_get_stream_user_data(session_, id));
   }
 
+  bool introduce(std::span<const nghttp2_settings_entry> settings);
   // What a frame has brought, told. False: nothing more is wanted.
   bool take_headers(const nghttp2_frame& frame);
   bool take_end(const nghttp2_frame& frame);
@@ -52,6 +60,7 @@ class Nghttp2Session final : public Http2Session {
   bool is_of_closed_stream(std::int32_t id);
 
   Http2Events& events_;
+  const std::uint32_t max_streams_;
   nghttp2_session* session_ = nullptr;
   std::int32_t seen_ = 0;     // The newest stream that a head came for,
   std::int32_t opened_ = 0;   // that was taken,
@@ -71,6 +80,8 @@ class Nghttp2Engine final : public Http2Engine {
   // False when memory runs out.
   bool prepare();
   std::unique_ptr<Http2Session> make_server(Http2Events& events,
+                                            std::size_t max_head) const override;
+  std::unique_ptr<Http2Session> make_client(Http2Events& events,
                                             std::size_t max_head) const override;
 
  private:

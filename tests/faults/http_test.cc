@@ -398,5 +398,120 @@ TEST(Http2Faults, OfMemoryEndWhatTheyBefallAndNothingElse) {
   }
 }
 
+// A client of HTTP/2 that asks a server of it for a bit of everything.
+class Http2ClientScene {
+ public:
+  Http2ClientScene() {
+    router_.get("/hello", [](Exchange exchange) { exchange.respond("hello"); });
+    router_.get("/long", [](Exchange exchange) { exchange.respond(kLong); });
+    router_.post("/length", [](Exchange exchange) {
+      read_body(std::move(exchange), 1'000'000,
+                [](Exchange whole, Bytes body) { whole.respond(std::to_string(body.size())); });
+    });
+    http::ServerOptions options;
+    options.http2 = must(http::Http2::create());
+    server_ = must(http::Server::create(*loop_, router_, std::move(options)));
+    client_ = make_client();
+    for (int i = 0; i < 8; ++i) pairs_.push_back(must(Stream::memory_pair(*loop_)));
+  }
+
+  void converse() {
+    fetch("/hello");
+    fetch("/long");
+    fetch("/length", {.method = http::Method::post, .body = bytes_of(kLong)});
+    upload_ = fetch_call("/length", {.method = http::Method::post, .upload = http::kUnknownSize});
+    http::Call paused = fetch_call("/long");
+    paused.pause();
+    turns(60);
+    upload_.write(kLong);
+    turns(60);
+    http::Fields trailers;
+    trailers.add("Checksum", "3");
+    upload_.end(std::move(trailers));
+    paused.resume();
+    turns(60);
+    calls_.push_back(std::move(paused));
+  }
+  bool is_tidy() {
+    for (int i = 0; i < 10; ++i) {
+      turns(20);
+      clock_.advance(Nanos{5'000'000'000});
+    }
+    // An idle timeout may be lost for want of memory, too.
+    client_.close_idle();
+    turns(20);
+    return told_ == asked_ && client_.metrics().calls == 0 && client_.metrics().connections == 0 &&
+           server_.metrics().exchanges == 0;
+  }
+  bool serves() {
+    std::string text;
+    const http::Call call = client_.fetch("http://a/hello", [&](Result<http::Response> response) {
+      if (response) text = response->text();
+    });
+    turns(40);
+    return text == "hello";
+  }
+
+ private:
+  http::Client make_client() {
+    http::ClientOptions options;
+    options.http2 = must(http::Http2::create());
+    options.http2_without_tls = true;
+    options.open = [this](std::string_view, std::uint16_t) -> Result<Stream> {
+      if (pairs_.empty()) pairs_.push_back(must(Stream::memory_pair(*loop_)));
+      auto [mine, theirs] = std::move(pairs_.back());
+      pairs_.pop_back();
+      server_.add(std::move(theirs));
+      return std::move(mine);
+    };
+    return must(http::Client::create(*loop_, std::move(options)));
+  }
+  void fetch(std::string path, http::CallOptions options = {}) {
+    calls_.push_back(fetch_call(std::move(path), std::move(options)));
+  }
+  // Told of once, unless it cannot even be begun.
+  http::Call fetch_call(std::string path, http::CallOptions options = {}) {
+    http::Call call = client_.fetch(
+        "http://a" + path, [this](Result<http::Response>) { ++told_; }, std::move(options));
+    asked_ += call.is_open();
+    return call;
+  }
+  void turns(int count) {
+    for (int i = 0; i < count; ++i) loop_->run(Run::no_wait);
+  }
+
+  ScriptedClock clock_;
+  std::unique_ptr<Loop> loop_ = must(Loop::create({.clock = &clock_}));
+  std::vector<std::pair<Stream, Stream>> pairs_;
+  http::Router router_;
+  http::Server server_;
+  http::Client client_;
+  std::vector<http::Call> calls_;
+  http::Call upload_;
+  int asked_ = 0;
+  int told_ = 0;
+};
+
+TEST(Http2ClientFaults, OfMemoryEndTheCallsThatTheyBefallOnce) {
+  for (const std::uint64_t times : {1u, 4u}) {
+    bool has_failed = true;
+    for (std::uint64_t nth = 1; has_failed && !HasFailure(); ++nth) {
+      SCOPED_TRACE(::testing::Message() << "call " << nth << ", " << times << " times");
+      Http2ClientScene scene;
+      FaultPlan plan;
+      plan.fail_nth(SystemCall::allocate, nth, ENOMEM, times);
+      {
+        const FaultScope scope(plan);
+        is_new_injected = true;
+        scene.converse();
+        is_new_injected = false;
+      }
+      has_failed = plan.failures(SystemCall::allocate) > 0;
+      EXPECT_TRUE(scene.is_tidy());
+      EXPECT_TRUE(scene.serves());
+    }
+  }
+}
+
 }  // namespace
 }  // namespace spate::testing

@@ -1,4 +1,5 @@
 // Clients of HTTP/2 that are slow, broken or hostile: what they cost is bounded, and counted.
+#include "http/http2_frames.h"
 #include "http/http2_harness.h"
 #include "spate/net/tls.h"
 #include "streams/harness.h"
@@ -10,64 +11,21 @@ namespace {
 using http::Exchange;
 using http::Status;
 
-constexpr std::string_view kPreface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 // GET / of http://a, from the static table but for the authority.
 constexpr std::string_view kHeadOfGet = "\x82\x86\x84\x41\x01\x61";
 
 // POST, likewise, with Content-Length: 1.
 constexpr std::string_view kHeadOfPost = "\x83\x86\x84\x41\x01\x61\x0f\x0d\x01\x31";
 
-enum Type : char {
-  kData,
-  kHeaders,
-  kPriority,
-  kReset,
-  kSettings,
-  kPush,
-  kPing,
-  kGoAway,
-  kWindow,
-  kContinuation
-};
-enum : char { kEndStream = 1, kEndHeaders = 4 };
-
-std::string number(std::uint32_t value) {
-  return {static_cast<char>(value >> 24), static_cast<char>(value >> 16),
-          static_cast<char>(value >> 8), static_cast<char>(value)};
-}
-
-std::string frame_of(Type type, char flags, std::uint32_t stream, std::string_view payload = {}) {
-  return number(static_cast<std::uint32_t>(payload.size())).substr(1) + std::string{type, flags} +
-         number(stream) + std::string(payload);
-}
-
 std::string get(std::uint32_t stream) {
-  return frame_of(kHeaders, kEndStream | kEndHeaders, stream, kHeadOfGet);
+  return frame(kHeaders, kEndStream | kEndHeaders, stream, kHeadOfGet);
 }
-
-// The frames that were received: their types, and the codes of RST_STREAM and GOAWAY.
-struct Heard {
-  explicit Heard(std::string_view bytes) {
-    while (bytes.size() >= 9) {
-      const auto at = [&](std::size_t i) { return static_cast<unsigned char>(bytes[i]); };
-      const std::size_t size = at(0) << 16 | at(1) << 8 | at(2);
-      if (bytes.size() < 9 + size) return;
-      ++count[bytes[3]];
-      if (bytes[3] == kReset) last_reset = at(12);
-      if (bytes[3] == kGoAway) last_goaway = at(16);
-      bytes.remove_prefix(9 + size);
-    }
-  }
-  std::map<char, int> count;
-  int last_reset = -1;
-  int last_goaway = -1;
-};
 
 class Http2Floods : public Http2ServerTest {
  protected:
   Http2Floods() {
     client_ = connect();
-    client_->send(std::string(kPreface) + frame_of(kSettings, 0, 0));
+    client_->send(std::string(kPreface) + frame(kSettings, 0, 0));
     turns();
   }
 
@@ -89,7 +47,7 @@ class Http2Floods : public Http2ServerTest {
 TEST_F(Http2Floods, OfResetsAreCutOff) {
   const int borne = flood(2000, [](int i) {
     const std::uint32_t id = static_cast<std::uint32_t>(2 * i + 1);
-    return get(id) + frame_of(kReset, 0, id, number(8));
+    return get(id) + frame(kReset, 0, id, number(8));
   });
   EXPECT_GE(borne, 500);
   EXPECT_LE(borne, 510);
@@ -100,8 +58,7 @@ TEST_F(Http2Floods, OfResetsAreCutOff) {
 
 TEST_F(Http2Floods, OfResetsInOnePieceStartNoMoreThanTheirBudget) {
   std::string all;
-  for (std::uint32_t id = 1; id < 20'000; id += 2)
-    all += get(id) + frame_of(kReset, 0, id, number(8));
+  for (std::uint32_t id = 1; id < 20'000; id += 2) all += get(id) + frame(kReset, 0, id, number(8));
   client_->send(all);
   turns();
   EXPECT_TRUE(is_cut_off());
@@ -113,14 +70,14 @@ TEST_F(Http2Floods, OfResetsThatWeAreMadeToSendAreCutOff) {
   std::vector<Exchange> exchanges;
   on_request = [&](Exchange exchange) { exchanges.push_back(std::move(exchange)); };
   const auto overflow = [](std::uint32_t id) {
-    return get(id) + frame_of(kWindow, 0, id, number(INT32_MAX));
+    return get(id) + frame(kWindow, 0, id, number(INT32_MAX));
   };
   const auto longer_than_said = [](std::uint32_t id) {
-    return frame_of(kHeaders, kEndHeaders, id, kHeadOfPost) + frame_of(kData, kEndStream, id, "xx");
+    return frame(kHeaders, kEndHeaders, id, kHeadOfPost) + frame(kData, kEndStream, id, "xx");
   };
   for (const auto& bad : {std::function(overflow), std::function(longer_than_said)}) {
     client_ = connect();
-    client_->send(std::string(kPreface) + frame_of(kSettings, 0, 0));
+    client_->send(std::string(kPreface) + frame(kSettings, 0, 0));
     const int borne =
         flood(2000, [&bad](int i) { return bad(static_cast<std::uint32_t>(2 * i + 1)); });
     EXPECT_GE(borne, 500);
@@ -132,19 +89,19 @@ TEST_F(Http2Floods, OfResetsThatWeAreMadeToSendAreCutOff) {
 }
 
 TEST_F(Http2Floods, OfFramesThatBringNothingAreCutOff) {
-  const std::string useless[] = {frame_of(kPing, 0, 0, "01234567"),
-                                 frame_of(kSettings, 0, 0),
-                                 frame_of(kPriority, 0, 1, std::string_view("\0\0\0\0\20", 5)),
-                                 frame_of(kWindow, 0, 0, number(1)),
-                                 frame_of(kData, 0, 1),
-                                 frame_of(Type{77}, 0, 1, "unknown")};
+  const std::string useless[] = {frame(kPing, 0, 0, "01234567"),
+                                 frame(kSettings, 0, 0),
+                                 frame(kPriority, 0, 1, std::string_view("\0\0\0\0\20", 5)),
+                                 frame(kWindow, 0, 0, number(1)),
+                                 frame(kData, 0, 1),
+                                 frame(Type{77}, 0, 1, "unknown")};
   std::unique_ptr<Kept> kept;
   on_request = [&](Exchange exchange) { kept = std::make_unique<Kept>(std::move(exchange)); };
   for (const std::string& each : useless) {
     SCOPED_TRACE(static_cast<int>(each[3]));
     client_ = connect();
-    client_->send(std::string(kPreface) + frame_of(kSettings, 0, 0) +
-                  frame_of(kHeaders, kEndHeaders, 1, kHeadOfGet));
+    client_->send(std::string(kPreface) + frame(kSettings, 0, 0) +
+                  frame(kHeaders, kEndHeaders, 1, kHeadOfGet));
     if (each[3] == 77) continue;  // Of those nobody is told.
     const int borne = flood(3000, [&](int) { return each; });
     EXPECT_GE(borne, 950);
@@ -156,7 +113,7 @@ TEST_F(Http2Floods, OfFramesThatBringNothingAreCutOff) {
 
 TEST_F(Http2Floods, SlowlyAreNone) {
   for (int i = 0; i < 100; ++i) {
-    for (int ping = 0; ping < 90; ++ping) client_->send(frame_of(kPing, 0, 0, "01234567"));
+    for (int ping = 0; ping < 90; ++ping) client_->send(frame(kPing, 0, 0, "01234567"));
     turns(3);
     clock_.advance(Nanos{1'000'000'000});
   }
@@ -169,7 +126,7 @@ TEST_F(Http2Floods, SlowlyAreNone) {
 TEST_F(Http2Floods, OfPingsToWhichNobodyListensAreCutOff) {
   client_->stream().pause();
   std::string pings;
-  for (int i = 0; i < 5000; ++i) pings += frame_of(kPing, 0, 0, "01234567");
+  for (int i = 0; i < 5000; ++i) pings += frame(kPing, 0, 0, "01234567");
   client_->send(pings);
   turns();
   client_->stream().resume();
@@ -178,8 +135,8 @@ TEST_F(Http2Floods, OfPingsToWhichNobodyListensAreCutOff) {
 }
 
 TEST_F(Http2Floods, OfContinuationsAreCutOff) {
-  client_->send(frame_of(kHeaders, kEndStream, 1, kHeadOfGet));
-  const int borne = flood(1000, [](int) { return frame_of(kContinuation, 0, 1); });
+  client_->send(frame(kHeaders, kEndStream, 1, kHeadOfGet));
+  const int borne = flood(1000, [](int) { return frame(kContinuation, 0, 1); });
   EXPECT_LE(borne, 20);
   EXPECT_EQ(server_.metrics().requests, 0u);
   EXPECT_GE(server_.metrics().refused, 1u);
@@ -196,20 +153,20 @@ TEST_F(Http2Floods, OfStreamsAreRefusedBeyondTheirNumber) {
 }
 
 TEST_F(Http2Floods, WhatIsNoHttp2IsCutOff) {
-  const std::string broken[] = {frame_of(kSettings, 0, 1),
-                                frame_of(kPing, 0, 0, "short"),
-                                frame_of(kHeaders, kEndHeaders, 2, kHeadOfGet),
-                                frame_of(kData, 0, 1, "x"),
-                                frame_of(kPush, kEndHeaders, 1, kHeadOfGet),
-                                frame_of(kHeaders, kEndHeaders, 1, "\xff\xff\xff\xff\xff\xff"),
-                                frame_of(kData, 0, 0, "x"),
+  const std::string broken[] = {frame(kSettings, 0, 1),
+                                frame(kPing, 0, 0, "short"),
+                                frame(kHeaders, kEndHeaders, 2, kHeadOfGet),
+                                frame(kData, 0, 1, "x"),
+                                frame(kPush, kEndHeaders, 1, kHeadOfGet),
+                                frame(kHeaders, kEndHeaders, 1, "\xff\xff\xff\xff\xff\xff"),
+                                frame(kData, 0, 0, "x"),
                                 std::string(20'000, '\xff'),
-                                frame_of(kWindow, 0, 0, number(0)),
-                                frame_of(kContinuation, 4, 1),
-                                frame_of(kPriority, 0, 0, std::string_view("\0\0\0\0\20", 5))};
+                                frame(kWindow, 0, 0, number(0)),
+                                frame(kContinuation, 4, 1),
+                                frame(kPriority, 0, 0, std::string_view("\0\0\0\0\20", 5))};
   for (const std::string& each : broken) {
     client_ = connect();
-    client_->send(std::string(kPreface) + frame_of(kSettings, 0, 0) + each);
+    client_->send(std::string(kPreface) + frame(kSettings, 0, 0) + each);
     turns();
     EXPECT_TRUE(is_cut_off()) << ::testing::PrintToString(each.substr(0, 20));
     EXPECT_GT(heard().last_goaway, 0) << ::testing::PrintToString(each.substr(0, 20));
@@ -230,11 +187,11 @@ TEST_F(Http2Floods, AHeadForAStreamThatTheClientHasClosedIsAnError) {
   const std::string closing[] = {
       get(1),  // By its end,
       get(5),  // by another's beginning,
-      frame_of(kHeaders, kEndHeaders, 1, kHeadOfPost) + frame_of(kReset, 0, 1, number(8)),
+      frame(kHeaders, kEndHeaders, 1, kHeadOfPost) + frame(kReset, 0, 1, number(8)),
   };
   for (const std::string& each : closing) {
     client_ = connect();
-    client_->send(std::string(kPreface) + frame_of(kSettings, 0, 0) + each);
+    client_->send(std::string(kPreface) + frame(kSettings, 0, 0) + each);
     turns();
     EXPECT_FALSE(is_cut_off());
     client_->send(get(each == closing[1] ? 3 : 1));
@@ -251,24 +208,23 @@ TEST_F(Http2Floods, FramesOfAStreamThatTheServerHasClosedAreOverlooked) {
     exchanges.push_back(std::move(exchange));
     if (exchanges.size() == 2) exchanges.clear();
   };
-  client_->send(frame_of(kHeaders, kEndHeaders, 1, kHeadOfGet));
-  client_->send(frame_of(kHeaders, kEndHeaders, 3, kHeadOfGet));
+  client_->send(frame(kHeaders, kEndHeaders, 1, kHeadOfGet));
+  client_->send(frame(kHeaders, kEndHeaders, 3, kHeadOfGet));
   turns();
   EXPECT_EQ(heard().count[kReset], 2);
-  client_->send(frame_of(kData, 0, 1, "x") + frame_of(kData, kEndStream, 3, "x"));
-  client_->send(frame_of(kHeaders, kEndStream | kEndHeaders, 1, kHeadOfGet));
+  client_->send(frame(kData, 0, 1, "x") + frame(kData, kEndStream, 3, "x"));
+  client_->send(frame(kHeaders, kEndStream | kEndHeaders, 1, kHeadOfGet));
   turns();
   EXPECT_FALSE(is_cut_off());
   // One that is refused, with its body and another stream in the same piece.
   for (std::uint32_t i = 0; i < 100; ++i) {
     on_request = [&](Exchange exchange) { exchanges.push_back(std::move(exchange)); };
-    client_->send(frame_of(kHeaders, kEndHeaders, 5 + 2 * i, kHeadOfGet));
+    client_->send(frame(kHeaders, kEndHeaders, 5 + 2 * i, kHeadOfGet));
   }
   turns();
   ASSERT_EQ(exchanges.size(), 100u);
-  client_->send(frame_of(kHeaders, kEndHeaders, 301, kHeadOfGet) +
-                frame_of(kReset, 0, 5, number(8)) + get(303) +
-                frame_of(kData, kEndStream, 301, "x"));
+  client_->send(frame(kHeaders, kEndHeaders, 301, kHeadOfGet) + frame(kReset, 0, 5, number(8)) +
+                get(303) + frame(kData, kEndStream, 301, "x"));
   turns();
   EXPECT_FALSE(is_cut_off());
   EXPECT_EQ(exchanges.size(), 101u);
@@ -283,7 +239,7 @@ TEST_F(Http2Floods, MalformedRequestsResetTheirStream) {
   };
   std::uint32_t id = 1;
   for (const std::string_view each : bad) {
-    client_->send(frame_of(kHeaders, kEndStream | kEndHeaders, id, each));
+    client_->send(frame(kHeaders, kEndStream | kEndHeaders, id, each));
     id += 2;
   }
   client_->send(get(id));
@@ -299,7 +255,7 @@ TEST_F(Http2Floods, MalformedRequestsResetTheirStream) {
 class Http2Deadlines : public Http2Floods {};
 
 TEST_F(Http2Deadlines, EndAHeadThatDoesNotEnd) {
-  client_->send(frame_of(kHeaders, kEndStream, 1, kHeadOfGet));
+  client_->send(frame(kHeaders, kEndStream, 1, kHeadOfGet));
   turns();
   pass(Nanos{9'000'000'000});
   EXPECT_FALSE(is_cut_off());

@@ -1,7 +1,7 @@
 // Call: one request of a Client's, and what comes back.
 //
 // Ownership: a handle; moving it moves the call. Destroying it cancels: no callback follows, and
-// the connection, if it has one, is closed.
+// the connection, if it has one, is closed; of HTTP/2 only its stream is.
 // Threads: the loop's thread only.
 // Callbacks: a CallHandler's functions, called by the loop and never from inside a call to the Call
 // or the Client. Inside them everything is allowed, destroying the Call, the handler and the Client
@@ -156,8 +156,9 @@ class SPATE_EXPORT Call {
 
   // ---- the response's body
 
-  // While paused, nothing is read, and neither the end nor the loss of the server is seen. The
-  // deadline goes on.
+  // While paused, nothing is read, and neither the end nor the loss of the server is seen; of
+  // HTTP/2 a loss is, unless all of the answer has come before, and other calls go on. The deadline
+  // goes on.
   void pause();
   void resume();
 

@@ -17,6 +17,10 @@
 // Repeating: a server may close an idle connection just as it is used again. A call that has got no
 // byte of an answer on a connection that was used before is repeated, once, on a fresh one, if its
 // method is idempotent or it has an Idempotency-Key, and its body is still there; a POST never is.
+// HTTP/2: calls of one origin share a connection, as many as it may carry, and more connections are
+// made beyond that. A call that the server says it has not looked at (a refused stream, GOAWAY) is
+// asked again, whatever its method, up to five times, unless an upload has begun. A stream that is
+// reset, or an answer that is malformed, ends one call only.
 // There are no switches for leniency: a response that is malformed or ambiguous is an error.
 #pragma once
 
@@ -32,6 +36,7 @@
 #include "spate/http/call.h"
 #include "spate/http/cookie.h"
 #include "spate/http/error.h"
+#include "spate/http/http2.h"
 #include "spate/http/proxy.h"
 #include "spate/net/connect.h"
 #include "spate/net/stream.h"
@@ -56,12 +61,22 @@ struct ClientOptions {
   // For how long an idle connection is kept; at most a second less than the server promises
   // (Keep-Alive: timeout=n). Zero keeps none.
   Nanos idle_timeout{30'000'000'000};
-  std::size_t max_head = 16 * 1024;  // Bytes of a response's head; at most 65,535.
+  // Bytes of a response's head, and of HTTP/2 of its trailers; at most 65,535.
+  std::size_t max_head = 16 * 1024;
   // The timeout includes names and the proxy.
   ConnectOptions connect{.timeout = Nanos{30'000'000'000}};
   ProxySettings proxies{};  // ProxySettings::from_environment() has the usual ones.
   // A client's, for https: TlsContext::client() (spate::tls). None: https is refused.
   TlsContext tls{};
+  // Speaks HTTP/2 with servers that choose "h2" of what `tls` offers ({"h2", "http/1.1"}). Its
+  // max_streams are calls of one connection at the same time; a server's own limit counts, too.
+  Http2 http2{};
+  // Over plain connections, too, without asking: the server must speak it ("prior knowledge"). Not
+  // to a proxy that is told the whole URL.
+  bool http2_without_tls = false;
+  // In place of `tls` for calls with CallOptions::upgrade, which are of HTTP/1.1 only: one that
+  // does not offer "h2". Needed if `tls` does: a server that chooses it cannot be asked.
+  TlsContext tls_for_upgrades{};
   // Whose cookies are sent, and where those of answers are kept; must outlive the Client.
   CookieJar* jar = nullptr;
   std::string user_agent{};  // Empty: none.

@@ -11,8 +11,8 @@ namespace spate::http {
 
 // The category "spate.http".
 enum class HttpError {
-  malformed_response = 1,  // Not of HTTP/1, ambiguous, or with a head that is too long.
-  response_truncated = 2,  // The connection ended before the response did.
+  malformed_response = 1,  // Not of HTTP, ambiguous, a flood, or its head is too long.
+  response_truncated = 2,  // The connection or stream ended before the response did.
   body_too_long = 3,       // Longer than CallOptions::max_body.
   too_many_redirects = 4,  // More than CallOptions::max_redirects.
   bad_redirect = 5,        // Location is none that can be followed.

@@ -1,4 +1,5 @@
-// Http2: lets a Server speak HTTP/2 beside HTTP/1.1, with the same Service.
+// Http2: lets a Server speak HTTP/2 beside HTTP/1.1, with the same Service, and a Client, with the
+// same Calls (ClientOptions::http2).
 //
 //   ServerOptions options;
 //   options.http2 = must(Http2::create());
@@ -8,8 +9,8 @@
 // with the preface of HTTP/2. A program that calls create() links to spate::http2, which needs
 // nghttp2.
 //
-// Ownership: a handle, copied cheaply; it may go before the Servers that were made with it.
-// Threads: any.
+// Ownership: a handle, copied cheaply; it may go before the Servers and Clients that were made with
+// it. Threads: any.
 #pragma once
 
 #include <cstddef>
@@ -25,11 +26,11 @@ namespace spate::http {
 class Http2Engine;
 
 struct Http2Options {
-  // Requests of one connection at the same time, 1 ... 10,000; beyond it a stream is refused, and
-  // the client repeats it.
+  // Requests of one connection at the same time, 1 ... 10,000; beyond it a server refuses a stream,
+  // and the client repeats it, and a client opens another connection, or waits.
   std::uint32_t max_streams = 100;
-  // Bytes of one request's body that a client may send ahead of who reads it, 1 KiB ... 16 MiB.
-  // Times max_streams it is what one connection can make a server keep.
+  // Bytes of one body that the peer may send ahead of who reads it, 1 KiB ... 16 MiB. Times
+  // max_streams it is what one connection can make us keep.
   std::uint32_t stream_window = 256 * 1024;
 };
 

@@ -16,6 +16,7 @@ namespace {
 constexpr std::uint64_t kMostDiscarded = 64 * 1024;
 // What is decompressed at a time.
 constexpr std::size_t kPiece = 64 * 1024;
+constexpr int kMostInformational = 32;
 
 bool is_redirection(Status status) {
   return status == Status::moved_permanently || status == Status::found ||
@@ -30,8 +31,15 @@ std::error_code error_of_decoding(std::error_code error) {
 
 }  // namespace
 
-void CallState::tell_informational(const ResponseView& head) {
-  if (handler_ != nullptr) handler_->on_informational(head.status, head.fields);
+bool CallState::take_informational(const ResponseView& head) {
+  if (head.status == Status::switching_protocols) return false;
+  if (++informational_ > kMostInformational) return false;
+  if (head.status == Status::continue_) {
+    let_body_go();
+  } else if (handler_ != nullptr) {
+    handler_->on_informational(head.status, head.fields);
+  }
+  return true;
 }
 
 void CallState::take_head(const ResponseView& head, const Framing& how) {
@@ -191,8 +199,9 @@ void CallState::redirect() {
   options_.target.clear();
   url_ = target;
   response_.reset();
-  has_repeated_ = false;
-  informational = 0;
+  has_repeated_ = needs_fresh_ = false;
+  refusals_ = 0;
+  informational_ = 0;
   choose_route();
 }
 

@@ -7,7 +7,7 @@
 #include <span>
 #include <utility>
 
-#include "http/client/client_connection.h"
+#include "http/client/carrier.h"
 #include "http/client/client_core.h"
 #include "http/client/proxy_fields.h"
 #include "http/codec/characters.h"
@@ -84,6 +84,7 @@ void CallState::choose_route() {
   route_.is_secure = url_->is_secure();
   route_.host = url_->host_name();
   route_.port = url_->port();
+  route_.is_http1 = core_->options().http2 && !options_.upgrade.empty();
   route_.address = options_.address;
   if (options_.proxy) {
     route_.proxy = *options_.proxy;
@@ -106,9 +107,22 @@ std::string CallState::cookies() const {
   return jar->header(*url_, core_->wall_second());
 }
 
-std::string CallState::begin() {
+void CallState::repeat(Repeat why) {
+  if (why == Repeat::after_refusal) {
+    ++refusals_;
+  } else {
+    has_repeated_ = true;
+    needs_fresh_ = why == Repeat::on_fresh;
+  }
+}
+
+void CallState::begin_body() {
   body_.begin();
   awaits_continue_ = options_.expect_continue > Nanos{0} && body_.content() != Content::none;
+}
+
+std::string CallState::begin() {
+  begin_body();
   const std::string cookies = this->cookies();
   std::string head(1024, '\0');
   HeadWriter writer(head);
@@ -129,20 +143,26 @@ std::string CallState::target() const {
   return "http://" + std::string(url_->authority()) + (wanted == "*" ? "" : wanted);
 }
 
-void CallState::write_head(HeadWriter& writer, std::string_view cookies) const {
-  const std::string_view method = method_name(options_);
-  writer.request_line(method, target());
-  const Fields& fields = options_.fields;
-  const auto add = [&](FieldId id, std::string_view value) {
-    if (!value.empty() && !fields.contains(id)) writer.field(id, value);
+template <class Add>
+void CallState::add_own(std::string_view cookies, Add add) const {
+  const auto add_new = [&](FieldId id, std::string_view value) {
+    if (!value.empty() && !options_.fields.contains(id)) add(id, value);
   };
-  add(FieldId::host, url_->authority());
-  add(FieldId::user_agent, core_->options().user_agent);
-  if (options_.decompress) add(FieldId::accept_encoding, "gzip, deflate");
-  add(FieldId::cookie, cookies);
-  if (route_.is_told_url() && !route_.proxy.user.empty())
-    add(FieldId::proxy_authorization, basic_credentials(route_.proxy));
-  if (awaits_continue_) add(FieldId::expect, "100-continue");
+  add_new(FieldId::user_agent, core_->options().user_agent);
+  if (options_.decompress) add_new(FieldId::accept_encoding, "gzip, deflate");
+  add_new(FieldId::cookie, cookies);
+  if (awaits_continue_) add_new(FieldId::expect, "100-continue");
+}
+
+void CallState::write_head(HeadWriter& writer, std::string_view cookies) const {
+  const Fields& fields = options_.fields;
+  writer.request_line(method_name(options_), target());
+  if (!fields.contains(FieldId::host)) writer.field(FieldId::host, url_->authority());
+  add_own(cookies, [&](FieldId id, std::string_view value) { writer.field(id, value); });
+  const bool is_known =
+      !route_.proxy.user.empty() && !fields.contains(FieldId::proxy_authorization);
+  if (route_.is_told_url() && is_known)
+    writer.field(FieldId::proxy_authorization, basic_credentials(route_.proxy));
   const auto connection =
       options_.upgrade.empty() ? ConnectionOption::none : ConnectionOption::upgrade;
   writer.framing(frame_sent_request(options_.method, body_.content(), body_.size(), connection),
@@ -151,10 +171,33 @@ void CallState::write_head(HeadWriter& writer, std::string_view cookies) const {
   writer.end();
 }
 
-// ---- on a connection
+// Host is :authority there.
+bool CallState::begin(Http2Request& request) {
+  begin_body();
+  request.target = target();
+  request.cookies = cookies();
+  const Fields& fields = options_.fields;
+  constexpr std::size_t kOwn = 5;
+  Http2Fields& head = request.head;
+  if (!head.reserve(fields.size() + kOwn)) return false;
+  head.add(":method", method_name(options_));
+  head.add(":scheme", url_->scheme());
+  head.add(":authority",
+           fields.contains(FieldId::host) ? fields[FieldId::host] : url_->authority());
+  head.add(":path", request.target);
+  add_own(request.cookies,
+          [&](FieldId id, std::string_view value) { head.add(name_of(id), value); });
+  const Outgoing outgoing = frame_sent_request(options_.method, body_.content(), body_.size(), {});
+  if (outgoing.announced == Announced::length) head.add_length(outgoing.length);
+  for (const Field& field : fields.view())
+    if (field.id != FieldId::host) head.add(field.name, field.value);
+  return true;
+}
 
-void CallState::attach(ClientConnection& connection) {
-  connection_ = &connection;
+// ---- with a carrier
+
+void CallState::attach(Carrier& carrier) {
+  carrier_ = &carrier;
   was_sent_ = true;
   if (awaits_continue_) {
     continue_.start(options_.expect_continue);
@@ -164,7 +207,7 @@ void CallState::attach(ClientConnection& connection) {
 }
 
 void CallState::detach() {
-  connection_ = nullptr;
+  carrier_ = nullptr;
   continue_.stop();
 }
 
@@ -186,7 +229,7 @@ void CallState::let_body_go() {
     wants_upload_ = true;
     core_->settle_later(*this);
   }
-  if (connection_ != nullptr) connection_->send_body();
+  if (carrier_ != nullptr) carrier_->send_body();
 }
 
 // What the server goes on with is what it was asked for.
@@ -216,7 +259,7 @@ void CallState::forget_user() {
 
 bool CallState::write(Bytes bytes) {
   if (core_ == nullptr || !body_.append(bytes)) return false;
-  if (connection_ != nullptr) connection_->send_body();
+  if (carrier_ != nullptr) carrier_->send_body();
   wants_room_ = wants_room_ || is_full();
   return true;
 }
@@ -230,7 +273,7 @@ bool CallState::write(Buffer&& buffer) {
 bool CallState::end(Fields behind) {
   if (core_ == nullptr || !body_.takes(0)) return false;
   if (!body_.end(std::move(behind))) return fail_later(system_error(EINVAL)), true;
-  if (connection_ != nullptr) connection_->send_body();
+  if (carrier_ != nullptr) carrier_->send_body();
   return true;
 }
 
@@ -240,7 +283,7 @@ void CallState::fail_later(std::error_code error) {
 }
 
 bool CallState::is_full() const {
-  return body_.waiting() > kHigh || (connection_ != nullptr && connection_->is_full());
+  return body_.waiting() > kHigh || (carrier_ != nullptr && carrier_->is_full());
 }
 
 void CallState::on_room() {
@@ -249,14 +292,14 @@ void CallState::on_room() {
 
 void CallState::pause() {
   is_paused_ = true;
-  if (connection_ != nullptr) connection_->pause();
+  if (carrier_ != nullptr) carrier_->pause();
 }
 
 void CallState::resume() {
   is_paused_ = false;
-  if (connection_ == nullptr) return;
-  connection_->resume();
-  if (has_more_) core_->settle_later(*this);
+  if (carrier_ == nullptr) return;
+  carrier_->resume();
+  if (has_more_ || carrier_->has_kept()) core_->settle_later(*this);
 }
 
 // By the loop: what could not be told inside a call.
@@ -268,7 +311,8 @@ void CallState::settle() {
     wants_room_ = false;
     if (handler_ != nullptr) handler_->on_drained();
   }
-  if (connection_ != nullptr && has_more_ && !is_paused_ && !is_showing_) connection_->show_more();
+  if (carrier_ == nullptr || is_paused_ || is_showing_) return;
+  if (has_more_ || carrier_->has_kept()) carrier_->show_more();
 }
 
 }  // namespace spate::http

@@ -16,6 +16,7 @@
 #include "http/codec/chunked.h"
 #include "http/codec/framing.h"
 #include "http/codec/head.h"
+#include "http/codec/http2_fields.h"
 #include "spate/http/call.h"
 #include "spate/http/compression.h"
 #include "spate/http/url.h"
@@ -23,7 +24,14 @@
 
 namespace spate::http {
 
-class ClientConnection;
+// A head of HTTP/2, and what it refers to beside the call.
+struct Http2Request {
+  Http2Fields head;
+  std::string target;
+  std::string cookies;
+};
+
+class Carrier;
 class ClientCore;
 class HeadWriter;
 class Origin;
@@ -55,33 +63,40 @@ class CallState final : public Counted {
   Method method() const { return options_.method; }
   // The head, as it is sent on a connection of its route. Its body begins anew.
   std::string begin();
+  // The same for HTTP/2. False when memory runs out.
+  bool begin(Http2Request& request);
   RequestBody& body() { return body_; }
 
   bool is_idempotent() const;
   bool was_sent() const { return was_sent_; }
   // Its connection has gone before anything of an answer has come: whether to try once more.
   bool may_repeat() const { return !has_repeated_ && is_idempotent() && body_.may_begin(); }
-  void repeat() { has_repeated_ = true; }
-  bool needs_fresh() const { return has_repeated_; }
+  // The server has not looked at it, and says so.
+  bool may_ask_again() const { return refusals_ < kMostRefusals && body_.may_begin(); }
+  enum class Repeat : std::uint8_t { on_fresh, after_loss, after_refusal };
+  void repeat(Repeat why);
+  bool needs_fresh() const { return needs_fresh_; }
 
-  // ---- on a connection
+  // ---- with a carrier
 
-  void attach(ClientConnection& connection);
+  void attach(Carrier& carrier);
   void detach();
-  ClientConnection* connection() const { return connection_; }
+  Carrier* carrier() const { return carrier_; }
   // Sends more of the body, unless the server's 100 is waited for. False: it cannot be sent.
   bool send_body(Stream& stream);
   bool is_sent() const { return !awaits_continue_ && body_.is_sent(); }
+  bool awaits_continue() const { return awaits_continue_; }
   void stop_waiting_for_continue();
   // Nothing is in the way of the body any more.
   void let_body_go();
   bool accepts_upgrade(const FieldsView& answered) const;
-  void on_room();  // In the stream's queue.
+  void on_room();  // Of the carrier's.
   bool is_paused() const { return is_paused_; }
 
   // ---- the answer. After those that call the user, it may be over.
 
-  void tell_informational(const ResponseView& head);
+  // An answer before the answer. False for one that was not asked for, or one too many.
+  bool take_informational(const ResponseView& head);
   void take_head(const ResponseView& head, const Framing& framing);
   // Returns how many bytes are used: all, unless it is paused.
   std::size_t show(Bytes bytes);
@@ -110,7 +125,6 @@ class CallState final : public Counted {
   ChunkedDecoder chunks{};
   Fields trailers{};
   std::uint64_t body_left = 0;
-  int informational = 0;  // Heads of 1xx so far.
 
   // ---- its client's
 
@@ -137,7 +151,13 @@ class CallState final : public Counted {
   void receive(Bytes bytes);
   void fail_later(std::error_code error);
   std::string cookies() const;
+  void begin_body();
+  // The fields of the Client's own.
+  template <class Add>
+  void add_own(std::string_view cookies, Add add) const;
   void write_head(HeadWriter& writer, std::string_view cookies) const;
+
+  static constexpr int kMostRefusals = 5;
 
   ClientCore* core_;
   CallHandler* handler_;
@@ -146,7 +166,7 @@ class CallState final : public Counted {
   std::optional<Url> url_;
   Route route_;
   RequestBody body_;
-  ClientConnection* connection_ = nullptr;
+  Carrier* carrier_ = nullptr;
 
   std::optional<Response> response_;
   std::optional<Url> next_;  // Where it is redirected.
@@ -158,8 +178,11 @@ class CallState final : public Counted {
   Timer deadline_;
   Timer continue_;
   unsigned redirects_ = 0;
+  int refusals_ = 0;
+  int informational_ = 0;  // Heads of 1xx so far.
   bool was_sent_ = false;
   bool has_repeated_ = false;
+  bool needs_fresh_ = false;  // A connection.
   bool awaits_continue_ = false;
   bool is_paused_ = false;
   bool has_body_ = false;

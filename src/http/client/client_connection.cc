@@ -1,67 +1,21 @@
 #include "http/client/client_connection.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <string>
 #include <utility>
 
 #include "http/client/client_core.h"
 #include "http/client/origin.h"
-#include "http/codec/syntax.h"
-#include "http/codec/system_error.h"
-#include "spate/http/error.h"
 #include "spate/loop.h"
 
 namespace spate::http {
 
-namespace {
-
-constexpr int kMostInformational = 32;
-constexpr Nanos kOneSecond{1'000'000'000};
-
-// "timeout=5, max=100": how long the server keeps an idle connection.
-std::optional<std::uint64_t> seconds_kept(const FieldsView& fields) {
-  for (std::string_view member : fields.list(FieldId::keep_alive)) {
-    constexpr std::string_view kTimeout = "timeout=";
-    if (member.size() < kTimeout.size() ||
-        !equal_ignoring_case(member.substr(0, kTimeout.size()), kTimeout))
-      continue;
-    return parse_number(member.substr(kTimeout.size()), Overflow::saturates);
-  }
-  return {};
-}
-
-}  // namespace
-
 ClientConnection::ClientConnection(Origin& origin, Stream stream)
     : origin_(&origin), stream_(std::move(stream)) {}
-
-ClientConnection::~ClientConnection() { wake(); }
-
-void ClientConnection::start() { stream_.start(*this); }
-
-// ---- between calls
-
-bool ClientConnection::carry(CallState& call) {
-  if (!stream_.is_writable()) return false;
-  const std::string head = call.begin();
-  if (!stream_.write(head)) return false;
-  wake();
-  is_reused_ = std::exchange(has_carried_, true);
-  has_received_ = is_in_body_ = false;
-  looked_at_ = 0;
-  origin_->core().count_request(is_reused_);
-  call_ = Ref<CallState>(&call);
-  call.attach(*this);
-  call.is_paused() ? stream_.pause() : stream_.resume();
-  return true;
-}
 
 // A stream that is idle keeps the loop alive no more than the pool does, which is not at all.
 bool ClientConnection::rest(Nanos idle_timeout) {
   const Nanos kept = std::min(idle_timeout, kept_for_);
   if (kept <= Nanos{0} || !stream_.is_writable()) return false;
-  has_carried_ = true;
   is_idle_ = true;
   idle_since_ = origin_->core().loop().now();
   stream_.set_idle_timeout(kept);
@@ -80,229 +34,13 @@ void ClientConnection::wake() {
   if (stream_.is_open()) stream_.set_idle_timeout(Nanos{0});
 }
 
-void ClientConnection::leave(Ending ending) {
-  wake();
-  origin_ = nullptr;
-  ending == Ending::graceful ? stream_.close() : stream_.abort();
+void ClientConnection::forget_stream() {
+  if (std::exchange(is_unreferenced_, false)) origin_->core().loop().ref();
 }
 
 // It goes out of the pool. Whoever calls goes on with it only if he holds a reference.
 void ClientConnection::drop(Ending ending) {
   if (origin_ != nullptr) origin_->drop(*this, ending);
-}
-
-// ---- what its call asks for
-
-void ClientConnection::send_body() { call_->send_body(stream_); }
-
-void ClientConnection::show_more() {
-  const Ref<ClientConnection> self(this);
-  CallState& call = *call_;
-  call.show_more();
-  if (!carries(call)) return;
-  if (call.failure()) return fail(call, call.failure());
-  if (call.is_paused() || !is_at_end(call)) return;
-  finish(call, stream_.unread().empty() ? Behind::nothing : Behind::something);
-}
-
-void ClientConnection::abandon() {
-  const Ref<ClientConnection> self(this);
-  const Ref<CallState> call = std::move(call_);
-  call->detach();
-  drop(Ending::reset);
-}
-
-// ---- receiving
-
-std::size_t ClientConnection::on_data(Bytes bytes) {
-  const Ref<ClientConnection> self(this);
-  if (!call_) {  // Nobody has asked.
-    drop(Ending::reset);
-    return bytes.size();
-  }
-  const Ref<CallState> call(call_.get());
-  has_received_ = true;
-  std::size_t used = 0;
-  while (used < bytes.size()) {
-    const std::size_t count = take(*call, bytes.subspan(used));
-    used += count;
-    if (count == 0 || !carries(*call)) break;
-  }
-  const bool is_done = !carries(*call) && !is_handed_over_;
-  return is_done ? bytes.size() : used;
-}
-
-std::size_t ClientConnection::take(CallState& call, Bytes bytes) {
-  if (call.is_paused()) return 0;
-  return is_in_body_ ? take_body(call, bytes) : take_head(call, bytes);
-}
-
-std::size_t ClientConnection::take_head(CallState& call, Bytes bytes) {
-  ResponseHead head;
-  const Parsed parsed = parse_response(bytes, looked_at_, origin_->core().head_limits(), head);
-  looked_at_ = parsed.looked_at;
-  if (parsed.state == Parsed::State::unfinished) return 0;
-  Framing framing;
-  if (parsed.state == Parsed::State::broken || frame_response(head, call.method(), framing)) {
-    fail(call, HttpError::malformed_response);
-    return bytes.size();
-  }
-  if (!is_informational(head.status)) {
-    take_response(call, head, framing, bytes.subspan(head.size));
-  } else if (head.status == Status::switching_protocols && call.accepts_upgrade(head.fields)) {
-    take_upgrade(call, head, framing);
-  } else if (!take_informational(call, head)) {
-    fail(call, HttpError::malformed_response);
-  }
-  return head.size;
-}
-
-// False for one that was not asked for, or one too many.
-bool ClientConnection::take_informational(CallState& call, const ResponseView& head) {
-  if (head.status == Status::switching_protocols) return false;
-  if (++call.informational > kMostInformational) return false;
-  if (head.status == Status::continue_) {
-    call.let_body_go();
-  } else {
-    call.tell_informational(head);
-  }
-  return true;
-}
-
-void ClientConnection::take_upgrade(CallState& call, const ResponseView& head,
-                                    const Framing& framing) {
-  ClientCore& core = origin_->core();
-  call.take_head(head, framing);
-  if (call.failure()) return fail(call, call.failure());
-  core.upgrade(call, hand_over());
-}
-
-// As it was before it became ours; only its handle stays here, which is empty.
-Stream ClientConnection::hand_over() {
-  is_handed_over_ = true;
-  Stream stream = std::move(stream_);
-  stream.resume();
-  abandon();
-  return stream;
-}
-
-void ClientConnection::take_response(CallState& call, const ResponseView& head,
-                                     const Framing& framing, Bytes behind) {
-  is_in_body_ = true;
-  note_keep_alive(head);
-  call.take_head(head, framing);
-  if (!carries(call)) return;
-  if (call.failure()) return fail(call, call.failure());
-  if (is_at_end(call)) return finish(call, behind.empty() ? Behind::nothing : Behind::something);
-  if (call.is_too_long_to_discard()) finish(call, Behind::something);
-}
-
-void ClientConnection::note_keep_alive(const ResponseView& head) {
-  kept_for_ = kForever;
-  const auto seconds = seconds_kept(head.fields);
-  if (!seconds) return;
-  const auto most = std::min<std::uint64_t>(*seconds, 1'000'000);
-  kept_for_ = kOneSecond * static_cast<std::int64_t>(most) - kOneSecond;
-}
-
-std::size_t ClientConnection::take_body(CallState& call, Bytes bytes) {
-  std::size_t used = 0;
-  if (call.framing.body == BodyKind::chunked) {
-    used = take_chunked(call, bytes);
-  } else {
-    const bool is_sized = call.framing.body == BodyKind::sized;
-    const std::uint64_t most = is_sized ? call.body_left : bytes.size();
-    used = call.show(bytes.first(std::min<std::uint64_t>(bytes.size(), most)));
-    if (is_sized) call.body_left -= used;
-  }
-  if (!carries(call)) return used;
-  if (call.failure()) {
-    fail(call, call.failure());
-  } else if (is_at_end(call)) {
-    finish(call, used == bytes.size() ? Behind::nothing : Behind::something);
-  } else if (call.is_too_long_to_discard()) {
-    finish(call, Behind::something);
-  }
-  return used;
-}
-
-std::size_t ClientConnection::take_chunked(CallState& call, Bytes bytes) {
-  const auto step = call.chunks.next(bytes, call.trailers);
-  switch (step.state) {
-    case ChunkedDecoder::State::data: {
-      const std::size_t shown = call.show(step.data);
-      call.chunks.take(shown);
-      return step.used + shown;
-    }
-    case ChunkedDecoder::State::end:
-      call.framing.body = BodyKind::none;
-      break;
-    case ChunkedDecoder::State::broken:
-      fail(call, HttpError::malformed_response);
-      break;
-    case ChunkedDecoder::State::unfinished:
-      break;
-  }
-  return step.used;
-}
-
-// All of the answer has come, and been shown.
-bool ClientConnection::is_at_end(const CallState& call) const {
-  if (call.has_more() || !is_in_body_) return false;
-  return call.framing.body == BodyKind::none ||
-         (call.framing.body == BodyKind::sized && call.body_left == 0);
-}
-
-// ---- how a call ends
-
-// The connection is free before the user is told, so that his next call may have it.
-void ClientConnection::finish(CallState& call, Behind behind) {
-  if (!call.check_end()) return fail(call, call.failure());
-  const Ref<CallState> keep = std::move(call_);
-  const bool is_kept = call.framing.keeps_alive && call.is_sent() && behind == Behind::nothing;
-  ClientCore& core = origin_->core();
-  call.detach();
-  if (is_kept) {
-    origin_->release(*this);
-  } else {
-    drop(Ending::graceful);
-  }
-  core.complete(call);
-}
-
-void ClientConnection::fail(CallState& call, std::error_code error) {
-  call.core()->fail(call, error);  // Which comes to abandon().
-}
-
-void ClientConnection::on_end() {
-  const Ref<ClientConnection> self(this);
-  if (!call_) return drop(Ending::graceful);
-  if (is_in_body_ && call_->framing.body == BodyKind::until_end && !call_->has_more())
-    return finish(*call_, Behind::something);
-  lose(HttpError::response_truncated);
-}
-
-void ClientConnection::on_closed(std::error_code error) {
-  const Ref<ClientConnection> self(this);
-  if (std::exchange(is_unreferenced_, false)) origin_->core().loop().ref();
-  if (!call_) return drop(Ending::reset);
-  lose(error ? error : std::error_code(HttpError::response_truncated));
-}
-
-void ClientConnection::lose(std::error_code error) {
-  const Ref<CallState> call(call_.get());
-  ClientCore& core = origin_->core();
-  if (is_reused_ && !has_received_ && call->may_repeat()) return core.repeat(*call);
-  const bool is_silent = !has_received_ && error == HttpError::response_truncated;
-  core.fail(*call, is_silent ? system_error(ECONNRESET) : error);
-}
-
-void ClientConnection::on_drained() {
-  if (!call_) return;
-  const Ref<ClientConnection> self(this);
-  const Ref<CallState> call(call_.get());
-  send_body();
-  call->on_room();
 }
 
 }  // namespace spate::http

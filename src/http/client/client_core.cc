@@ -5,6 +5,7 @@
 #include <new>
 #include <utility>
 
+#include "http/client/carrier.h"
 #include "http/client/proxy_fields.h"
 #include "http/codec/syntax.h"
 #include "http/codec/system_error.h"
@@ -26,9 +27,10 @@ std::string key_of(const Route& route) {
   const Proxy& proxy = route.proxy;
   std::string key;
   for (const std::string& part :
-       {std::string(route.is_secure ? "s" : ""), route.host, std::to_string(route.port),
-        route.address.to_string(), std::to_string(static_cast<int>(proxy.kind)), proxy.host,
-        std::to_string(proxy.port), proxy.user, proxy.password}) {
+       {std::string(route.is_secure ? "s" : ""), std::string(route.is_http1 ? "1" : ""), route.host,
+        std::to_string(route.port), route.address.to_string(),
+        std::to_string(static_cast<int>(proxy.kind)), proxy.host, std::to_string(proxy.port),
+        proxy.user, proxy.password}) {
     key += std::to_string(part.size()) + ":";
     key += part;
   }
@@ -106,7 +108,7 @@ void ClientCore::enter(CallState& call, Origin::Place place) {
 
 void ClientCore::leave(CallState& call) {
   const Ref<CallState> keep(&call);
-  if (call.connection() != nullptr) call.connection()->abandon();
+  if (call.carrier() != nullptr) call.carrier()->abandon();
   if (call.waits_in != nullptr) call.waits_in->remove(call);
   unlink(call);
 }
@@ -136,11 +138,11 @@ void ClientCore::upgrade(CallState& call, Stream stream) {
   call.tell_upgraded(std::move(stream));
 }
 
-void ClientCore::repeat(CallState& call) {
+void ClientCore::repeat(CallState& call, CallState::Repeat why) {
   const Ref<CallState> keep(&call);
-  call.repeat();
+  call.repeat(why);
   ++counts_.repeated;
-  call.connection()->abandon();
+  call.carrier()->abandon();
   origin_of(call.route()).add(call, Origin::Place::first);
 }
 

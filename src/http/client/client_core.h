@@ -36,6 +36,7 @@ class ClientCore final : public Counted {
   ClientMetrics metrics() const;
   // The Client is being destroyed, or the loop.
   void close();
+  bool is_closed() const { return is_closed_; }
 
   // ---- what calls and connections use
 
@@ -57,8 +58,8 @@ class ClientCore final : public Counted {
   void complete(CallState& call);
   // Its connection goes on as something else.
   void upgrade(CallState& call, Stream stream);
-  // Its connection is lost, before there was anything of an answer.
-  void repeat(CallState& call);
+  // There was nothing of an answer.
+  void repeat(CallState& call, CallState::Repeat why);
   // False when memory runs out: it is settled with the next.
   bool settle_later(CallState& call);
 

@@ -89,7 +89,9 @@ void Connector::on_closed(std::error_code error) {
 // There is a connection to the server, or to a proxy that takes requests for it.
 void Connector::on_way(Stream stream) {
   if (!route_.is_secure) return done(std::move(stream));
-  connecting_ = start_tls(std::move(stream), options_.tls, route_.host, [this](auto secured) {
+  const bool is_other = route_.is_http1 && options_.tls_for_upgrades;
+  const TlsContext& tls = is_other ? options_.tls_for_upgrades : options_.tls;
+  connecting_ = start_tls(std::move(stream), tls, route_.host, [this](auto secured) {
     secured ? done(std::move(*secured)) : fail(secured.error().code);
   });
 }

@@ -6,11 +6,29 @@
 #include <utility>
 
 #include "http/client/client_core.h"
+#include "http/client/client_http1.h"
+#include "http/client/client_http2.h"
 #include "http/codec/system_error.h"
+#include "spate/http/error.h"
+#include "spate/net/tls.h"
 
 namespace spate::http {
 
 using Ending = ClientConnection::Ending;
+
+namespace {
+
+bool may_be_http2(ClientCore& core, const Route& route) {
+  const ClientOptions& options = core.options();
+  if (!options.http2 || route.is_http1 || route.is_told_url()) return false;
+  return route.is_secure || options.http2_without_tls;
+}
+
+}  // namespace
+
+// Until a server has answered in another way, a connection is taken for one that is shared.
+Origin::Origin(ClientCore& core, const Route& route)
+    : core_(core), route_(route), is_shared_(may_be_http2(core, route)) {}
 
 Origin::~Origin() {
   for (const Ref<ClientConnection>& connection : connections_) connection->leave(Ending::graceful);
@@ -28,34 +46,45 @@ void Origin::add(CallState& call, Place place) {
 void Origin::remove(CallState& call) {
   waiting_.remove(call);
   call.waits_in = nullptr;
-  while (connectors_.size() > waiting_.size()) connectors_.pop_back();
+  while (connectors_.size() > wanted()) connectors_.pop_back();
   core_.note_change();
 }
 
 void Origin::serve() {
-  serve_idle();
+  serve_free();
   make_connections();
 }
 
-void Origin::serve_idle() {
-  while (!idle_.empty()) {
-    CallState* call = waiting_.first_for_used();
-    if (call == nullptr) return;
-    ClientConnection& connection = *idle_.back();
-    idle_.pop_back();
-    if (!carry(connection, *call)) drop(connection, Ending::reset);
+void Origin::serve_free() {
+  while (CallState* call = waiting_.first_for_used()) {
+    ClientConnection* connection = free_connection();
+    if (connection == nullptr) return;
+    if (!carry(*connection, *call) && !connection->has_calls()) drop(*connection, Ending::reset);
   }
+}
+
+// One that has calls already comes first, so that others may end.
+ClientConnection* Origin::free_connection() const {
+  for (const Ref<ClientConnection>& connection : connections_)
+    if (connection->has_calls() && connection->has_room()) return connection.get();
+  return idle_.empty() ? nullptr : idle_.back();
 }
 
 bool Origin::carry(ClientConnection& connection, CallState& call) {
   if (!connection.carry(call)) return false;
+  std::erase(idle_, &connection);
   waiting_.remove(call);
   call.waits_in = nullptr;
   return true;
 }
 
+// How many connections are made at a time.
+std::size_t Origin::wanted() const {
+  return is_shared_ ? std::min<std::size_t>(waiting_.size(), 1) : waiting_.size();
+}
+
 void Origin::make_connections() {
-  while (connectors_.size() < waiting_.size() && core_.make_room(*this)) {
+  while (connectors_.size() < wanted() && core_.make_room(*this)) {
     if (!make_connection()) return;
   }
 }
@@ -80,8 +109,18 @@ void Origin::release(ClientConnection& connection) {
 
 void Origin::keep(ClientConnection& connection) {
   if (!connection.rest(core_.options().idle_timeout)) return drop(connection, Ending::graceful);
-  idle_.push_back(&connection);
+  if (connection.has_room()) idle_.push_back(&connection);
   serve();  // One that needs a fresh one.
+}
+
+void Origin::note_room(ClientConnection& connection) {
+  if (connection.has_calls()) return serve();
+  if (core_.is_turn_of_another(waiting_.first_for_used()))
+    return drop(connection, Ending::graceful);
+  if (!connection.is_idle()) return keep(connection);
+  if (connection.has_room() && std::ranges::find(idle_, &connection) == idle_.end())
+    idle_.push_back(&connection);
+  serve();
 }
 
 void Origin::drop(ClientConnection& connection, Ending ending) {
@@ -104,18 +143,39 @@ void Origin::on_made(Connector& connector, Result<Stream> stream) {
   const auto at = std::ranges::find(connectors_, &connector, &std::unique_ptr<Connector>::get);
   const std::unique_ptr<Connector> done = std::move(*at);
   connectors_.erase(at);
-  if (!stream) {
-    core_.note_change();
-    if (waiting_.size() > connectors_.size()) core_.fail(*waiting_.first(), stream.error());
-    return;
-  }
-  Ref<ClientConnection> made(new (std::nothrow) ClientConnection(*this, std::move(*stream)));
-  if (!made) return core_.note_change();
+  if (!stream) return refuse(stream.error());
+  is_shared_ = is_http2(*stream);
+  if (is_shared_ && route_.is_http1) return refuse(HttpError::not_upgraded);
+  Ref<ClientConnection> made = adopt(std::move(*stream));
+  if (!made) return refuse(system_error(ENOMEM));
   ClientConnection& connection = *made;
   connections_.push_back(std::move(made));
-  connection.start();
   if (waiting_.empty()) return keep(connection);
   if (!carry(connection, *waiting_.first())) drop(connection, Ending::reset);
+  serve();
+}
+
+// There is no connection for who waits for one.
+void Origin::refuse(std::error_code error) {
+  core_.note_change();
+  if (waiting_.size() > connectors_.size()) core_.fail(*waiting_.first(), error);
+}
+
+bool Origin::is_http2(const Stream& stream) const {
+  if (!route_.is_secure) return may_be_http2(core_, route_);
+  const std::optional<TlsInfo> tls = tls_info(stream);
+  return tls && tls->alpn == "h2" && core_.options().http2;
+}
+
+Ref<ClientConnection> Origin::adopt(Stream stream) {
+  Ref<ClientConnection> made;
+  if (is_shared_) {
+    made = Ref<ClientConnection>(new (std::nothrow) ClientHttp2(*this, std::move(stream)));
+  } else {
+    made = Ref<ClientConnection>(new (std::nothrow) ClientHttp1(*this, std::move(stream)));
+  }
+  if (made && !made->start()) made = {};
+  return made;
 }
 
 }  // namespace spate::http

@@ -20,7 +20,7 @@ class ClientCore;
 
 class Origin final : public ConnectorUser {
  public:
-  Origin(ClientCore& core, const Route& route) : core_(core), route_(route) {}
+  Origin(ClientCore& core, const Route& route);
   Origin(const Origin&) = delete;
   Origin& operator=(const Origin&) = delete;
   // Closes all.
@@ -45,6 +45,8 @@ class Origin final : public ConnectorUser {
   bool is_empty() const { return size() == 0 && waiting_.empty(); }
   // It is free for another call.
   void release(ClientConnection& connection);
+  // Of HTTP/2: it may take one more, or has none any more.
+  void note_room(ClientConnection& connection);
   void drop(ClientConnection& connection, ClientConnection::Ending ending);
   // Since when the one is idle that was used the longest time ago.
   std::optional<Nanos> oldest_idle() const;
@@ -55,12 +57,18 @@ class Origin final : public ConnectorUser {
  private:
   bool carry(ClientConnection& connection, CallState& call);
   void keep(ClientConnection& connection);
-  void serve_idle();
+  ClientConnection* free_connection() const;
+  void serve_free();
+  std::size_t wanted() const;
+  bool is_http2(const Stream& stream) const;
+  Ref<ClientConnection> adopt(Stream stream);
+  void refuse(std::error_code error);
   void make_connections();
   bool make_connection();
 
   ClientCore& core_;
   const Route route_;
+  bool is_shared_;  // Its connections are, or may be: they are of HTTP/2.
   std::vector<Ref<ClientConnection>> connections_;
   std::vector<ClientConnection*> idle_;  // The last has been used last.
   std::vector<std::unique_ptr<Connector>> connectors_;

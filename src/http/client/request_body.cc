@@ -59,6 +59,7 @@ bool RequestBody::end(Fields trailers) {
 void RequestBody::begin() {
   at_ = rest_.pieces();
   offset_ = 0;
+  sent_ = 0;
 }
 
 bool RequestBody::send(Stream& stream) {
@@ -102,6 +103,32 @@ bool RequestBody::send_rest(Stream& stream) {
 bool RequestBody::is_sent() const {
   if (!is_upload_) return at_ == Buffer::Pieces();
   return content_ == Content::sized ? taken_ == size_ && rest_.empty() : is_end_sent_;
+}
+
+// ---- by pieces
+
+bool RequestBody::is_last(std::uint64_t size) const {
+  if (size < ready()) return false;
+  if (!is_upload_) return true;
+  return content_ == Content::sized ? taken_ == size_ : has_ended_;
+}
+
+void RequestBody::take(std::span<std::byte> target) {
+  has_begun_ = true;
+  if (is_upload_) {
+    rest_.read(target);
+  } else {
+    rest_.copy(target, static_cast<std::size_t>(sent_));
+    sent_ += target.size();
+  }
+}
+
+bool RequestBody::take(std::size_t size, Buffer& target) {
+  has_begun_ = true;
+  if (is_upload_) return target.append(rest_, size);
+  if (!target.append_shared(rest_, static_cast<std::size_t>(sent_), size)) return false;
+  sent_ += size;
+  return true;
 }
 
 }  // namespace spate::http

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 
 #include "http/codec/outgoing.h"
 #include "spate/http/fields.h"
@@ -45,6 +46,17 @@ class RequestBody {
   bool send(Stream& stream);
   bool is_sent() const;
 
+  // ---- or by pieces
+
+  // So many bytes are there to be sent.
+  std::uint64_t ready() const { return is_upload_ ? rest_.size() : size_ - sent_; }
+  // Behind so many of them nothing comes.
+  bool is_last(std::uint64_t size) const;
+  const Fields& trailers() const { return trailers_; }
+  void take(std::span<std::byte> target);
+  // False when memory runs out.
+  bool take(std::size_t size, Buffer& target);
+
  private:
   bool send_held(Stream& stream);
   bool send_upload(Stream& stream);
@@ -58,6 +70,7 @@ class RequestBody {
   bool is_end_sent_ = false;
   std::uint64_t size_ = 0;
   std::uint64_t taken_ = 0;  // Of an upload.
+  std::uint64_t sent_ = 0;   // By pieces, of one that is no upload.
   Buffer rest_;              // Of an upload: what waits; else all of the body.
   Fields trailers_;          // Of an upload without a size.
   Buffer::Pieces at_;        // Where to go on in it,

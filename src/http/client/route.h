@@ -14,7 +14,8 @@ struct Route {
   std::string host{};  // As a resolver takes it.
   std::uint16_t port = 0;
   Proxy proxy{};
-  Address address{};  // Instead of the host's, if it is not empty.
+  bool is_http1 = false;  // Whatever else the server speaks: for an upgrade.
+  Address address{};      // Instead of the host's, if it is not empty.
 
   // The proxy is told the whole URL, and speaks HTTP with us.
   bool is_told_url() const { return proxy.kind == ProxyKind::http && !is_secure; }

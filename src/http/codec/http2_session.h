@@ -1,6 +1,7 @@
 // Http2Session: the frames, the header compression and the windows of one connection of HTTP/2
 // (RFC 9113), without I/O and without a meaning: bytes go in and become events, answers go in and
 // become bytes. Who implements it is another library (src/http2), so that this one needs no engine.
+// A server's and a client's differ in who begins the streams.
 //
 // Http2Events must not destroy the session, nor call receive() or next_frame(); all else may be
 // called within them.
@@ -20,6 +21,7 @@ namespace spate::http {
 // Of RFC 9113 §7.
 enum class Http2Code : std::uint32_t {
   no_error = 0,
+  protocol_error = 1,
   internal_error = 2,
   refused_stream = 7,
   cancel = 8,
@@ -57,14 +59,19 @@ class Http2Events {
  public:
   // ---- while bytes are taken in. False: no more of them are wanted; receive() returns false.
 
-  // A head begins: of a new stream, whose stand-in it returns (nullptr: out of memory).
-  virtual Http2Stream* on_stream(std::int32_t id) = 0;
+  // Of a server: a head begins, of a new stream, whose stand-in it returns (nullptr: out of
+  // memory).
+  virtual Http2Stream* on_stream(std::int32_t /*id*/) { return nullptr; }
   // A field of a head, or of trailers. What is malformed never comes here.
   virtual bool on_field(Http2Stream& stream, std::string_view name, std::string_view value) = 0;
+  // The head is whole. Of a client, also each of 1xx before it, and the trailers.
   virtual bool on_head(Http2Stream& stream, Http2End end) = 0;
   virtual bool on_body(Http2Stream& stream, Bytes bytes) = 0;
-  // Nothing more comes, behind the body or its trailers.
+  // Nothing more comes, behind the body or, of a server, its trailers.
   virtual bool on_body_end(Http2Stream& stream) = 0;
+  // Of a client: the server takes no further streams. Those that it has not looked at are closed,
+  // as refused.
+  virtual void on_last_stream() {}
   // Each frame, behind what it has brought.
   virtual bool on_frame(Http2Frame kind) = 0;
 
@@ -73,7 +80,8 @@ class Http2Events {
   // The peer has broken a rule: of a stream, which is reset for it, or of the connection.
   enum class Broken : std::uint8_t { stream, connection };
   virtual void on_violation(Broken broken) = 0;
-  // The last of this stream. `code`: why it was reset, if it was.
+  // The last of this stream. `code`: why it was reset, if it was; refused_stream also of a request
+  // that could not be sent.
   virtual void on_stream_closed(Http2Stream& stream, Http2Code code) = 0;
 
   // ---- while bytes are made
@@ -106,11 +114,17 @@ class SPATE_EXPORT Http2Session {
 
   virtual bool inform(std::int32_t id, std::span<const Http2Field> head) = 0;
   // If that is not its end, next_piece() is asked for the body, and again after each wake().
+  // Of a client: begins a stream, and returns its number; negative if none can be begun.
+  virtual std::int32_t request(Http2Stream& stream, std::span<const Http2Field> head,
+                               Http2End end) = 0;
   virtual bool answer(std::int32_t id, std::span<const Http2Field> head, Http2End end) = 0;
   virtual void wake(std::int32_t id) = 0;
   virtual bool reset(std::int32_t id, Http2Code code) = 0;
   // So many bytes of a body were used: the peer may send as many again.
   virtual void credit(std::int32_t id, std::size_t size) = 0;
+
+  // Of a client: how many streams there may be at the same time.
+  virtual std::uint32_t max_streams() const = 0;
 
   // The first step of an end: the peer learns that it is near.
   virtual void announce_end() = 0;
@@ -124,6 +138,9 @@ class SPATE_EXPORT Http2Engine {
   virtual ~Http2Engine() = default;
   // A server's; `max_head` is what it advertises. nullptr when memory runs out.
   virtual std::unique_ptr<Http2Session> make_server(Http2Events& events,
+                                                    std::size_t max_head) const = 0;
+  // The same of a client, which takes no pushed answers.
+  virtual std::unique_ptr<Http2Session> make_client(Http2Events& events,
                                                     std::size_t max_head) const = 0;
 };
 

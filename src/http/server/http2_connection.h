@@ -11,8 +11,8 @@
 #include <string_view>
 #include <system_error>
 
+#include "http/codec/budget.h"
 #include "http/codec/http2_session.h"
-#include "http/server/budget.h"
 #include "http/server/http2_head.h"
 #include "http/server/http2_wire.h"
 #include "http/server/lifetime.h"

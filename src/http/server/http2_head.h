@@ -10,7 +10,7 @@
 #include <string_view>
 
 #include "http/codec/head.h"
-#include "http/codec/http2_session.h"
+#include "http/codec/http2_text.h"
 #include "http/codec/refusal.h"
 
 namespace spate::http {
@@ -27,28 +27,17 @@ class Http2Head {
   const char* text() const { return text_.data(); }
 
  private:
-  struct Part {
-    std::size_t at = 0;
-    std::size_t size = 0;
-  };
-  Part put(std::string_view text);
-  std::string_view view(Part part) const {
-    return std::string_view(text_).substr(part.at, part.size);
-  }
+  using Part = Http2Text::Part;
   void add_field(std::string_view name, std::string_view value, const HeadLimits& limits,
                  RequestHead& head);
   void ask_upgrade(const HeadLimits& limits, RequestHead& head);
-  bool has_room(std::size_t size, const HeadLimits& limits) const;
 
-  std::string text_;
+  Http2Text text_;
   std::string cookies_;
   Part method_;
   Part path_;
   Part authority_;
   Part protocol_;
-  std::size_t count_ = 0;
-  std::uint64_t known_ = 0;
-  std::uint64_t repeated_ = 0;
   bool is_too_long_ = false;
   bool is_ambiguous_ = false;  // Host is another than :authority.
 };

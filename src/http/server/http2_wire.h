@@ -8,9 +8,9 @@
 #include <memory>
 #include <system_error>
 
+#include "http/codec/http2_fields.h"
 #include "http/codec/http2_session.h"
 #include "http/codec/refusal.h"
-#include "http/server/http2_fields.h"
 #include "http/server/http2_tunnel.h"
 #include "http/server/outbox.h"
 #include "http/server/wire.h"

@@ -1,0 +1,73 @@
+// ClientHttp1: a connection of HTTP/1: carries calls, one after the other.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <system_error>
+
+#include "http/client/call_state.h"
+#include "http/client/carrier.h"
+#include "http/client/client_connection.h"
+#include "http/client/ref.h"
+#include "http/codec/refusal.h"
+#include "spate/net/stream.h"
+
+namespace spate::http {
+
+class ClientHttp1 final : public ClientConnection, public Carrier {
+ public:
+  using ClientConnection::ClientConnection;
+
+  // ---- ClientConnection
+
+  bool start() override;
+  bool carry(CallState& call) override;
+  bool has_room() const override { return is_idle(); }
+  bool has_calls() const override { return static_cast<bool>(call_); }
+  void leave(Ending ending) override;
+
+  // ---- Carrier
+
+  void send_body() override;
+  bool is_full() const override { return stream_.is_full(); }
+  void pause() override { stream_.pause(); }
+  void resume() override { stream_.resume(); }
+  bool has_kept() const override { return false; }
+  void show_more() override;
+  void abandon() override;
+
+  // ---- StreamHandler
+
+  std::size_t on_data(Bytes bytes) override;
+  void on_end() override;
+  void on_drained() override;
+  void on_closed(std::error_code error) override;
+
+ private:
+  bool carries(const CallState& call) const { return call_.get() == &call; }
+  std::size_t take(CallState& call, Bytes bytes);
+  std::size_t take_head(CallState& call, Bytes bytes);
+  void take_response(CallState& call, const ResponseView& head, const Framing& framing,
+                     Bytes behind);
+  void take_upgrade(CallState& call, const ResponseView& head, const Framing& framing);
+  Stream hand_over();
+  std::size_t take_body(CallState& call, Bytes bytes);
+  std::size_t take_chunked(CallState& call, Bytes bytes);
+  bool is_at_end(const CallState& call) const;
+  void note_keep_alive(const ResponseView& head);
+
+  enum class Behind : std::uint8_t { nothing, something };
+  void finish(CallState& call, Behind behind);
+  void fail(CallState& call, std::error_code error);
+  void lose(std::error_code error);
+
+  Ref<CallState> call_;
+  std::size_t looked_at_ = 0;  // Of an unfinished head.
+  bool is_reused_ = false;
+  bool has_carried_ = false;
+  bool has_received_ = false;  // Of an answer to this call.
+  bool is_in_body_ = false;
+  bool is_handed_over_ = false;
+};
+
+}  // namespace spate::http

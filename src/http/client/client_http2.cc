@@ -1,0 +1,296 @@
+#include "http/client/client_http2.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <new>
+#include <ranges>
+#include <utility>
+
+#include "http/client/client_core.h"
+#include "http/client/origin.h"
+#include "http/codec/system_error.h"
+#include "spate/http/error.h"
+
+namespace spate::http {
+
+namespace {
+
+// A frame up to that size is sent in one piece.
+constexpr std::size_t kMostCopied = 2048;
+
+// What a server may do that brings nothing, as ours puts up with from a client: at once, and in a
+// second. Updates of windows come with what is sent.
+constexpr Budget kResets(500, 33);
+constexpr Budget kIdleFrames(1000, 100);
+constexpr std::int64_t kForUseful = 4;
+constexpr std::size_t kBytesForIdle = 256;
+
+Http2Call& call_of(Http2Stream& stream) { return static_cast<Http2Call&>(stream); }
+
+// The session sees to it that it has three digits.
+Status status_of(std::string_view text) {
+  int code = 0;
+  for (const char digit : text) code = code * 10 + (digit - '0');
+  return static_cast<Status>(code);
+}
+
+}  // namespace
+
+ClientHttp2::ClientHttp2(Origin& origin, Stream stream)
+    : ClientConnection(origin, std::move(stream)),
+      limits_(origin.core().head_limits()),
+      idle_frames_(kIdleFrames),
+      resets_(kResets),
+      flush_(origin.core().loop(), [this] { flush(); }) {}
+
+ClientHttp2::~ClientHttp2() = default;
+
+bool ClientHttp2::start() {
+  const Http2Engine* engine = origin_->core().options().http2.engine();
+  session_ = engine->make_client(*this, limits_.head);
+  if (session_ == nullptr) return false;
+  head_.version = Version::http_2;
+  most_calls_ = session_->max_streams();
+  stream_.start(*this);
+  flush_later();
+  return true;
+}
+
+// ---- calls
+
+bool ClientHttp2::has_room() const {
+  return origin_ != nullptr && !is_last_ && !is_broken_ && stream_.is_writable() &&
+         calls_ < session_->max_streams();
+}
+
+bool ClientHttp2::carry(CallState& call) {
+  if (!has_room()) return false;
+  Ref<Http2Call> stream(new (std::nothrow) Http2Call(*this));
+  const auto use = has_answered_ ? Http2Call::Use::again : Http2Call::Use::first;
+  if (!stream || !stream->begin(call, use)) return is_last_ = true, false;
+  origin_->core().count_request(std::exchange(has_carried_, true) || is_idle());
+  wake();
+  ++calls_;
+  streams_.push_back(std::move(stream));
+  flush_later();
+  return true;
+}
+
+void ClientHttp2::note_free() {
+  --calls_;
+  flush_later();
+  if (origin_ != nullptr && !origin_->core().is_closed()) origin_->note_room(*this);
+}
+
+void ClientHttp2::forget(Http2Call& stream) {
+  const auto at = std::ranges::find(streams_, &stream, &Ref<Http2Call>::get);
+  if (at == streams_.end()) return;
+  const Ref<Http2Call> keep = std::move(*at);
+  streams_.erase(at);
+}
+
+// Within the session nothing can be sent.
+void ClientHttp2::leave(Ending ending) {
+  wake();
+  origin_ = nullptr;
+  flush_.stop();
+  for (const Ref<Http2Call>& stream : streams_) stream->leave_connection();
+  if (ending == Ending::graceful && !is_in_session_ && session_ != nullptr &&
+      stream_.is_writable()) {
+    if (!is_last_) session_->refuse_streams(Http2Code::no_error);
+    send_frames();
+  }
+  ending == Ending::graceful ? stream_.close() : stream_.abort();
+}
+
+// ---- StreamHandler
+
+std::size_t ClientHttp2::on_data(Bytes bytes) {
+  const Ref<ClientHttp2> self(this);
+  is_in_session_ = is_receiving_ = true;
+  const bool is_good = session_->receive(bytes);
+  is_in_session_ = is_receiving_ = false;
+  if (origin_ == nullptr) return bytes.size();
+  is_good ? flush() : fail(Http2Code::enhance_your_calm, HttpError::malformed_response);
+  if (origin_ != nullptr) note_settings();
+  return bytes.size();
+}
+
+void ClientHttp2::note_settings() {
+  const std::uint32_t most = session_->max_streams();
+  if (std::exchange(most_calls_, most) != most) origin_->note_room(*this);
+}
+
+void ClientHttp2::on_end() { lose(Ending::graceful, HttpError::response_truncated); }
+
+void ClientHttp2::on_closed(std::error_code error) {
+  forget_stream();
+  lose(Ending::reset, error ? error : std::error_code(HttpError::response_truncated));
+}
+
+// The server is told why, and nothing more is taken from it.
+void ClientHttp2::fail(Http2Code code, std::error_code error) {
+  is_last_ = true;
+  session_->refuse_streams(code);
+  send_frames();
+  lose(Ending::graceful, error);
+}
+
+// Out of the pool before anything of it is begun once more. The first of those comes first again.
+void ClientHttp2::lose(Ending ending, std::error_code error) {
+  const Ref<ClientHttp2> self(this);
+  const std::vector<Ref<Http2Call>> streams = std::move(streams_);
+  for (const Ref<Http2Call>& stream : streams) stream->leave_connection();
+  calls_ = 0;
+  drop(ending);
+  for (const Ref<Http2Call>& stream : std::views::reverse(streams))
+    if (stream->is_lost() && stream->may_repeat()) stream->repeat();
+  for (const Ref<Http2Call>& stream : streams)
+    if (stream->is_lost()) stream->lose(error);
+}
+
+// ---- sending
+
+void ClientHttp2::flush_later() {
+  if (is_in_session_ || origin_ == nullptr) return;
+  is_unsent_ = true;
+  if (!is_busy_ && !flush_.is_active() && !flush_.is_pending() && !flush_.start(Nanos{0}))
+    flush_.feed();
+}
+
+void ClientHttp2::flush() {
+  is_unsent_ = true;
+  if (is_busy_ || is_in_session_) return;
+  const Ref<ClientHttp2> self(this);
+  is_busy_ = true;
+  while (origin_ != nullptr && (std::exchange(is_unsent_, false) || has_news_)) {
+    send_frames();
+    tell_streams();
+  }
+  is_busy_ = false;
+  if (origin_ == nullptr) return;
+  if (is_broken_) return lose(Ending::reset, system_error(ECONNRESET));
+  if (is_flooded_) return fail(Http2Code::enhance_your_calm, HttpError::malformed_response);
+  if (!session_->is_over()) return;
+  lose(Ending::graceful,
+       is_violated_ ? HttpError::malformed_response : HttpError::response_truncated);
+}
+
+// Nobody is called.
+void ClientHttp2::send_frames() {
+  const bool was_in_session = std::exchange(is_in_session_, true);
+  while (!is_broken_ && !stream_.is_full()) {
+    const Bytes frame = session_->next_frame();
+    if (frame.empty()) break;
+    send(frame);
+  }
+  is_in_session_ = was_in_session;
+}
+
+// A gap would be worse than an end.
+bool ClientHttp2::send(Bytes frame) {
+  if (!stream_.write(frame)) is_broken_ = true;
+  return !is_broken_;
+}
+
+void ClientHttp2::tell_streams() {
+  while (origin_ != nullptr && std::exchange(has_news_, false)) {
+    const auto has_news = [](const Ref<Http2Call>& stream) { return stream->has_news(); };
+    auto at = streams_.begin();
+    while (origin_ != nullptr &&
+           (at = std::ranges::find_if(streams_, has_news)) != streams_.end()) {
+      const Ref<Http2Call> stream(at->get());
+      stream->tell();
+    }
+  }
+}
+
+// ---- Http2Events
+
+// A head begins with its status.
+bool ClientHttp2::on_field(Http2Stream& stream, std::string_view name, std::string_view value) {
+  Http2Call& call = call_of(stream);
+  if (call.has_head()) {
+    call.take_trailer(name, value);
+  } else if (!take_field(name, value)) {
+    is_too_long_ = true;
+  }
+  return origin_ != nullptr;
+}
+
+bool ClientHttp2::take_field(std::string_view name, std::string_view value) {
+  if (name == ":status") {
+    text_.clear();
+    is_too_long_ = false;
+    head_.status = status_of(value);
+    return true;
+  }
+  return text_.has_room(name.size() + value.size(), limits_) &&
+         text_.add(name, value, limits_, head_.entries);
+}
+
+bool ClientHttp2::on_head(Http2Stream& stream, Http2End end) {
+  Http2Call& call = call_of(stream);
+  if (call.has_head()) {
+    call.take_end();
+  } else if (is_too_long_) {
+    call.refuse();
+  } else {
+    head_.fields = text_.fields(head_.entries);
+    head_.repeated = text_.repeated();
+    call.take_head(head_, end);
+  }
+  return origin_ != nullptr;
+}
+
+bool ClientHttp2::on_body(Http2Stream& stream, Bytes bytes) {
+  call_of(stream).take_body(bytes);
+  return origin_ != nullptr;
+}
+
+bool ClientHttp2::on_body_end(Http2Stream& stream) {
+  call_of(stream).take_end();
+  return origin_ != nullptr;
+}
+
+bool ClientHttp2::on_frame(Http2Frame kind) {
+  if (origin_ == nullptr) return false;
+  const Nanos now = origin_->core().loop().now();
+  if (kind == Http2Frame::useful) return idle_frames_.give_back(kForUseful), true;
+  return kind == Http2Frame::reset ? resets_.spend(now) : idle_frames_.spend(now);
+}
+
+void ClientHttp2::on_violation(Broken broken) {
+  if (broken == Broken::connection) is_violated_ = true;
+  if (origin_ == nullptr || broken == Broken::connection) return;
+  if (!resets_.spend(origin_->core().loop().now())) is_flooded_ = true;
+}
+
+void ClientHttp2::on_stream_closed(Http2Stream& stream, Http2Code code) {
+  call_of(stream).on_stream_closed(code, is_receiving_ ? Http2Call::By::server : Http2Call::By::us);
+  has_news_ = true;
+}
+
+Http2Piece ClientHttp2::next_piece(Http2Stream& stream, std::size_t most) {
+  return call_of(stream).next_piece(most);
+}
+
+bool ClientHttp2::send_piece(Http2Stream& stream, Bytes frame_head, std::size_t size) {
+  Http2Call& call = call_of(stream);
+  idle_frames_.give_back(static_cast<std::int64_t>(size / kBytesForIdle));
+  if (size <= kMostCopied) {
+    std::array<std::byte, kMostCopied + 16> frame;
+    std::ranges::copy(frame_head, frame.begin());
+    if (size > 0) call.take(std::span(frame).subspan(frame_head.size(), size));
+    return send(Bytes(frame).first(frame_head.size() + size));
+  }
+  Buffer body;
+  if (!send(frame_head)) return false;
+  if (!call.take(size, body) || !stream_.write(std::move(body))) is_broken_ = true;
+  return !is_broken_;
+}
+
+void ClientHttp2::on_end_sent(Http2Stream& stream) { call_of(stream).on_end_sent(); }
+
+}  // namespace spate::http

@@ -1,0 +1,239 @@
+#include "http/client/http2_call.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <new>
+#include <utility>
+
+#include "http/client/client_core.h"
+#include "http/client/client_http2.h"
+#include "http/codec/framing.h"
+#include "http/codec/system_error.h"
+#include "spate/http/error.h"
+
+namespace spate::http {
+
+namespace {
+
+// As those of a Stream.
+constexpr QueueLimits kLimits;
+
+}  // namespace
+
+bool Http2Call::begin(CallState& call, Use use) {
+  Http2Request request;
+  if (!call.begin(request)) return false;
+  const bool has_body = call.body().content() != Content::none;
+  id_ = connection_->session().request(*this, request.head.view(),
+                                       has_body ? Http2End::no : Http2End::yes);
+  if (id_ <= 0) return false;
+  if (use == Use::again) set(kIsReused);
+  call_ = Ref<CallState>(&call);
+  Ref<Http2Call>(this).leak();
+  call.attach(*this);
+  return true;
+}
+
+// ---- what comes in
+
+void Http2Call::take_head(ResponseHead& head, Http2End end) {
+  if (!call_) return;
+  const Ref<CallState> call(call_.get());
+  set(kHeard);
+  Framing framing;
+  if (frame_response(head, call->method(), framing)) return refuse();
+  if (is_informational(head.status)) {
+    if (end == Http2End::yes || !call->take_informational(head)) refuse();
+    return;
+  }
+  set(kHasHead);
+  connection_->note_answer();
+  // Frames say where a body ends. A length is the session's to check.
+  if (framing.body == BodyKind::until_end) framing.body = BodyKind::chunked;
+  if (end == Http2End::yes) framing.body = BodyKind::none;
+  call->take_head(head, framing);
+  if (end == Http2End::yes) set(kEnded);
+  go_on(*call);
+}
+
+void Http2Call::take_trailer(std::string_view name, std::string_view value) {
+  if (!call_) return;
+  trailer_size_ += name.size() + value.size();
+  if (trailer_size_ > connection_->head_limits().head ||
+      call_->trailers.size() == connection_->head_limits().fields)
+    return refuse();
+  call_->trailers.add(name, value);
+}
+
+void Http2Call::refuse() {
+  if (call_) fail(*call_, HttpError::malformed_response);
+}
+
+void Http2Call::take_body(Bytes bytes) {
+  if (!call_) return;  // Of no interest any more; what comes is bounded by the window.
+  const Ref<CallState> call(call_.get());
+  std::size_t used = 0;
+  const bool is_next = in_.empty() && !has(kShowing) && !call->has_more();
+  if (is_next && !call->is_paused()) used = show(*call, bytes);
+  if (!carries(*call)) return;
+  if (!in_.append(bytes.subspan(used))) return fail(*call, system_error(ENOMEM));
+  go_on(*call);
+}
+
+void Http2Call::take_end() {
+  set(kEnded);
+  if (!call_) return;
+  const Ref<CallState> call(call_.get());
+  go_on(*call);
+}
+
+// What is used up the server may send again.
+std::size_t Http2Call::show(CallState& call, Bytes bytes) {
+  const std::size_t used = call.show(bytes);
+  if (connection_ == nullptr || !carries(call)) return used;
+  connection_->session().credit(id_, used);
+  connection_->flush_later();
+  return used;
+}
+
+void Http2Call::show_kept(CallState& call) {
+  set(kShowing);
+  Buffer kept = std::move(in_);
+  while (carries(call) && !call.failure() && !call.is_paused() && !kept.empty())
+    kept.consume(show(call, kept.front()));
+  clear(kShowing);
+  if (!carries(call)) return;
+  kept.append(std::move(in_));
+  in_ = std::move(kept);
+}
+
+void Http2Call::show_more() {
+  const Ref<Http2Call> self(this);
+  const Ref<CallState> call(call_.get());
+  if (call->has_more()) call->show_more();
+  if (carries(*call) && !call->has_more() && !has(kShowing)) show_kept(*call);
+  go_on(*call);
+}
+
+// After user code. What is behind a redirect is not waited for.
+void Http2Call::go_on(CallState& call) {
+  if (!carries(call)) return;
+  if (call.failure()) return fail(call, call.failure());
+  if (call.is_redirecting()) return finish(call);
+  const bool is_shown = in_.empty() && !has(kShowing) && !call.has_more() && !call.is_paused();
+  if (has(kEnded) && is_shown) finish(call);
+}
+
+// ---- what goes out
+
+void Http2Call::send_body() {
+  if (call_->body().waiting() > kLimits.high) set(kIsFull);
+  if (connection_ == nullptr || has(kIsClosed)) return;
+  if (has(kIsAwaited)) connection_->session().wake(id_);
+  clear(kIsAwaited);
+  connection_->flush_later();
+}
+
+Http2Piece Http2Call::next_piece(std::size_t most) {
+  if (!call_ || call_->awaits_continue()) return set(kIsAwaited), Http2Piece();
+  const RequestBody& body = call_->body();
+  const auto size = static_cast<std::size_t>(std::min<std::uint64_t>(most, body.ready()));
+  Http2Piece piece = {.size = size, .is_last = body.is_last(size)};
+  if (size == 0 && !piece.is_last) set(kIsAwaited);
+  if (!piece.is_last || body.trailers().empty()) return piece;
+  trailers_.reset(new (std::nothrow) Http2Fields);
+  if (trailers_ == nullptr || !trailers_->reserve(body.trailers().size()))
+    return give_up(system_error(ENOMEM)), Http2Piece();
+  trailers_->add_all(body.trailers());
+  piece.trailers = trailers_->view();
+  return piece;
+}
+
+void Http2Call::give_up(std::error_code error) {
+  error_ = error;
+  connection_->session().reset(id_, Http2Code::internal_error);
+}
+
+void Http2Call::take(std::span<std::byte> target) {
+  call_->body().take(target);
+  on_piece_sent();
+}
+
+bool Http2Call::take(std::size_t size, Buffer& target) {
+  const bool is_taken = call_->body().take(size, target);
+  on_piece_sent();
+  return is_taken;
+}
+
+void Http2Call::on_piece_sent() {
+  if (!has(kIsFull) || call_->body().waiting() > kLimits.low) return;
+  clear(kIsFull);
+  call_->core()->settle_later(*call_);
+}
+
+// ---- how it ends
+
+// A stream that closes before the answer has ended: if the server says that this is no error, the
+// answer was shorter than it had said.
+void Http2Call::on_stream_closed(Http2Code code, By by) {
+  set(kIsClosed);
+  if (code == Http2Code::refused_stream && !has(kHeard)) set(kIsRefused);
+  if (error_) return;
+  if (code == Http2Code::no_error) {
+    error_ = HttpError::response_truncated;
+  } else if (by == By::us) {
+    error_ = HttpError::malformed_response;
+  } else {
+    error_ = system_error(ECONNRESET);
+  }
+}
+
+void Http2Call::tell() {
+  set(kIsTold);
+  if (!call_) return connection_->forget(*this);
+  if (has(kEnded)) return;
+  if (has(kIsRefused) && call_->may_ask_again())
+    return call_->core()->repeat(*call_, CallState::Repeat::after_refusal);
+  fail(*call_, error_);
+}
+
+void Http2Call::repeat() { call_->core()->repeat(*call_, CallState::Repeat::after_loss); }
+
+void Http2Call::lose(std::error_code error) {
+  const bool is_silent = !has(kHeard) && error == HttpError::response_truncated;
+  fail(*call_, is_silent ? system_error(ECONNRESET) : error);
+}
+
+void Http2Call::finish(CallState& call) {
+  if (!call.check_end()) return fail(call, call.failure());
+  const Ref<Http2Call> self(this);
+  ClientCore& core = *call.core();
+  const Ref<CallState> keep = let_call_go();
+  core.complete(call);
+}
+
+void Http2Call::fail(CallState& call, std::error_code error) {
+  call.core()->fail(call, error);  // Which comes to abandon().
+}
+
+void Http2Call::abandon() {
+  const Ref<Http2Call> self(this);
+  const Ref<CallState> keep = let_call_go();
+}
+
+// There is room for another before the user is told.
+Ref<CallState> Http2Call::let_call_go() {
+  const Ref<Http2Call> own = Ref<Http2Call>::adopt(this);
+  Ref<CallState> call = std::move(call_);
+  call->detach();
+  in_.clear();
+  if (connection_ == nullptr) return call;
+  const bool is_over = has(kIsClosed) || (has(kEnded) && has(kEndSent));
+  if (!is_over) connection_->session().reset(id_, Http2Code::cancel);
+  ClientHttp2& connection = *connection_;
+  if (has(kIsTold)) connection.forget(*this);
+  connection.note_free();
+  return call;
+}
+
+}  // namespace spate::http

@@ -1,0 +1,382 @@
+// Servers of HTTP/2 that refuse, go, are broken or hostile: what a client makes of them.
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "http/client_http2_harness.h"
+
+namespace spate::testing {
+namespace {
+
+using namespace std::chrono_literals;
+using http::HttpError;
+using http::Method;
+using ::testing::ElementsAre;
+
+constexpr std::uint32_t kRefused = 7;
+
+std::string go_away(std::uint32_t last, std::uint32_t code = 0) {
+  return frame(kGoAway, 0, 0, number(last) + number(code));
+}
+std::string reset_of(std::uint32_t stream, std::uint32_t code) {
+  return frame(kReset, 0, stream, number(code));
+}
+
+class ClientHttp2Peers : public Http2PeerTest {
+ protected:
+  http::Call post(Outcome& outcome) {
+    return fetch(outcome, {.method = Method::post, .body = bytes_of("x")});
+  }
+  // A connection that has answered once.
+  void begin2() {
+    Outcome outcome;
+    const http::Call call = fetch(outcome);
+    turns();
+    greet(peer());
+    peer().answer(answer_of(1));
+    turns();
+    ASSERT_EQ(outcome.text(), "ok");
+  }
+};
+
+TEST_F(ClientHttp2Peers, begins_with_the_preface) {
+  Outcome outcome;
+  const http::Call call = fetch(outcome);
+  turns();
+  EXPECT_TRUE(peer().received.starts_with(kPreface));
+  EXPECT_THAT(heard().streams, ElementsAre(1u));
+  greet(peer());
+  peer().answer(answer_of(1));
+  turns();
+  EXPECT_EQ(outcome.text(), "ok");
+}
+
+TEST_F(ClientHttp2Peers, a_push_is_none_that_it_takes) {
+  Outcome outcome;
+  const http::Call call = fetch(outcome);
+  turns();
+  greet(peer());
+  peer().answer(frame(kPush, kEndHeaders, 1, number(2) + "\x82\x86\x84\x41\x01\x61"));
+  turns();
+  EXPECT_EQ(outcome.error(), HttpError::malformed_response);
+  EXPECT_EQ(client_.metrics().connections, 0u);
+}
+
+TEST_F(ClientHttp2Peers, what_is_not_http_2_is_malformed) {
+  Outcome outcome;
+  const http::Call call = fetch(outcome);
+  turns();
+  peer().answer(kOk);
+  turns();
+  EXPECT_EQ(outcome.error(), HttpError::malformed_response);
+}
+
+// ---- what is asked again
+
+TEST_F(ClientHttp2Peers, a_stream_that_is_refused_is_asked_again) {
+  Outcome outcome;
+  const http::Call call = post(outcome);
+  turns();
+  greet(peer());
+  peer().answer(reset_of(1, kRefused));
+  turns();
+  EXPECT_THAT(heard().streams, ElementsAre(1u, 3u));
+  peer().answer(answer_of(3));
+  turns();
+  EXPECT_EQ(outcome.text(), "ok");
+  EXPECT_EQ(client_.metrics().repeated, 1u);
+}
+
+TEST_F(ClientHttp2Peers, not_for_ever) {
+  Outcome outcome;
+  const http::Call call = fetch(outcome);
+  turns();
+  greet(peer());
+  for (std::uint32_t id = 1; id < 40; id += 2) {
+    peer().answer(reset_of(id, kRefused));
+    turns();
+    if (outcome.is_there()) break;
+  }
+  EXPECT_EQ(outcome.error(), std::errc::connection_reset);
+  EXPECT_EQ(heard().streams.size(), 6u);
+}
+
+TEST_F(ClientHttp2Peers, an_upload_that_has_begun_is_not) {
+  Hearer hearer;
+  http::Call call = client_.send(kUrl, hearer, {.method = Method::post, .upload = 10});
+  call.write("abc");
+  turns();
+  greet(peer());
+  EXPECT_EQ(heard().body, 3u);
+  peer().answer(reset_of(1, kRefused));
+  turns();
+  EXPECT_EQ(hearer.error, std::errc::connection_reset);
+  EXPECT_THAT(heard().streams, ElementsAre(1u));
+}
+
+TEST_F(ClientHttp2Peers, what_goaway_disowns_is_asked_elsewhere) {
+  Outcome a, b;
+  const http::Call first = post(a), second = post(b);
+  turns();
+  greet(peer());
+  ASSERT_THAT(heard().streams, ElementsAre(1u, 3u));
+  peer().answer(go_away(1));
+  turns();
+  ASSERT_EQ(peers.size(), 2u);
+  EXPECT_THAT(heard(1).streams, ElementsAre(1u));
+  greet(peer(1));
+  peer(1).answer(answer_of(1, "second"));
+  peer(0).answer(answer_of(1, "first"));
+  turns();
+  EXPECT_EQ(a.text(), "first");
+  EXPECT_EQ(b.text(), "second");
+  EXPECT_EQ(client_.metrics().connections, 1u);
+}
+
+TEST_F(ClientHttp2Peers, behind_goaway_nothing_is_begun) {
+  Outcome a, b;
+  const http::Call first = fetch(a);
+  turns();
+  greet(peer());
+  peer().answer(go_away(INT32_MAX));
+  turns();
+  const http::Call second = fetch(b);
+  turns();
+  EXPECT_EQ(peers.size(), 2u);
+  EXPECT_THAT(heard().streams, ElementsAre(1u));
+  peer().answer(answer_of(1));
+  turns();
+  EXPECT_EQ(a.text(), "ok");
+}
+
+TEST_F(ClientHttp2Peers, a_get_is_repeated_when_a_connection_that_was_used_goes) {
+  begin2();
+  Outcome a, b;
+  const http::Call first = fetch(a), second = post(b);
+  turns();
+  peer().stream().end();
+  turns();
+  EXPECT_EQ(b.error(), std::errc::connection_reset);
+  ASSERT_EQ(peers.size(), 2u);
+  greet(peer(1));
+  peer(1).answer(answer_of(1));
+  turns();
+  EXPECT_EQ(a.text(), "ok");
+  EXPECT_EQ(client_.metrics().repeated, 1u);
+}
+
+TEST_F(ClientHttp2Peers, of_a_fresh_connection_nothing_is_repeated) {
+  Outcome a;
+  const http::Call call = fetch(a);
+  turns();
+  peer().stream().end();
+  turns();
+  EXPECT_EQ(a.error(), std::errc::connection_reset);
+  EXPECT_EQ(peers.size(), 1u);
+}
+
+TEST_F(ClientHttp2Peers, an_answer_that_has_begun_is_not_repeated) {
+  begin2();
+  Outcome a;
+  const http::Call call = fetch(a);
+  turns();
+  peer().answer(head_of(3) + frame(kData, 0, 3, "part"));
+  turns();
+  peer().stream().end();
+  turns();
+  EXPECT_EQ(a.error(), HttpError::response_truncated);
+  EXPECT_EQ(peers.size(), 1u);
+}
+
+// ---- what is wrong with one answer leaves the connection to others
+
+TEST_F(ClientHttp2Peers, a_reset_ends_one_call) {
+  Outcome a, b;
+  const http::Call first = fetch(a), second = fetch(b);
+  turns();
+  greet(peer());
+  peer().answer(head_of(1) + frame(kData, 0, 1, "part") + reset_of(1, 2));
+  peer().answer(answer_of(3));
+  turns();
+  EXPECT_EQ(a.error(), std::errc::connection_reset);
+  EXPECT_EQ(b.text(), "ok");
+  EXPECT_EQ(client_.metrics().connections, 1u);
+}
+
+TEST_F(ClientHttp2Peers, a_length_is_to_be_kept_to) {
+  const std::string head = std::string(kHead200) + field("content-length", "5");
+  for (const std::string& body : {std::string("1234"), std::string("123456")}) {
+    Outcome outcome;
+    const std::size_t index = peers.size();
+    make_client2();
+    const http::Call call = fetch(outcome);
+    turns();
+    greet(peer(index));
+    peer(index).answer(head_of(1, head) + frame(kData, kEndStream, 1, body));
+    turns();
+    EXPECT_TRUE(outcome.error() == HttpError::response_truncated ||
+                outcome.error() == HttpError::malformed_response)
+        << body << outcome.error();
+    EXPECT_EQ(client_.metrics().connections, 1u);
+  }
+}
+
+TEST_F(ClientHttp2Peers, malformed_answers_are_refused) {
+  const std::string long_value(120, 'v');
+  std::string long_head(kHead200);
+  for (int i = 0; i < 100; ++i) long_head += field("x-" + std::to_string(i), long_value);
+  std::string many_fields(kHead200);
+  for (int i = 0; i < 120; ++i) many_fields += field("x", "y");
+  std::string informational;
+  for (int i = 0; i < 40; ++i) informational += head_of(1, field(":status", "103"));
+  const std::string bad[] = {
+      head_of(1, field("x", "y")),                                   // Without a status.
+      head_of(1, field(":status", "20")),                            //
+      head_of(1, field(":status", "101")),                           //
+      head_of(1, std::string(kHead200) + field("connection", "x")),  //
+      head_of(1, std::string(kHead200) + field("X-Big", "y")),       // Names are small.
+      head_of(1, long_head),                                         //
+      head_of(1, many_fields),                                       //
+      informational,                                                 //
+      frame(kHeaders, kEndHeaders | kEndStream, 1, field(":status", "103")),
+      frame(kData, 0, 1, "before the head"),
+      head_of(1) + head_of(1, field("x", "y")),  // Trailers that are not the end.
+      head_of(1) + frame(kHeaders, kEndHeaders | kEndStream, 1, many_fields.substr(1)),
+  };
+  for (const std::string& each : bad) {
+    SCOPED_TRACE(&each - bad);
+    Outcome outcome;
+    const std::size_t index = peers.size();
+    make_client2({.max_head = 8192});
+    const http::Call call = fetch(outcome);
+    turns();
+    greet(peer(index));
+    peer(index).answer(each);
+    turns();
+    EXPECT_EQ(outcome.error(), HttpError::malformed_response) << outcome.error();
+  }
+}
+
+TEST_F(ClientHttp2Peers, a_body_where_none_may_be_is_refused) {
+  Outcome outcome;
+  const http::Call call = fetch(outcome, {.method = Method::head});
+  turns();
+  greet(peer());
+  peer().answer(answer_of(1));
+  turns();
+  EXPECT_EQ(outcome.error(), HttpError::malformed_response);
+}
+
+// ---- windows
+
+TEST_F(ClientHttp2Peers, a_window_of_nothing_holds_the_body) {
+  const std::string body(100'000, 'x');
+  Outcome outcome;
+  const http::Call get = fetch(outcome);
+  turns();
+  greet(peer(), setting(4, 0));
+  peer().answer(answer_of(1));
+  turns();
+  Outcome posted;
+  const http::Call call = fetch(posted, {.method = Method::post, .body = bytes_of(body)});
+  turns();
+  EXPECT_EQ(heard().body, 0u);
+  peer().answer(frame(kWindow, 0, 3, number(1000)));
+  turns();
+  EXPECT_EQ(heard().body, 1000u);
+  peer().answer(frame(kWindow, 0, 3, number(1'000'000)));
+  turns();
+  EXPECT_EQ(heard().body, 65'535u);  // That of the connection.
+  peer().answer(frame(kWindow, 0, 0, number(1'000'000)));
+  turns();
+  EXPECT_EQ(heard().body, body.size());
+  peer().answer(answer_of(3, "thanks"));
+  turns();
+  EXPECT_EQ(posted.text(), "thanks");
+}
+
+TEST_F(ClientHttp2Peers, a_server_that_takes_no_streams_is_waited_for) {
+  make_client2({.max_per_origin = 1});
+  Outcome first, outcome;
+  const http::Call begun = fetch(first);
+  turns();
+  greet(peer(), setting(3, 0));
+  peer().answer(answer_of(1));
+  turns();
+  EXPECT_EQ(first.text(), "ok");
+  const http::Call call = fetch(outcome);
+  turns(200);
+  EXPECT_EQ(peers.size(), 1u);
+  EXPECT_FALSE(outcome.is_there());
+  peer().answer(setting(3, 1));
+  turns();
+  peer().answer(answer_of(3));
+  turns();
+  EXPECT_EQ(outcome.text(), "ok");
+}
+
+TEST_F(ClientHttp2Peers, an_answer_before_the_body_was_sent_stops_it) {
+  Hearer hearer;
+  http::Call call = client_.send(kUrl, hearer, {.method = Method::post, .upload = 10});
+  call.write("abc");
+  turns();
+  greet(peer());
+  peer().answer(answer_of(1, "no"));
+  turns();
+  EXPECT_EQ(hearer.body, "no");
+  EXPECT_EQ(hearer.told.back(), "closed");
+  EXPECT_FALSE(hearer.error);
+  EXPECT_EQ(heard().last_reset, 8);
+  EXPECT_FALSE(call.write("d"));
+}
+
+// ---- floods
+
+TEST_F(ClientHttp2Peers, floods_are_cut_off) {
+  const std::string useless[] = {frame(kPing, 0, 0, "01234567"), frame(kSettings, 0, 0),
+                                 frame(kWindow, 0, 0, number(1)), frame(kData, 0, 1)};
+  for (const std::string& each : useless) {
+    SCOPED_TRACE(static_cast<int>(each[3]));
+    const std::size_t index = peers.size();
+    make_client2();
+    Outcome outcome;
+    const http::Call call = fetch(outcome);
+    turns();
+    greet(peer(index));
+    peer(index).answer(head_of(1));
+    turns();
+    int borne = 0;
+    for (; borne < 3000 && !outcome.is_there(); ++borne) {
+      peer(index).answer(each);
+      turns(2);
+    }
+    EXPECT_GE(borne, 950);
+    EXPECT_LE(borne, 1050);
+    EXPECT_EQ(outcome.error(), HttpError::malformed_response);
+    EXPECT_EQ(heard(index).last_goaway, 11);
+    EXPECT_EQ(client_.metrics().connections, 0u);
+  }
+}
+
+TEST_F(ClientHttp2Peers, an_idle_connection_may_be_pinged) {
+  begin2();
+  EXPECT_EQ(client_.metrics().idle, 1u);
+  peer().answer(frame(kPing, 0, 0, "01234567"));
+  turns();
+  EXPECT_EQ(heard().count[kPing], 1);
+  EXPECT_EQ(client_.metrics().idle, 1u);
+  peer().stream().end();
+  turns();
+  EXPECT_EQ(client_.metrics().connections, 0u);
+}
+
+TEST_F(ClientHttp2Peers, the_end_is_said) {
+  begin2();
+  client_ = {};
+  turns();
+  EXPECT_EQ(heard().last_goaway, 0);
+  EXPECT_TRUE(peer().is_ended || peer().is_closed);
+}
+
+}  // namespace
+}  // namespace spate::testing
