@@ -1,4 +1,6 @@
 option(SPATE_TESTS_GROUPED "Compile the tests several files at a time" ON)
+# Those of threads are better off alone, and those of chaos take long enough.
+set(SPATE_TESTS_IN_SHARES unit conformance streams http tls coro c faults sim regressions)
 option(SPATE_TESTS_SHARED "Link the tests to a shared library (tools/mutants.py)" OFF)
 
 # spate_testing: the libraries once more, as one, with the fault seam, which those proper have not.
@@ -36,7 +38,8 @@ endfunction()
 
 # spate_add_test(<name> LABEL <label> SOURCES <file>...): one GoogleTest executable, each of whose
 # tests is a test of ctest, named <label>.<Suite>.<Test>. With LIBRARY it is linked to that one in
-# place of spate_testing.
+# place of spate_testing. A sanitizer takes longer to start a program than most tests take, so there
+# the tests of ctest are shares of the executable's: <name>.1, <name>.2, ...
 function(spate_add_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "LABEL;LIBRARY" "SOURCES")
   if(NOT arg_LIBRARY)
@@ -62,8 +65,22 @@ function(spate_add_test name)
     add_custom_target(tests_of_${arg_LABEL})
   endif()
   add_dependencies(tests_of_${arg_LABEL} ${name})
-  gtest_discover_tests(${name} TEST_PREFIX ${arg_LABEL}. DISCOVERY_TIMEOUT 60
-                       PROPERTIES LABELS ${arg_LABEL} TIMEOUT 600)
+  if(SPATE_SANITIZE AND arg_LABEL IN_LIST SPATE_TESTS_IN_SHARES)
+    spate_share_tests(${name} ${arg_LABEL})
+  else()
+    gtest_discover_tests(${name} TEST_PREFIX ${arg_LABEL}. DISCOVERY_TIMEOUT 60
+                         PROPERTIES LABELS ${arg_LABEL} TIMEOUT 600)
+  endif()
+endfunction()
+
+function(spate_share_tests name label)
+  set(shares 12)
+  foreach(share RANGE 1 ${shares})
+    math(EXPR index "${share} - 1")
+    add_test(NAME ${name}.${share} COMMAND ${name} --gtest_brief=1)
+    set_tests_properties(${name}.${share} PROPERTIES LABELS ${label} TIMEOUT 900
+      ENVIRONMENT "GTEST_TOTAL_SHARDS=${shares};GTEST_SHARD_INDEX=${index}")
+  endforeach()
 endfunction()
 
 # spate_build_program(<name> SOURCE <file> LINK <library>...): a program as a user would write it,
