@@ -41,6 +41,21 @@ TEST_F(ClientUpgrade, is_asked_for) {
   EXPECT_THAT(peer().heard(), HasSubstr("\r\nConnection: upgrade\r\nUpgrade: echo\r\n"));
 }
 
+TEST_F(ClientUpgrade, a_connection_that_was_handed_over_tells_nobody_before_it_is_started) {
+  const http::Call call = ask();
+  turns();
+  peer().answer(std::string(kSwitching));
+  turns();
+  peer().stream().write("early");
+  peer().stream().end();
+  turns();
+  EXPECT_TRUE(hearer_.stream.is_open());
+  Talk talk;
+  hearer_.stream.start(talk);
+  turns();
+  EXPECT_EQ(talk.received, "early");
+}
+
 TEST_F(ClientUpgrade, hands_the_connection_over_with_what_has_come) {
   const http::Call call = ask();
   turns();

@@ -248,6 +248,10 @@ class SPATE_EXPORT Stream {
 
   // ---- reading
 
+  // Back to before start(): nothing is read, and nobody is told anything, until the next start(),
+  // which goes on where this was. For who gives the Stream to somebody else: no call reaches the
+  // handler any more.
+  void stop();
   // While paused, nothing is read, on_data() is not called, and an end of file is not seen. If
   // sending fails, on_closed() is called at once, and unread input is lost. pause() does not nest.
   void pause();

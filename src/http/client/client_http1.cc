@@ -137,6 +137,7 @@ void ClientHttp1::take_upgrade(CallState& call, const ResponseView& head, const 
 Stream ClientHttp1::hand_over() {
   is_handed_over_ = true;
   Stream stream = std::move(stream_);
+  stream.stop();
   stream.resume();
   abandon();
   return stream;

@@ -131,6 +131,7 @@ Result<Stream> Http1Connection::upgrade(ExchangeState& state, std::string_view p
 // As it was before it became ours.
 Stream Http1Connection::hand_over(ExchangeState& state) {
   Stream stream = std::move(stream_);
+  stream.stop();
   stream.set_idle_timeout(Nanos{0});
   stream.set_half_open(false);
   if (state.has_deadline) stream.set_deadline(Nanos{0});

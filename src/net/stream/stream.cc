@@ -151,6 +151,9 @@ bool Stream::set_limits(const QueueLimits& limits) {
   return connection() != nullptr && connection()->set_limits(limits);
 }
 
+void Stream::stop() {
+  if (connection() != nullptr) connection()->forget_handler();
+}
 void Stream::pause() {
   if (connection() != nullptr) connection()->pause();
 }

@@ -123,16 +123,13 @@ def serve_sstp(listener, done):
         reader.read(1)  # Until the client ends.
 
 
-@table.row("sstpc", "openssl")
-def sstpc(run):
-    """A tunnel in TLS; what it would carry comes from its standard input, where nothing is.
-
-    Of two at once one ends itself, on the original as well.
-    """
+def run_sstpc(run):
+    """What it was told, once it has answered all."""
     kinds = []
     near, far = os.openpty()
-    with harness.alone("sstpc"), socket.create_server(("127.0.0.1", 0)) as plain:
-        with tls_context(run).wrap_socket(plain, server_side=True) as listener:
+    try:
+        with socket.create_server(("127.0.0.1", 0)) as plain, \
+                tls_context(run).wrap_socket(plain, server_side=True) as listener:
             threading.Thread(target=serve_sstp, args=(listener, kinds), daemon=True).start()
             program = run.start("sstpc", "--nolaunchpppd", "--cert-warn", "--log-stderr",
                                 "--ipparam", f"spate{os.getpid()}", "--user", "name",
@@ -141,8 +138,27 @@ def sstpc(run):
             program.assert_uses()
             program.wait_for(lambda: len(kinds) > ECHOES, "all echoes")
             program.stop()
-    os.close(near)
-    os.close(far)
+    finally:
+        os.close(near)
+        os.close(far)
+    return kinds
+
+
+@table.row("sstpc", "openssl")
+def sstpc(run):
+    """A tunnel in TLS; what it would carry comes from its standard input, where nothing is.
+
+    On a busy machine it ends itself after its first words now and then, on the original as well
+    (3 of 40), and of two at once one always does.
+    """
+    with harness.alone("sstpc"):
+        for tries_left in reversed(range(4)):
+            try:
+                kinds = run_sstpc(run)
+                break
+            except harness.Failure:
+                if tries_left == 0 or run.programs[-1].status() != 255:
+                    raise
     harness.check(kinds == [CONNECT] + [ECHO_REPLY] * ECHOES, f"{kinds}")
 
 
