@@ -18,6 +18,8 @@ namespace {
 
 // A frame up to that size is sent in one piece.
 constexpr std::size_t kMostCopied = 2048;
+// Larger ones, and what is between them, are sent together up to that size.
+constexpr std::size_t kBatch = 128 * 1024;
 
 // What a server may do that brings nothing, as ours puts up with from a client: at once, and in a
 // second. Updates of windows come with what is sent.
@@ -184,14 +186,22 @@ void ClientHttp2::send_frames() {
     const Bytes frame = session_->next_frame();
     if (frame.empty()) break;
     send(frame);
+    if (batch_.size() >= kBatch) send_batch();
   }
+  send_batch();
   is_in_session_ = was_in_session;
 }
 
 // A gap would be worse than an end.
 bool ClientHttp2::send(Bytes frame) {
-  if (!stream_.write(frame)) is_broken_ = true;
+  const bool is_taken = batch_.empty() ? stream_.write(frame) : batch_.append(frame);
+  if (!is_taken) is_broken_ = true;
   return !is_broken_;
+}
+
+void ClientHttp2::send_batch() {
+  if (!batch_.empty() && !stream_.write(std::move(batch_))) is_broken_ = true;
+  batch_.clear();
 }
 
 void ClientHttp2::tell_streams() {
@@ -285,9 +295,7 @@ bool ClientHttp2::send_piece(Http2Stream& stream, Bytes frame_head, std::size_t 
     if (size > 0) call.take(std::span(frame).subspan(frame_head.size(), size));
     return send(Bytes(frame).first(frame_head.size() + size));
   }
-  Buffer body;
-  if (!send(frame_head)) return false;
-  if (!call.take(size, body) || !stream_.write(std::move(body))) is_broken_ = true;
+  if (!batch_.append(frame_head) || !call.take(size, batch_)) is_broken_ = true;
   return !is_broken_;
 }
 

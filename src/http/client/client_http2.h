@@ -17,6 +17,7 @@
 #include "http/codec/head.h"
 #include "http/codec/http2_session.h"
 #include "http/codec/http2_text.h"
+#include "spate/net/buffer.h"
 #include "spate/timer.h"
 
 namespace spate::http {
@@ -79,12 +80,14 @@ class ClientHttp2 final : public ClientConnection, public Http2Events {
 
   void send_frames();
   bool send(Bytes frame);
+  void send_batch();
 
   const HeadLimits limits_;
   std::vector<Ref<Http2Call>> streams_;
   std::unique_ptr<Http2Session> session_;
   ResponseHead head_;  // That is being received.
   Http2Text text_;
+  Buffer batch_;  // Of frames that are to be sent together.
   Budget idle_frames_;
   Budget resets_;
   Timer flush_;
