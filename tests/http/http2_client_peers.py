@@ -130,7 +130,8 @@ class Servers(unittest.TestCase):
         self.needs("nghttpd")
         self.needs("nghttpx")
         behind, port = self.nghttpd("--no-tls"), free_port()
-        self.start("nghttpx", "--conf=/dev/null", "--errorlog-file=/dev/null", f"-f127.0.0.1,{port};no-tls",
+        self.start("nghttpx", "--conf=/dev/null", "--errorlog-file=/dev/null",
+                   f"-f127.0.0.1,{port};no-tls",
                    f"-b127.0.0.1,{behind};;proto=h2", port=port)
         self.assert_answers(self.ask(f"http://127.0.0.1:{port}"), f"2 200 {SENT}")
 
