@@ -31,7 +31,8 @@ function(spate_add_testing_library)
   endif()
   set_target_properties(spate_testing PROPERTIES POSITION_INDEPENDENT_CODE ON)
   target_compile_definitions(spate_testing PUBLIC SPATE_FAULTS=1)
-  if(SPATE_SANITIZE)  # Other builds show whether each source can be compiled by itself.
+  # A plain Debug build shows whether each source can be compiled by itself.
+  if(SPATE_SANITIZE OR NOT CMAKE_BUILD_TYPE STREQUAL "Debug")
     spate_compile_by_folder(spate_testing)
   endif()
 endfunction()

@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
 #include <cstring>
 
@@ -48,7 +49,7 @@ class Server {
   void run(Input& input) {
     evhttp_set_flags(server_, input.flag() ? EVHTTP_SERVER_LINGERING_CLOSE : 0);
     const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    check(::connect(fd, reinterpret_cast<sockaddr*>(&address_), sizeof address_) == 0);
+    check(connects(fd));
     while (!input.empty()) {
       const std::string_view piece = input.text(kMostPiece);
       ::send(fd, piece.data(), piece.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -61,6 +62,15 @@ class Server {
   }
 
  private:
+  // The fuzzer's clock interrupts what waits.
+  bool connects(int fd) const {
+    const auto* address = reinterpret_cast<const sockaddr*>(&address_);
+    while (::connect(fd, address, sizeof address_) != 0 && errno != EISCONN) {
+      if (errno != EINTR && errno != EALREADY) return false;
+    }
+    return true;
+  }
+
   static void on_request(evhttp_request* request, void*) {
     check(evhttp_request_get_uri(request) != nullptr);
     check(evhttp_request_get_evhttp_uri(request) != nullptr);
