@@ -1,9 +1,13 @@
 #!/usr/bin/env python3
 """Compiles each public header by itself.   tools/check_headers.py [--compiler NAME] [--root DIR]
+                                                                [--together]
 
 Without exceptions and run-time type information; with them all headers in one, as what a header
 lacks it lacks either way. Warnings are errors. Prints what the compiler says about each header that
 does not compile.
+
+With --together all headers are in one without them, too: for a second compiler, as a header that
+lacks another does so with either.
 """
 
 import argparse
@@ -36,11 +40,14 @@ def compiles(compiler, include, headers, flags):
     return "" if run.returncode == 0 else run.stdout or f"exit code {run.returncode}\n"
 
 
-def check(compiler, include):
+def check(compiler, include, together=False):
     """(number of headers, problems)"""
     headers = list(public_headers(include))
     work = [("all of them, with exceptions and RTTI", headers, [])]
-    work += [(f"{header}, without", [header], WITHOUT) for header in headers]
+    if together:
+        work.append(("all of them, without", headers, WITHOUT))
+    else:
+        work += [(f"{header}, without", [header], WITHOUT) for header in headers]
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         results = list(pool.map(
             lambda item: compiles(compiler, include, item[1], item[2]), work))
@@ -51,13 +58,14 @@ def main(arguments):
     parser = argparse.ArgumentParser(description="Compiles each public header by itself.")
     parser.add_argument("--compiler", default="g++")
     parser.add_argument("--root", default=os.path.join(os.path.dirname(__file__), ".."))
+    parser.add_argument("--together", action="store_true")
     options = parser.parse_args(arguments)
     if not shutil.which(options.compiler):
         parser.error(f"there is no compiler {options.compiler}")
     include = os.path.join(os.path.abspath(options.root), "include")
     if not os.path.isdir(include):
         parser.error(f"there is no directory {include}")
-    count, problems = check(options.compiler, include)
+    count, problems = check(options.compiler, include, options.together)
     print("".join(problems), end="")
     print(f"headers: {count} headers, {len(problems)} problem{'s' if len(problems) != 1 else ''}")
     return 1 if problems else 0

@@ -9,11 +9,11 @@ import unittest
 import check_headers
 
 
-def problems(text):
+def problems(text, together=False):
     with tempfile.TemporaryDirectory() as include:
         with open(os.path.join(include, "a.h"), "w", encoding="utf-8") as file:
             file.write(text)
-        count, found = check_headers.check("g++", include)
+        count, found = check_headers.check("g++", include, together)
         assert count == 1
         return found
 
@@ -41,6 +41,11 @@ class Headers(unittest.TestCase):
         found = problems("#pragma once\ninline void f() { throw 1; }\n")
         self.assertEqual(len(found), 1)
         self.assertIn("without", found[0])
+
+    def test_together_they_are_looked_at_either_way(self):
+        found = problems("#pragma once\ninline void f() { throw 1; }\n", together=True)
+        self.assertEqual(len(found), 1)
+        self.assertIn("all of them, without", found[0])
 
 
 if __name__ == "__main__":
