@@ -1,7 +1,6 @@
 #include "http/client/client_http2.h"
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <new>
 #include <ranges>
@@ -15,11 +14,6 @@
 namespace spate::http {
 
 namespace {
-
-// A frame up to that size is sent in one piece.
-constexpr std::size_t kMostCopied = 2048;
-// Larger ones, and what is between them, are sent together up to that size.
-constexpr std::size_t kBatch = 128 * 1024;
 
 // What a server may do that brings nothing, as ours puts up with from a client: at once, and in a
 // second. Updates of windows come with what is sent.
@@ -62,7 +56,7 @@ bool ClientHttp2::start() {
 // ---- calls
 
 bool ClientHttp2::has_room() const {
-  return origin_ != nullptr && !is_last_ && !is_broken_ && stream_.is_writable() &&
+  return origin_ != nullptr && !is_last_ && !frames_.is_broken() && stream_.is_writable() &&
          calls_ < session_->max_streams();
 }
 
@@ -172,7 +166,7 @@ void ClientHttp2::flush() {
   }
   is_busy_ = false;
   if (origin_ == nullptr) return;
-  if (is_broken_) return lose(Ending::reset, system_error(ECONNRESET));
+  if (frames_.is_broken()) return lose(Ending::reset, system_error(ECONNRESET));
   if (is_flooded_) return fail(Http2Code::enhance_your_calm, HttpError::malformed_response);
   if (!session_->is_over()) return;
   lose(Ending::graceful,
@@ -182,26 +176,8 @@ void ClientHttp2::flush() {
 // Nobody is called.
 void ClientHttp2::send_frames() {
   const bool was_in_session = std::exchange(is_in_session_, true);
-  while (!is_broken_ && !stream_.is_full()) {
-    const Bytes frame = session_->next_frame();
-    if (frame.empty()) break;
-    send(frame);
-    if (batch_.size() >= kBatch) send_batch();
-  }
-  send_batch();
+  frames_.send_all(*session_, stream_);
   is_in_session_ = was_in_session;
-}
-
-// A gap would be worse than an end.
-bool ClientHttp2::send(Bytes frame) {
-  const bool is_taken = batch_.empty() ? stream_.write(frame) : batch_.append(frame);
-  if (!is_taken) is_broken_ = true;
-  return !is_broken_;
-}
-
-void ClientHttp2::send_batch() {
-  if (!batch_.empty() && !stream_.write(std::move(batch_))) is_broken_ = true;
-  batch_.clear();
 }
 
 void ClientHttp2::tell_streams() {
@@ -287,16 +263,8 @@ Http2Piece ClientHttp2::next_piece(Http2Stream& stream, std::size_t most) {
 }
 
 bool ClientHttp2::send_piece(Http2Stream& stream, Bytes frame_head, std::size_t size) {
-  Http2Call& call = call_of(stream);
   idle_frames_.give_back(static_cast<std::int64_t>(size / kBytesForIdle));
-  if (size <= kMostCopied) {
-    std::array<std::byte, kMostCopied + 16> frame;
-    std::ranges::copy(frame_head, frame.begin());
-    if (size > 0) call.take(std::span(frame).subspan(frame_head.size(), size));
-    return send(Bytes(frame).first(frame_head.size() + size));
-  }
-  if (!batch_.append(frame_head) || !call.take(size, batch_)) is_broken_ = true;
-  return !is_broken_;
+  return frames_.send_piece(frame_head, size, call_of(stream), stream_);
 }
 
 void ClientHttp2::on_end_sent(Http2Stream& stream) { call_of(stream).on_end_sent(); }

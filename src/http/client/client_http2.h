@@ -15,9 +15,9 @@
 #include "http/client/http2_call.h"
 #include "http/codec/budget.h"
 #include "http/codec/head.h"
+#include "http/codec/http2_frames.h"
 #include "http/codec/http2_session.h"
 #include "http/codec/http2_text.h"
-#include "spate/net/buffer.h"
 #include "spate/timer.h"
 
 namespace spate::http {
@@ -79,15 +79,13 @@ class ClientHttp2 final : public ClientConnection, public Http2Events {
   void note_settings();
 
   void send_frames();
-  bool send(Bytes frame);
-  void send_batch();
 
   const HeadLimits limits_;
   std::vector<Ref<Http2Call>> streams_;
   std::unique_ptr<Http2Session> session_;
   ResponseHead head_;  // That is being received.
   Http2Text text_;
-  Buffer batch_;  // Of frames that are to be sent together.
+  Http2Frames frames_;
   Budget idle_frames_;
   Budget resets_;
   Timer flush_;
@@ -104,7 +102,6 @@ class ClientHttp2 final : public ClientConnection, public Http2Events {
   bool is_last_ = false;  // It takes no call any more.
   bool is_flooded_ = false;
   bool is_violated_ = false;
-  bool is_broken_ = false;  // Nothing can be sent.
 };
 
 }  // namespace spate::http

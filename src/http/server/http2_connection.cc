@@ -1,7 +1,5 @@
 #include "http/server/http2_connection.h"
 
-#include <algorithm>
-#include <array>
 #include <cerrno>
 #include <new>
 #include <utility>
@@ -16,11 +14,6 @@ namespace spate::http {
 namespace {
 
 constexpr Nanos kTick{1'000'000'000};
-// A frame up to that size is sent in one piece.
-constexpr std::size_t kMostCopied = 2048;
-// Larger ones, and what is between them, are sent together up to that size.
-constexpr std::size_t kBatch = 128 * 1024;
-
 // What a client may do that brings nothing: at once, and in a second. Streams that it resets, or
 // makes us reset, cost a request each; other frames little, and each that is of use makes up for
 // some: a body that is sent comes with updates of its windows.
@@ -156,7 +149,7 @@ void Http2Connection::flush() {
     if (watch.is_gone()) return;
   }
   is_busy_ = false;
-  if (is_broken_) return abort(lost());
+  if (frames_.is_broken()) return abort(lost());
   if (is_flooded_) return fail(Http2Code::enhance_your_calm, system_error(EBADMSG));
   const auto is_read = [](Http2Wire& wire) { return wire.is_complete(); };
   if (session_->is_over() && find(is_read) == nullptr) lose(lost());
@@ -165,26 +158,8 @@ void Http2Connection::flush() {
 // Nobody is called.
 void Http2Connection::send_frames() {
   const bool was_in_session = std::exchange(is_in_session_, true);
-  while (!is_broken_ && !stream_.is_full()) {
-    const Bytes frame = session_->next_frame();
-    if (frame.empty()) break;
-    send(frame);
-    if (batch_.size() >= kBatch) send_batch();
-  }
-  send_batch();
+  frames_.send_all(*session_, stream_);
   is_in_session_ = was_in_session;
-}
-
-// A gap would be worse than an end.
-bool Http2Connection::send(Bytes frame) {
-  const bool is_taken = batch_.empty() ? stream_.write(frame) : batch_.append(frame);
-  if (!is_taken) is_broken_ = true;
-  return !is_broken_;
-}
-
-void Http2Connection::send_batch() {
-  if (!batch_.empty() && !stream_.write(std::move(batch_))) is_broken_ = true;
-  batch_.clear();
 }
 
 void Http2Connection::tell_streams() {
@@ -304,19 +279,11 @@ Http2Piece Http2Connection::next_piece(Http2Stream& stream, std::size_t most) {
 }
 
 bool Http2Connection::send_piece(Http2Stream& stream, Bytes frame_head, std::size_t size) {
-  Http2Wire& wire = wire_of(stream);
   idle_frames_.give_back(static_cast<std::int64_t>(size / kBytesForIdle));
-  if (size <= kMostCopied) {
-    std::array<std::byte, kMostCopied + 16> frame;
-    std::ranges::copy(frame_head, frame.begin());
-    const std::span<std::byte> body = std::span(frame).subspan(frame_head.size(), size);
-    wire.out().take(body);
-    if (!send(Bytes(frame).first(frame_head.size() + size))) return false;
-  } else {
-    if (!batch_.append(frame_head) || !wire.out().take(size, batch_)) is_broken_ = true;
-  }
+  Http2Wire& wire = wire_of(stream);
+  if (!frames_.send_piece(frame_head, size, wire.out(), stream_)) return false;
   wire.on_piece_sent();
-  return !is_broken_;
+  return true;
 }
 
 void Http2Connection::on_end_sent(Http2Stream& stream) { wire_of(stream).on_end_sent(); }

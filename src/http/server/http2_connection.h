@@ -12,13 +12,13 @@
 #include <system_error>
 
 #include "http/codec/budget.h"
+#include "http/codec/http2_frames.h"
 #include "http/codec/http2_session.h"
 #include "http/server/http2_head.h"
 #include "http/server/http2_wire.h"
 #include "http/server/lifetime.h"
 #include "http/server/server_connection.h"
 #include "spate/net/address.h"
-#include "spate/net/buffer.h"
 #include "spate/net/stream.h"
 #include "spate/timer.h"
 
@@ -86,8 +86,6 @@ class Http2Connection final : public ServerConnection, public Http2Events {
   void link(Http2Wire& wire);
   void unlink(Http2Wire& wire);
   void send_frames();
-  bool send(Bytes frame);
-  void send_batch();
   template <class Is>
   Http2Wire* find(Is is);
   bool is_late(Nanos now) const;
@@ -101,7 +99,7 @@ class Http2Connection final : public ServerConnection, public Http2Events {
   Http2Head head_;
   Nanos head_since_{0};
   std::uint64_t requests_ = 0;
-  Buffer batch_;  // Of frames that are to be sent together.
+  Http2Frames frames_;
   Budget idle_frames_;
   Budget resets_;
   Timer flush_;
@@ -112,7 +110,6 @@ class Http2Connection final : public ServerConnection, public Http2Events {
   bool is_unsent_ = false;
   bool has_news_ = false;
   bool is_flooded_ = false;
-  bool is_broken_ = false;  // Nothing can be sent.
 };
 
 }  // namespace spate::http
