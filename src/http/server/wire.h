@@ -1,4 +1,4 @@
-// Wire: what carries an exchange: a connection of HTTP/1, later a stream of HTTP/2. The functions
+// Wire: what carries an exchange: a connection of HTTP/1, or a stream of HTTP/2. The functions
 // are those of Exchange; whoever calls them has seen to it that they make sense now.
 #pragma once
 
