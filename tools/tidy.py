@@ -83,6 +83,12 @@ def check_text(root, name, lines, text):
                 yield number, "TODO" "(now): do it"
 
 
+def check_mode(root, name, lines):
+    is_script = bool(lines) and lines[0].startswith("#!") and not name.endswith(".in")
+    if is_script and not os.access(os.path.join(root, name), os.X_OK):
+        yield 1, "begins with #! and is not executable"
+
+
 def check_name(name):
     if not name.endswith((".h", ".cc", ".c", ".py")):
         return
@@ -213,6 +219,7 @@ def check_file(root, name):
         return
     lines = text.split("\n")[:-1] if text.endswith("\n") else text.split("\n")
     yield from check_text(root, name, lines, text)
+    yield from check_mode(root, name, lines)
     yield from check_name(name)
     if name.endswith((".h", ".cc", ".c")):
         yield from check_dead_code(lines)

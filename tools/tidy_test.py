@@ -49,6 +49,11 @@ class Tidy(unittest.TestCase):
         self.bad("src/a.cc", "int a;", "does not end")
         self.bad("src/a.cc", "int a;\n\n", "empty lines")
 
+    def test_modes(self):
+        self.bad("tools/a.py", "#!/usr/bin/env python3\n", "not executable", 1)
+        self.good("tools/a.sh.in", "#!/bin/sh\n")
+        self.good("tools/a.py", "print()\n")
+
     def test_function_length(self):
         self.good("src/a.cc", body(68))
         self.bad("src/a.cc", body(69), "f has 71 lines", 1)

@@ -2,6 +2,7 @@
 // `ws` on Node, without compression: each message is sent back as it was received, or to all.
 'use strict';
 const fs = require('node:fs');
+module.paths.push('/usr/share/nodejs');  // Debian's, which other builds of Node do not look at.
 const {WebSocketServer} = require('ws');
 
 // As bench/harness/README.md has them. What V8 has given out is for the most part garbage, and is
