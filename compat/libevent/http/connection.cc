@@ -2,7 +2,6 @@
 
 #include <cstdint>
 
-#include "compat/libevent/bufferevent/socket.h"
 #include "compat/libevent/http/client.h"
 #include "compat/libevent/http/request.h"
 #include "compat/libevent/http/server.h"
