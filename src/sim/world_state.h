@@ -21,6 +21,7 @@ struct WorldState final : Surroundings {
   Outcome run(const std::function<bool()>& condition, Nanos span);
 
   Network& network() override { return network_; }
+  Loop* loop_of(int host) override;
   Kernel& kernel() { return kernel_; }
   void at(Nanos time, Job task) { tasks_.emplace(time, std::move(task)); }
 
