@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "sim/socket.h"
+#include "sim/tcp.h"
 #include "spate/assert.h"
 
 namespace spate::sim {
@@ -24,7 +26,13 @@ Kernel::~Kernel() { here = nullptr; }
 
 void Kernel::close_all() {
   for (Descriptor& one : files_) one.file = nullptr;
+  local_names.drop_all();
   open_counts_.clear();
+}
+
+void Kernel::note_local(std::string_view bytes) {
+  note(static_cast<std::uint64_t>(now_.count()));
+  note(print_of(bytes));
 }
 
 Kernel* Kernel::current() { return here; }

@@ -6,12 +6,14 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "base/mix.h"
 #include "sim/file.h"
 #include "sim/findings.h"
+#include "sim/local_names.h"
 #include "spate/time.h"
 
 namespace spate::sim {
@@ -102,11 +104,14 @@ class Kernel {
   }
   std::uint64_t draw_next() { return draw(Purpose::program, ++draws_); }
   void note(std::uint64_t what) { trace_ = mix(trace_ ^ what); }
+  // What was sent within a host.
+  void note_local(std::string_view bytes);
   std::uint64_t trace() const { return trace_; }
 
   int host = kNoHost;
   std::string hosts_file;  // The text of each host's /etc/hosts; empty: the system's.
   Findings findings;
+  LocalNames local_names;
 
  private:
   const std::uint64_t seed_;

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "sim/ip_socket.h"
 #include "sim/packet_socket.h"
-#include "sim/socket.h"
 
 namespace spate::sim {
 
@@ -181,7 +181,7 @@ PacketSocket* Network::packet_socket_at(int host, const Place& place, const Plac
   const std::uint64_t number = print_of(peer) ^ mix(print_of(place));
   const auto found = bound_.find({Protocol::udp, host, place.port});
   if (found == bound_.end()) return nullptr;
-  for (Socket* socket : found->second) {
+  for (IpSocket* socket : found->second) {
     auto* own = static_cast<PacketSocket*>(socket);
     if (own->is_connected_to(peer) && own->hears(own->local().ip, place.ip)) return own;
   }
@@ -190,16 +190,16 @@ PacketSocket* Network::packet_socket_at(int host, const Place& place, const Plac
 
 // ---- addresses
 
-bool Network::is_taken(const Socket& socket, const Place& place) const {
+bool Network::is_taken(const IpSocket& socket, const Place& place) const {
   const auto found = bound_.find({socket.protocol(), socket.host(), place.port});
   if (found == bound_.end()) return false;
-  return std::ranges::any_of(found->second, [&](const Socket* other) {
+  return std::ranges::any_of(found->second, [&](const IpSocket* other) {
     if (other == &socket || other->shares_port(socket)) return false;
     return other->hears(other->local().ip, place.ip) || socket.hears(place.ip, other->local().ip);
   });
 }
 
-long Network::bind(Socket& socket, Place& place) {
+long Network::bind(IpSocket& socket, Place& place) {
   if (!place.ip.is_any() && place.ip.host(socket.host()) != socket.host()) return -EADDRNOTAVAIL;
   if (place.port == 0) place.port = free_port(socket.host(), socket.protocol());
   if (place.port == 0 || is_taken(socket, place)) return -EADDRINUSE;
@@ -207,7 +207,7 @@ long Network::bind(Socket& socket, Place& place) {
   return 0;
 }
 
-void Network::unbind(Socket& socket) {
+void Network::unbind(IpSocket& socket) {
   const auto found = bound_.find({socket.protocol(), socket.host(), socket.local().port});
   if (found == bound_.end()) return;
   std::erase(found->second, &socket);
@@ -224,12 +224,12 @@ std::uint16_t Network::free_port(int host, Protocol protocol) {
   return 0;
 }
 
-Socket* Network::socket_at(Protocol protocol, int host, const Place& place,
-                           std::uint64_t number) const {
+IpSocket* Network::socket_at(Protocol protocol, int host, const Place& place,
+                             std::uint64_t number) const {
   const auto found = bound_.find({protocol, host, place.port});
   if (found == bound_.end()) return nullptr;
-  std::vector<Socket*> those;
-  std::ranges::copy_if(found->second, std::back_inserter(those), [&](const Socket* socket) {
+  std::vector<IpSocket*> those;
+  std::ranges::copy_if(found->second, std::back_inserter(those), [&](const IpSocket* socket) {
     return socket->is_listening() && socket->hears(socket->local().ip, place.ip);
   });
   return those.empty() ? nullptr : those[kernel_.draw(Purpose::listener, number) % those.size()];

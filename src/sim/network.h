@@ -23,7 +23,7 @@
 namespace spate::sim {
 
 class PacketSocket;
-class Socket;
+class IpSocket;
 
 enum class Protocol : std::uint8_t { tcp, udp };
 
@@ -57,12 +57,12 @@ class Network {
 
   // ---- addresses
   // 0, or a negated errno. A port of 0 becomes a free one.
-  long bind(Socket& socket, Place& place);
-  void unbind(Socket& socket);
+  long bind(IpSocket& socket, Place& place);
+  void unbind(IpSocket& socket);
   // 0 if there is none.
   std::uint16_t free_port(int host, Protocol protocol);
   // Of those that listen and share an address, which is drawn by `number`.
-  Socket* socket_at(Protocol protocol, int host, const Place& place, std::uint64_t number) const;
+  IpSocket* socket_at(Protocol protocol, int host, const Place& place, std::uint64_t number) const;
 
   // ---- connections
   Connection& make_connection(int client, Place from, int server, Place to);
@@ -90,7 +90,7 @@ class Network {
 
   Link& link(int from, int to);
   bool is_open(int from, int to);
-  bool is_taken(const Socket& socket, const Place& place) const;
+  bool is_taken(const IpSocket& socket, const Place& place) const;
   void transmit(Connection& connection, Segment segment);
   void hold(Connection& connection, Segment segment);
   void release(int from, int to);
@@ -105,7 +105,7 @@ class Network {
   std::map<std::pair<int, int>, Link> links_;
   std::map<std::pair<int, int>, Held> held_;
   std::set<int> down_;
-  std::map<std::tuple<Protocol, int, std::uint16_t>, std::vector<Socket*>> bound_;
+  std::map<std::tuple<Protocol, int, std::uint16_t>, std::vector<IpSocket*>> bound_;
   std::map<std::uint64_t, std::unique_ptr<Connection>> connections_;
   std::map<std::pair<Protocol, int>, std::uint16_t> last_port_;
   std::uint64_t connection_count_ = 0;
