@@ -26,6 +26,8 @@ class Socket : public File {
   bool hears(const Ip& own, const Ip& ip) const;
   bool shares_port(const Socket& other) const;
   virtual bool is_listening() const = 0;
+  // Connections that wait to be accepted.
+  virtual std::size_t waiting() const { return 0; }
   // Its host has crashed: nothing is sent any more.
   virtual void vanish() { is_bound_ = false; }
 
