@@ -12,21 +12,30 @@ namespace spate::sim {
 namespace {
 
 std::uint64_t number_of(const char* name, std::string_view text) {
-  std::uint64_t number = 0;
-  const char* end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, number);
-  if (error != std::errc() || stop != end)
-    refuse_environment(name, std::getenv(name), "a decimal number was expected");
-  return number;
+  const std::optional<std::uint64_t> number = number_in(text);
+  if (!number) refuse_environment(name, std::getenv(name), "a decimal number was expected");
+  return *number;
 }
 
 }  // namespace
 
+std::optional<std::uint64_t> number_in(std::string_view text) {
+  std::uint64_t number = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, number);
+  return error == std::errc() && stop == end ? std::optional(number) : std::nullopt;
+}
+
+void print_line(std::string_view line) {
+  if (line.empty()) return;
+  [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, line.data(), line.size());
+}
+
 void refuse_environment(std::string_view name, std::string_view value, std::string_view reason) {
   std::string line("spate: ");
   line.append(name).append("=").append(value).append(": ").append(reason).append("\n");
-  [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, line.data(), line.size());
-  ::_exit(2);
+  print_line(line);
+  ::_exit(kMistakenEnvironment);
 }
 
 std::optional<std::uint64_t> number_in_environment(const char* name) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/mix.h"
+#include "sim/call_faults.h"
 #include "sim/clock.h"
 #include "sim/faults.h"
 #include "sim/file.h"
@@ -53,6 +54,7 @@ enum class Purpose : std::uint64_t {
   reorder,
   scenario,
   strike,
+  call,
 };
 
 class Kernel {
@@ -130,6 +132,7 @@ class Kernel {
   Findings findings;
   History history;
   Faults faults;
+  std::unique_ptr<CallFaults> call_faults;
   Clocks clocks;
 
  private:

@@ -193,10 +193,13 @@ Host::Host(WorldState& world, int index, std::string_view name)
   make_loop();
 }
 
+// The machine's, not the program's: calls that are to fail do not fail here.
 void Host::make_loop() {
   const Turn making(*this);
+  std::unique_ptr<CallFaults> faults = std::exchange(world_.kernel().call_faults, nullptr);
   loop_ = must(Loop::create());
   set_ = must(loop_->poll_fd());
+  world_.kernel().call_faults = std::move(faults);
 }
 
 Address Host::address(std::uint16_t port) const {
@@ -359,6 +362,16 @@ bool World::strikes(double probability, std::string_view what) {
   const std::uint64_t drawn = state_->kernel_.draw(Purpose::strike, ++state_->strikes_);
   if (static_cast<double>(drawn >> 11) * 0x1p-53 >= probability) return false;
   return state_->kernel_.strikes({.kind = EventKind::struck, .what = what});
+}
+
+std::string World::fail_calls(std::string_view plan) {
+  Kernel& kernel = state_->kernel_;
+  if (plan.empty()) return kernel.call_faults.reset(), "";
+  auto rules = CallFaults::parse(plan);
+  if (!rules) return std::move(rules.error());
+  const std::uint64_t seed = kernel.draw(Purpose::call, ++state_->plans_);
+  kernel.call_faults = std::make_unique<CallFaults>(std::move(*rules), seed);
+  return {};
 }
 
 std::uint64_t World::trace() const { return state_->kernel_.history.trace(); }

@@ -47,6 +47,7 @@ struct WorldState final : Surroundings {
   std::uint64_t rounds_ = 0;
   std::uint64_t draws_ = 0;
   std::uint64_t strikes_ = 0;
+  std::uint64_t plans_ = 0;
   int steps_here_ = 0;
 };
 

@@ -218,6 +218,11 @@ class SPATE_EXPORT World {
   // here", "crash now"). explore() tries whether a failure needs it, and names it by `what`, which
   // is a literal. Other draws do not depend on how often it is called.
   bool strikes(double probability, std::string_view what);
+  // From now on system calls of the hosts' code fail as `plan` says, which is that of SPATE_FAULTS
+  // ("recv.short=.3,accept.EMFILE@5..20"; docs/guide/faults.md); an empty one ends it. These are
+  // faults of the seed as well. Returns what is wrong with the plan, which then changes nothing;
+  // empty: nothing is.
+  std::string fail_calls(std::string_view plan);
 
   // A hash of all that was delivered, and when: equal for equal runs.
   std::uint64_t trace() const;
