@@ -27,7 +27,9 @@ void use(CallFaults::Rules rules) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   spate::fuzz::Input input(data, size);
-  auto rules = spate::sim::CallFaults::parse(input.rest());
+  std::string_view text = input.rest();
+  if (text.ends_with('\n')) text.remove_suffix(1);  // Of a seed that is a text.
+  auto rules = spate::sim::CallFaults::parse(text);
   if (rules) {
     spate::fuzz::use(std::move(*rules));
   } else {

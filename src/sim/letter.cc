@@ -1,6 +1,7 @@
 #include "sim/letter.h"
 
 #include <cstring>
+#include <utility>
 
 namespace spate::sim {
 
@@ -89,11 +90,12 @@ std::optional<Play> read_letter(std::string_view letter) {
     play.findings.sometimes[name] = reader.number() != 0;
   }
   if (reader.number() != 0) {
-    Findings::Failure& failure = play.findings.failure.emplace();
+    Findings::Failure failure;
     failure.name = reader.text();
     failure.time = Nanos{static_cast<std::int64_t>(reader.number())};
     failure.events = reader.lines();
     failure.state = reader.text();
+    play.findings.failure = std::move(failure);
   }
   if (!reader.is_whole()) return std::nullopt;
   return play;

@@ -142,17 +142,20 @@ std::string line_of(const ConnectionInfo& info) {
 }  // namespace
 
 std::vector<ConnectionInfo> WorldState::connections() const {
-  std::vector<ConnectionInfo> found;
-  const auto host = [this](int index) { return hosts_[static_cast<std::size_t>(index)].get(); };
+  std::multimap<int, ConnectionInfo> found;  // By host.
+  const auto add = [&](int host, ConnectionInfo info) {
+    info.host = hosts_[static_cast<std::size_t>(host)].get();
+    found.emplace(host, info);
+  };
   const auto see_listener = [&](const Socket& socket) {
-    found.push_back({.host = host(socket.host()),
-                     .local = address_of(socket.local()),
-                     .peer = address_of({.ip = socket.local().ip.is_v4() ? Ip::any_v4() : Ip()}),
-                     .state = ConnectionState::listening,
-                     .unread = socket.waiting()});
+    add(socket.host(), {.host = nullptr,
+                        .local = address_of(socket.local()),
+                        .peer = address_of({.ip = socket.local().ip.is_v4() ? Ip::any_v4() : Ip()}),
+                        .state = ConnectionState::listening,
+                        .unread = socket.waiting()});
   };
   const auto see_end = [&](const Endpoint& end, const Place& peer) {
-    found.push_back({.host = host(end.host()),
+    add(end.host(), {.host = nullptr,
                      .local = address_of(end.local()),
                      .peer = address_of(peer),
                      .state = state_of(end),
@@ -160,8 +163,9 @@ std::vector<ConnectionInfo> WorldState::connections() const {
                      .unsent = end.unsent()});
   };
   network_.look(see_listener, see_end);
-  std::ranges::stable_sort(found, {}, [](const ConnectionInfo& info) { return info.host->index_; });
-  return found;
+  std::vector<ConnectionInfo> all;
+  for (const auto& [host, info] : found) all.push_back(info);
+  return all;
 }
 
 std::string WorldState::describe(const Host& host) const {
