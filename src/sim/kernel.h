@@ -11,8 +11,12 @@
 #include <vector>
 
 #include "base/mix.h"
+#include "sim/call_faults.h"
+#include "sim/clock.h"
+#include "sim/faults.h"
 #include "sim/file.h"
 #include "sim/findings.h"
+#include "sim/history.h"
 #include "sim/local_names.h"
 #include "spate/time.h"
 
@@ -33,6 +37,9 @@ class Surroundings {
  public:
   virtual Step step(Nanos limit) = 0;
   virtual Network& network() = 0;
+  // Who waits for what: some lines.
+  virtual std::string describe() const = 0;
+  virtual std::vector<std::string> host_names() const = 0;
 
  protected:
   ~Surroundings() = default;
@@ -47,7 +54,9 @@ enum class Purpose : std::uint64_t {
   loss,
   duplicate,
   reorder,
-  scenario
+  scenario,
+  strike,
+  call,
 };
 
 class Kernel {
@@ -80,6 +89,13 @@ class Kernel {
   bool happen();
   Step sleep(Nanos limit) { return surroundings_.step(limit); }
   Network& network() { return surroundings_.network(); }
+  const Surroundings& surroundings() const { return surroundings_; }
+  // What a host's own clocks say, the running one's; the World's where there is none.
+  Nanos monotonic() const { return clocks.monotonic(host, now_); }
+  Nanos wall() const { return clocks.wall(host, now_); }
+  // When a span of the running host's has passed.
+  Nanos deadline(Nanos span) const { return clocks.deadline(host, now_, span); }
+  Nanos since_beginning() const { return now_ - kBeginning; }
 
   // ---- descriptors; lowest first, one table for all hosts, so that a number tells its host
   int open(std::shared_ptr<File> file);
@@ -103,14 +119,25 @@ class Kernel {
     return mix(seed_ ^ mix(static_cast<std::uint64_t>(purpose) ^ mix(number)));
   }
   std::uint64_t draw_next() { return draw(Purpose::program, ++draws_); }
-  void note(std::uint64_t what) { trace_ = mix(trace_ ^ what); }
+  void note(Event event) {
+    event.time = since_beginning();
+    history.note(event);
+  }
+  // Whether a fault that the seed wants comes to pass: `kind` and the like say of what.
+  bool strikes(Event fault) {
+    fault.time = since_beginning();
+    return faults.strike(fault, history);
+  }
   // What was sent within a host.
   void note_local(std::string_view bytes);
-  std::uint64_t trace() const { return trace_; }
 
   int host = kNoHost;
   std::string hosts_file;  // The text of each host's /etc/hosts; empty: the system's.
   Findings findings;
+  History history;
+  Faults faults;
+  std::unique_ptr<CallFaults> call_faults;
+  Clocks clocks;
   LocalNames local_names;
 
  private:
@@ -134,7 +161,6 @@ class Kernel {
   std::map<int, std::size_t> open_counts_;  // By host.
   std::map<int, Limit> limits_;
   std::uint64_t draws_ = 0;
-  std::uint64_t trace_ = 0;
 };
 
 }  // namespace spate::sim
