@@ -151,12 +151,24 @@ inline Loop& Promise::loop() const { return scope_->loop(); }
 
 inline void Promise::resume(Then then) {
   is_running_ = true;
-  do {
+  if (const std::coroutine_handle<> handle = then.choose()) handle.resume();
+  go_on();
+}
+
+inline void Promise::resume(Promise& awaiting) {
+  is_running_ = true;
+  awaiting.handle().resume();
+  go_on();
+}
+
+inline void Promise::go_on() {
+  while (then_) {
+    const Then then = std::exchange(then_, Then());
     if (const std::coroutine_handle<> handle = then.choose()) handle.resume();
-    then = std::exchange(then_, Then());
-  } while (then);
+  }
   is_running_ = false;
-  if (marks_ != 0) [[unlikely]] settle();
+  if (marks_ != 0) [[unlikely]]
+    settle();
 }
 
 inline void Then::go() const {
