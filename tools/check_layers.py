@@ -38,7 +38,7 @@ LAYERS = {
     "tls": {"base", "core", "net", "net/secure", "net/names", "c"},
     "http/codec": {"base", "spate/net/bytes.h", "spate/net/buffer.h", "spate/net/address.h"},
     "http/server": {PUBLIC, "sys", "http/codec"},
-    "http2": {PUBLIC, "http/codec"},
+    "http2": {PUBLIC, "base", "http/codec"},
     "http/client": {PUBLIC, "http/codec"},
     "http/websocket": {PUBLIC, "base", "sys", "core", "http/codec", "http/server", "http/client"},
     "http/gateway": {PUBLIC, "sys", "http/codec", "http/server", "http/client"},
