@@ -29,6 +29,7 @@
 #include "spate/http/coro_websocket.h"
 #include "spate/http/server.h"
 #include "tests/coro/life.h"
+#include "tests/coro/text.h"
 #include "tests/support/backends.h"
 #include "tests/support/random.h"
 #include "tests/support/scripted.h"
@@ -44,35 +45,6 @@ using coro::Task;
 constexpr int kMostBusy = 40;
 constexpr std::size_t kGroups = 3;
 constexpr std::string_view kHttpUrl = "http://a.example/";
-
-// An endless text, of lines of 16; it repeats itself after 25 of them.
-constexpr std::size_t kPeriod = 400;
-constexpr std::size_t kLongest = 400'000;
-const std::string& tape() {
-  static const std::string text = [] {
-    std::string made;
-    for (std::size_t i = 0; i < kPeriod + kLongest; ++i)
-      made += i % 16 == 15 ? '\n' : static_cast<char>('a' + i * 7 % 25);
-    return made;
-  }();
-  return text;
-}
-
-// One direction of a connection.
-struct Text {
-  std::string_view next(std::size_t size) const {
-    return std::string_view(tape()).substr(sent % kPeriod, size);
-  }
-  void check(Bytes bytes) {
-    const std::string_view expected = std::string_view(tape()).substr(read % kPeriod, bytes.size());
-    EXPECT_TRUE(text_of(bytes) == expected) << "lost, or doubled, at " << read;
-    read += bytes.size();
-    EXPECT_LE(read, sent);
-  }
-
-  std::size_t sent = 0;
-  std::size_t read = 0;
-};
 
 // A child process that ends by itself, and is reaped whoever waits for it.
 class Brief {
