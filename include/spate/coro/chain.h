@@ -230,6 +230,11 @@ class Promise : public Place {
 
   Promise& chain() { return is_first_ ? *this : *first_; }
   bool is_running() const { return is_running_; }
+  // The same, for who is to be looked at again when it no longer runs.
+  bool is_busy() {
+    if (is_running_) marks_ |= kMissed;
+    return is_running_;
+  }
   // It was cancelled while it ran, and is destroyed when it waits.
   bool is_doomed() const { return (marks_ & kDoomed) != 0; }
   Scope& scope() const { return *scope_; }

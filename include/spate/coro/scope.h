@@ -76,6 +76,7 @@ class SPATE_EXPORT Scope {
     if (!queue_.is_pending()) queue_.feed();
   }
   void call_woken();
+  void give_up_stop_points();
   Place* next_woken() const;
   void retire(Promise& root);
   void tell(std::error_code error);
