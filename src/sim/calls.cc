@@ -90,7 +90,7 @@ long wait(int epoll, epoll_event* events, int capacity, Nanos timeout) {
   if (set == nullptr || capacity <= 0) return -EINVAL;
   Kernel& kernel = *Kernel::current();
   const std::span room(events, static_cast<std::size_t>(capacity));
-  const Nanos limit = deadline_after(kernel.now(), timeout);
+  const Nanos limit = kernel.deadline(timeout);
   kernel.happen();
   for (;;) {
     if (const std::size_t count = set->take(room); count != 0) return static_cast<long>(count);
@@ -191,9 +191,6 @@ timespec spec_of(Nanos time) {
   return {.tv_sec = static_cast<time_t>(time.count() / 1'000'000'000),
           .tv_nsec = static_cast<long>(time.count() % 1'000'000'000)};
 }
-
-// 2020-01-01T00:00:00Z, when the World begins.
-constexpr Nanos kWallBeginning = std::chrono::seconds{1'577'836'800};
 
 }  // namespace
 
@@ -463,7 +460,7 @@ int spate_sim_getsockopt(int fd, int level, int name, void* value, socklen_t* si
 int spate_sim_clock_gettime(clockid_t clock, timespec* time) {
   const Kernel* kernel = Kernel::current();
   if (kernel == nullptr) return ::clock_gettime(clock, time);
-  *time = sim::spec_of(kernel->now() + (clock == CLOCK_REALTIME ? sim::kWallBeginning : Nanos{0}));
+  *time = sim::spec_of(clock == CLOCK_REALTIME ? kernel->wall() : kernel->monotonic());
   return 0;
 }
 

@@ -31,8 +31,7 @@ void Kernel::close_all() {
 }
 
 void Kernel::note_local(std::string_view bytes) {
-  note(static_cast<std::uint64_t>(now_.count()));
-  note(print_of(bytes));
+  note({.kind = EventKind::local, .from = host, .print = print_of(bytes), .size = bytes.size()});
 }
 
 Kernel* Kernel::current() { return here; }

@@ -13,8 +13,12 @@
 #include <vector>
 
 #include "base/mix.h"
+#include "sim/call_faults.h"
+#include "sim/clock.h"
+#include "sim/faults.h"
 #include "sim/file.h"
 #include "sim/findings.h"
+#include "sim/history.h"
 #include "sim/local_names.h"
 #include "sim/processes.h"
 #include "sim/thread.h"
@@ -43,6 +47,9 @@ class Surroundings {
   virtual Network& network() = 0;
   // nullptr while the host is down.
   virtual Loop* loop_of(int host) = 0;
+  // Who waits for what: some lines.
+  virtual std::string describe() const = 0;
+  virtual std::vector<std::string> host_names() const = 0;
 
  protected:
   ~Surroundings() = default;
@@ -58,6 +65,8 @@ enum class Purpose : std::uint64_t {
   duplicate,
   reorder,
   scenario,
+  strike,
+  call,
   thread,
   name
 };
@@ -95,6 +104,13 @@ class Kernel {
   Step sleep(Nanos limit, Thread::Ready ready);
   Network& network() { return surroundings_.network(); }
   Loop* loop_of(int of_host) { return surroundings_.loop_of(of_host); }
+  const Surroundings& surroundings() const { return surroundings_; }
+  // What a host's own clocks say, the running one's; the World's where there is none.
+  Nanos monotonic() const { return clocks.monotonic(host, now_); }
+  Nanos wall() const { return clocks.wall(host, now_); }
+  // When a span of the running host's has passed.
+  Nanos deadline(Nanos span) const { return clocks.deadline(host, now_, span); }
+  Nanos since_beginning() const { return now_ - kBeginning; }
 
   // ---- descriptors; lowest first, one table for all hosts, so that a number tells its host
   int open(std::shared_ptr<File> file);
@@ -141,10 +157,17 @@ class Kernel {
     return mix(seed_ ^ mix(static_cast<std::uint64_t>(purpose) ^ mix(number)));
   }
   std::uint64_t draw_next() { return draw(Purpose::program, ++draws_); }
-  void note(std::uint64_t what) { trace_ = mix(trace_ ^ what); }
+  void note(Event event) {
+    event.time = since_beginning();
+    history.note(event);
+  }
+  // Whether a fault that the seed wants comes to pass: `kind` and the like say of what.
+  bool strikes(Event fault) {
+    fault.time = since_beginning();
+    return faults.strike(fault, history);
+  }
   // What was sent within a host.
   void note_local(std::string_view bytes);
-  std::uint64_t trace() const { return trace_; }
 
   int host = kNoHost;
   // While what has threads is destroyed, of a host or of the World: nobody else goes on, and the
@@ -153,6 +176,10 @@ class Kernel {
   std::string hosts_file;  // The text of each host's /etc/hosts; empty: the system's.
   Zone zone;
   Findings findings;
+  History history;
+  Faults faults;
+  std::unique_ptr<CallFaults> call_faults;
+  Clocks clocks;
   LocalNames local_names;
   Processes processes{*this};
   std::map<int, struct sigaction> signal_actions;
@@ -189,7 +216,6 @@ class Kernel {
   std::uint64_t thread_count_ = 0;
   std::uint64_t delay_count_ = 0;
   std::uint64_t draws_ = 0;
-  std::uint64_t trace_ = 0;
 };
 
 }  // namespace spate::sim

@@ -13,22 +13,22 @@
 
 extern "C" {
 
-// calls.cc.
-ssize_t spate_sim_read(int fd, void* data, std::size_t size);
-ssize_t spate_sim_recv(int fd, void* data, std::size_t size, int flags);
+// calls.cc and faulty_calls.cc.
+ssize_t spate_faulty_read(int fd, void* data, std::size_t size);
+ssize_t spate_faulty_recv(int fd, void* data, std::size_t size, int flags);
 int spate_sim_poll(pollfd* fds, nfds_t count, int timeout_ms);
-int spate_sim_ppoll(pollfd* fds, nfds_t count, const timespec* timeout, const sigset_t* mask);
-int spate_sim_open(const char* path, int flags, ...);
+int spate_faulty_ppoll(pollfd* fds, nfds_t count, const timespec* timeout, const sigset_t* mask);
+int spate_faulty_open(const char* path, int flags, ...);
 int spate_sim_fcntl(int fd, int command, ...);
 int spate_sim_lstat(const char* path, struct stat* status);
-ssize_t spate_sim_sendfile(int to, int file, off_t* offset, std::size_t size);
+ssize_t spate_faulty_sendfile(int to, int file, off_t* offset, std::size_t size);
 
 ssize_t spate_sim_read_chk(int fd, void* data, std::size_t size, std::size_t room) {
-  return spate_sim_read(fd, data, std::min(size, room));
+  return spate_faulty_read(fd, data, std::min(size, room));
 }
 
 ssize_t spate_sim_recv_chk(int fd, void* data, std::size_t size, std::size_t room, int flags) {
-  return spate_sim_recv(fd, data, std::min(size, room), flags);
+  return spate_faulty_recv(fd, data, std::min(size, room), flags);
 }
 
 int spate_sim_poll_chk(pollfd* fds, nfds_t count, int timeout_ms, std::size_t room) {
@@ -37,10 +37,10 @@ int spate_sim_poll_chk(pollfd* fds, nfds_t count, int timeout_ms, std::size_t ro
 
 int spate_sim_ppoll_chk(pollfd* fds, nfds_t count, const timespec* timeout, const sigset_t* mask,
                         std::size_t room) {
-  return spate_sim_ppoll(fds, std::min(count, nfds_t{room / sizeof(*fds)}), timeout, mask);
+  return spate_faulty_ppoll(fds, std::min(count, nfds_t{room / sizeof(*fds)}), timeout, mask);
 }
 
-int spate_sim_open_2(const char* path, int flags) { return spate_sim_open(path, flags, 0); }
+int spate_sim_open_2(const char* path, int flags) { return spate_faulty_open(path, flags, 0); }
 
 int spate_sim_open64_2(const char* path, int flags) { return spate_sim_open_2(path, flags); }
 
@@ -49,7 +49,7 @@ int spate_sim_open64(const char* path, int flags, ...) {
   va_start(list, flags);
   const int mode = va_arg(list, int);
   va_end(list);
-  return spate_sim_open(path, flags, mode);
+  return spate_faulty_open(path, flags, mode);
 }
 
 int spate_sim_fcntl64(int fd, int command, ...) {
@@ -65,7 +65,7 @@ int spate_sim_lstat64(const char* path, struct stat* status) {
 }
 
 ssize_t spate_sim_sendfile64(int to, int file, off_t* offset, std::size_t size) {
-  return spate_sim_sendfile(to, file, offset, size);
+  return spate_faulty_sendfile(to, file, offset, size);
 }
 
 }  // extern "C"

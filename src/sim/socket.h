@@ -21,6 +21,8 @@ class Socket : public File {
   int host() const { return host_; }
   int type() const { return type_; }
   virtual bool is_listening() const = 0;
+  // Connections that wait to be accepted.
+  virtual std::size_t waiting() const { return 0; }
   // Its host has crashed: nothing is sent any more.
   virtual void vanish() = 0;
 

@@ -18,6 +18,7 @@ class StreamSocket final : public IpSocket {
   ~StreamSocket() override;
 
   bool is_listening() const override { return backlog_ >= 0; }
+  std::size_t waiting() const override { return waiting_.size(); }
   void vanish() override;
   std::uint32_t ready() const override;
 
