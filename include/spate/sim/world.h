@@ -21,10 +21,11 @@
 // ThreadPool) are the World's: of all of them and of this one only one runs at a time, until it
 // waits in the library, and the World decides which is next. So they may do what they may do
 // elsewhere, and use World and Host, but for running the World. Who waits for them in another way
-// (a latch, a mutex that is held while the library waits) waits for ever. The program's own threads
-// are none of the World's. No descriptor of the system's can be watched. Files are the
-// system's. docs/guide/simulation.md says what else is not
-// simulated. explore.h runs one program in many Worlds.
+// (a latch of its own, a mutex that is held while the library waits) waits for ever. The program's
+// own threads are none of the World's. Workers and ThreadPools are destroyed before it.
+//
+// No descriptor of the system's can be watched; files are the system's. docs/guide/simulation.md
+// says what else is not simulated. explore.h runs one program in many Worlds.
 //
 // Inside callbacks of a host's loop: everything but destroying the World. A run() nested there, of
 // any loop, lets the others go on meanwhile.
