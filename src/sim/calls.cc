@@ -13,6 +13,7 @@
 #include <sys/select.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/timerfd.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -26,7 +27,10 @@
 #include <string_view>
 
 #include "sim/kernel.h"
+#include "sim/local_packets.h"
+#include "sim/local_stream.h"
 #include "sim/packet_socket.h"
+#include "sim/pipe.h"
 #include "sim/stream_socket.h"
 
 namespace spate::sim {
@@ -114,28 +118,45 @@ long control(int epoll, int operation, int fd, const epoll_event* event) {
 
 long open_socket(int family, int type) {
   const int kind = type & ~(SOCK_CLOEXEC | SOCK_NONBLOCK);
-  if (family != AF_INET && family != AF_INET6) return -EAFNOSUPPORT;
+  if (family != AF_INET && family != AF_INET6 && family != AF_UNIX) return -EAFNOSUPPORT;
   if (kind != SOCK_STREAM && kind != SOCK_DGRAM) return -EPROTONOSUPPORT;
   Kernel& kernel = *Kernel::current();
   if (kernel.host == Kernel::kNoHost) return -ENETDOWN;
-  if (kind == SOCK_STREAM)
+  const bool is_stream = kind == SOCK_STREAM;
+  if (family == AF_UNIX && is_stream)
+    return kernel.open(std::make_shared<LocalStream>(kernel.local_names, kernel.host));
+  if (family == AF_UNIX)
+    return kernel.open(std::make_shared<LocalPackets>(kernel.local_names, kernel.host));
+  if (is_stream)
     return kernel.open(std::make_shared<StreamSocket>(kernel.network(), kernel.host, family));
   return kernel.open(std::make_shared<PacketSocket>(kernel.network(), kernel.host, family));
 }
 
+// Both, or none.
+long open_both(const std::shared_ptr<File>& one, const std::shared_ptr<File>& other, int* fds) {
+  Kernel& kernel = *Kernel::current();
+  const int first = kernel.open(one);
+  if (first < 0) return first;
+  const int second = kernel.open(other);
+  if (second < 0) return kernel.close(first), second;
+  fds[0] = first;
+  fds[1] = second;
+  return 0;
+}
+
+template <class End>
+long open_joined(int* fds) {
+  Kernel& kernel = *Kernel::current();
+  const auto one = std::make_shared<End>(kernel.local_names, kernel.host);
+  const auto other = std::make_shared<End>(kernel.local_names, kernel.host);
+  End::join(*one, *other);
+  return open_both(one, other, fds);
+}
+
 long open_pair(int family, int type, int* fds) {
   const int kind = type & ~(SOCK_CLOEXEC | SOCK_NONBLOCK);
-  if (family != AF_UNIX || kind != SOCK_STREAM) return -EOPNOTSUPP;
-  Kernel& kernel = *Kernel::current();
-  Network& network = kernel.network();
-  Connection& made = network.make_connection(kernel.host, {}, kernel.host, {});
-  made.client.on_established(made.server_buffer);
-  made.server.on_established(made.client_buffer);
-  fds[0] = kernel.open(std::make_shared<StreamSocket>(network, family, made, Side::client));
-  fds[1] = kernel.open(std::make_shared<StreamSocket>(network, family, made, Side::server));
-  if (fds[0] >= 0 && fds[1] >= 0) return 0;
-  if (fds[0] >= 0) kernel.close(fds[0]);
-  return -EMFILE;
+  if (family != AF_UNIX || (kind != SOCK_STREAM && kind != SOCK_DGRAM)) return -EOPNOTSUPP;
+  return kind == SOCK_STREAM ? open_joined<LocalStream>(fds) : open_joined<LocalPackets>(fds);
 }
 
 long accept(Socket& listener, sockaddr* peer, socklen_t* size) {
@@ -158,6 +179,19 @@ long send_file(Socket& socket, int file, off_t* offset, std::size_t size) {
                                  [&](const msghdr& message) { return socket.send(message); });
   if (sent > 0) *offset += sent;
   return sent;
+}
+
+// How many of them are ready.
+int look(std::span<pollfd> fds) {
+  int count = 0;
+  for (pollfd& one : fds) {
+    const std::shared_ptr<File> file = file_at(one.fd);
+    const auto wanted = static_cast<std::uint32_t>(one.events) | EPOLLERR | EPOLLHUP;
+    const std::uint32_t events = file == nullptr ? std::uint32_t{POLLNVAL} : file->ready() & wanted;
+    one.revents = static_cast<short>(events);
+    count += one.revents != 0 ? 1 : 0;
+  }
+  return count;
 }
 
 timespec spec_of(Nanos time) {
@@ -198,10 +232,9 @@ ssize_t spate_sim_write(int fd, const void* data, std::size_t size) {
 
 ssize_t spate_sim_writev(int fd, const iovec* pieces, int count) {
   if (!sim::is_simulated(fd)) return ::writev(fd, pieces, count);
-  msghdr message{};
-  message.msg_iov = const_cast<iovec*>(pieces);
-  message.msg_iovlen = static_cast<std::size_t>(count);
-  return sim::with_socket(fd, [&](Socket& socket) { return socket.send(message); });
+  return sim::with_file(fd, [&](File& file) {
+    return file.write_all(std::span(pieces, static_cast<std::size_t>(count)));
+  });
 }
 
 int spate_sim_fcntl(int fd, int command, ...) {
@@ -213,7 +246,38 @@ int spate_sim_fcntl(int fd, int command, ...) {
   const std::shared_ptr<File> file = sim::file_at(fd);
   if (file == nullptr) return sim::returned_int(-EBADF);
   if (command == F_DUPFD_CLOEXEC) return sim::returned_int(Kernel::current()->open(file));
-  return command == F_GETFL ? O_RDWR | O_NONBLOCK : 0;
+  return command == F_GETFL ? file->access() | O_NONBLOCK : 0;
+}
+
+int spate_sim_pipe2(int* fds, int flags) {
+  if (Kernel::current() == nullptr) return ::pipe2(fds, flags);
+  const auto [reader, writer] = sim::make_pipe();
+  return sim::returned_int(sim::open_both(reader, writer, fds));
+}
+
+int spate_sim_poll(pollfd* fds, nfds_t count, int timeout_ms) {
+  if (count == 0 || !sim::is_simulated(fds[0].fd)) return ::poll(fds, count, timeout_ms);
+  if (timeout_ms != 0) return sim::returned_int(-ENOSYS);
+  return sim::look(std::span(fds, count));
+}
+
+// Paths of Unix sockets are the World's; a socket of the system's is not there.
+int spate_sim_lstat(const char* path, struct stat* status) {
+  Kernel* kernel = Kernel::current();
+  if (kernel == nullptr) return ::lstat(path, status);
+  if (kernel->local_names.has_path(kernel->host, path)) {
+    *status = {};
+    status->st_mode = S_IFSOCK | 0777;
+    return 0;
+  }
+  if (::lstat(path, status) < 0) return -1;
+  return S_ISSOCK(status->st_mode) ? sim::returned_int(-ENOENT) : 0;
+}
+
+int spate_sim_unlink(const char* path) {
+  Kernel* kernel = Kernel::current();
+  if (kernel == nullptr) return ::unlink(path);
+  return sim::returned_int(kernel->local_names.remove(kernel->host, path));
 }
 
 int spate_sim_open(const char* path, int flags, ...) {

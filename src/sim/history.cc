@@ -13,6 +13,8 @@ std::string_view name_of(EventKind kind) {
       return "comes";
     case EventKind::packet:
       return "comes";
+    case EventKind::local:
+      return "to itself";
     case EventKind::cut:
       return "cut";
     case EventKind::healed:

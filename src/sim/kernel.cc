@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "sim/socket.h"
+#include "sim/tcp.h"
 #include "spate/assert.h"
 
 namespace spate::sim {
@@ -24,7 +26,12 @@ Kernel::~Kernel() { here = nullptr; }
 
 void Kernel::close_all() {
   for (Descriptor& one : files_) one.file = nullptr;
+  local_names.drop_all();
   open_counts_.clear();
+}
+
+void Kernel::note_local(std::string_view bytes) {
+  note({.kind = EventKind::local, .from = host, .print = print_of(bytes), .size = bytes.size()});
 }
 
 Kernel* Kernel::current() { return here; }

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -16,6 +17,7 @@
 #include "sim/file.h"
 #include "sim/findings.h"
 #include "sim/history.h"
+#include "sim/local_names.h"
 #include "spate/time.h"
 
 namespace spate::sim {
@@ -121,6 +123,8 @@ class Kernel {
     event.time = since_beginning();
     history.note(event);
   }
+  // What was sent within a host.
+  void note_local(std::string_view bytes);
   // Whether a fault that the seed wants comes to pass: `kind` and the like say of what.
   bool strikes(Event fault) {
     fault.time = since_beginning();
@@ -134,6 +138,7 @@ class Kernel {
   Faults faults;
   std::unique_ptr<CallFaults> call_faults;
   Clocks clocks;
+  LocalNames local_names;
 
  private:
   const std::uint64_t seed_;

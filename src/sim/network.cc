@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "sim/ip_socket.h"
 #include "sim/packet_socket.h"
-#include "sim/socket.h"
 
 namespace spate::sim {
 
@@ -121,7 +121,7 @@ std::function<Fate(int)> Network::rule_for(const Connection& connection, const S
 void Network::transmit(Connection& connection, Segment segment) {
   const int from = connection.end(segment.from).host();
   const int to = connection.end(opposite(segment.from)).host();
-  if (capture_ != nullptr && !connection.is_pair())
+  if (capture_ != nullptr)
     capture_->segment(kernel_.wall(), connection, segment.from, segment.label);
   if (!is_open(from, to)) return hold(connection, std::move(segment));
   if (from == to) return dispatch(connection, std::move(segment), Nanos{0});
@@ -227,8 +227,7 @@ void Network::deliver_early(std::uint64_t id, Side from) {
 
 void Network::deliver(Connection& connection, Segment& segment) {
   Endpoint& receiver = connection.end(opposite(segment.from));
-  if (capture_ != nullptr && !connection.is_pair())
-    capture_->arrived(segment.id, segment.from, segment.label);
+  if (capture_ != nullptr) capture_->arrived(segment.id, segment.from, segment.label);
   kernel_.note({.kind = EventKind::segment,
                 .from = connection.end(segment.from).host(),
                 .to = receiver.host(),
@@ -305,7 +304,7 @@ PacketSocket* Network::packet_socket_at(int host, const Place& place, const Plac
   const std::uint64_t number = print_of(peer) ^ mix(print_of(place));
   const auto found = bound_.find({Protocol::udp, host, place.port});
   if (found == bound_.end()) return nullptr;
-  for (Socket* socket : found->second) {
+  for (IpSocket* socket : found->second) {
     auto* own = static_cast<PacketSocket*>(socket);
     if (own->is_connected_to(peer) && own->hears(own->local().ip, place.ip)) return own;
   }
@@ -314,16 +313,16 @@ PacketSocket* Network::packet_socket_at(int host, const Place& place, const Plac
 
 // ---- addresses
 
-bool Network::is_taken(const Socket& socket, const Place& place) const {
+bool Network::is_taken(const IpSocket& socket, const Place& place) const {
   const auto found = bound_.find({socket.protocol(), socket.host(), place.port});
   if (found == bound_.end()) return false;
-  return std::ranges::any_of(found->second, [&](const Socket* other) {
+  return std::ranges::any_of(found->second, [&](const IpSocket* other) {
     if (other == &socket || other->shares_port(socket)) return false;
     return other->hears(other->local().ip, place.ip) || socket.hears(place.ip, other->local().ip);
   });
 }
 
-long Network::bind(Socket& socket, Place& place) {
+long Network::bind(IpSocket& socket, Place& place) {
   if (!place.ip.is_any() && place.ip.host(socket.host()) != socket.host()) return -EADDRNOTAVAIL;
   if (place.port == 0) place.port = free_port(socket.host(), socket.protocol());
   if (place.port == 0 || is_taken(socket, place)) return -EADDRINUSE;
@@ -331,7 +330,7 @@ long Network::bind(Socket& socket, Place& place) {
   return 0;
 }
 
-void Network::unbind(Socket& socket) {
+void Network::unbind(IpSocket& socket) {
   const auto found = bound_.find({socket.protocol(), socket.host(), socket.local().port});
   if (found == bound_.end()) return;
   std::erase(found->second, &socket);
@@ -348,12 +347,12 @@ std::uint16_t Network::free_port(int host, Protocol protocol) {
   return 0;
 }
 
-Socket* Network::socket_at(Protocol protocol, int host, const Place& place,
-                           std::uint64_t number) const {
+IpSocket* Network::socket_at(Protocol protocol, int host, const Place& place,
+                             std::uint64_t number) const {
   const auto found = bound_.find({protocol, host, place.port});
   if (found == bound_.end()) return nullptr;
-  std::vector<Socket*> those;
-  std::ranges::copy_if(found->second, std::back_inserter(those), [&](const Socket* socket) {
+  std::vector<IpSocket*> those;
+  std::ranges::copy_if(found->second, std::back_inserter(those), [&](const IpSocket* socket) {
     return socket->is_listening() && socket->hears(socket->local().ip, place.ip);
   });
   return those.empty() ? nullptr : those[kernel_.draw(Purpose::listener, number) % those.size()];
@@ -378,13 +377,12 @@ Connection* Network::find(std::uint64_t id) {
   return found == connections_.end() ? nullptr : found->second.get();
 }
 
-void Network::look(const std::function<void(const Socket&)>& see_listener,
+void Network::look(const std::function<void(const IpSocket&)>& see_listener,
                    const std::function<void(const Endpoint&, const Place&)>& see_end) const {
   for (const auto& [key, sockets] : bound_)
-    for (const Socket* socket : sockets)
+    for (const IpSocket* socket : sockets)
       if (socket->protocol() == Protocol::tcp && socket->is_listening()) see_listener(*socket);
   for (const auto& [id, connection] : connections_) {
-    if (connection->is_pair()) continue;
     if (!connection->client.is_gone()) see_end(connection->client, connection->server.local());
     const bool is_accepted = !connection->server.is_connecting();
     if (is_accepted && !connection->server.is_gone())

@@ -24,7 +24,7 @@
 namespace spate::sim {
 
 class PacketSocket;
-class Socket;
+class IpSocket;
 
 enum class Protocol : std::uint8_t { tcp, udp };
 
@@ -75,12 +75,12 @@ class Network {
 
   // ---- addresses
   // 0, or a negated errno. A port of 0 becomes a free one.
-  long bind(Socket& socket, Place& place);
-  void unbind(Socket& socket);
+  long bind(IpSocket& socket, Place& place);
+  void unbind(IpSocket& socket);
   // 0 if there is none.
   std::uint16_t free_port(int host, Protocol protocol);
   // Of those that listen and share an address, which is drawn by `number`.
-  Socket* socket_at(Protocol protocol, int host, const Place& place, std::uint64_t number) const;
+  IpSocket* socket_at(Protocol protocol, int host, const Place& place, std::uint64_t number) const;
 
   // ---- connections
   Connection& make_connection(int client, Place from, int server, Place to);
@@ -93,7 +93,7 @@ class Network {
   void send(Connection& connection, Side from, Label label, Arrival arrive);
 
   // Calls `see` with each listener, and with each end of a connection that its host still has.
-  void look(const std::function<void(const Socket&)>& see_listener,
+  void look(const std::function<void(const IpSocket&)>& see_listener,
             const std::function<void(const Endpoint&, const Place& peer)>& see_end) const;
 
   // ---- packets
@@ -115,7 +115,7 @@ class Network {
 
   Link& link(int from, int to);
   bool is_open(int from, int to);
-  bool is_taken(const Socket& socket, const Place& place) const;
+  bool is_taken(const IpSocket& socket, const Place& place) const;
   void transmit(Connection& connection, Segment segment);
   void hold(Connection& connection, Segment segment);
   void release(int from, int to);
@@ -139,7 +139,7 @@ class Network {
   Rule rule_;
   std::unique_ptr<Capture> capture_;
   std::set<int> down_;
-  std::map<std::tuple<Protocol, int, std::uint16_t>, std::vector<Socket*>> bound_;
+  std::map<std::tuple<Protocol, int, std::uint16_t>, std::vector<IpSocket*>> bound_;
   std::map<std::uint64_t, std::unique_ptr<Connection>> connections_;
   // Segments that wait for one before them, by connection, side and number.
   std::map<std::tuple<std::uint64_t, Side, std::uint64_t>, Segment> early_;

@@ -149,8 +149,6 @@ struct Connection {
 
   Endpoint& end(Side side) { return side == Side::client ? client : server; }
   const Endpoint& end(Side side) const { return side == Side::client ? client : server; }
-  // A pair of sockets, of which the network knows nothing.
-  bool is_pair() const { return client.local().port == 0 && server.local().port == 0; }
 
   const std::uint64_t id;
   Endpoint client;

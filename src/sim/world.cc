@@ -4,7 +4,7 @@
 #include <cerrno>
 #include <utility>
 
-#include "sim/socket.h"
+#include "sim/ip_socket.h"
 #include "sim/world_state.h"
 #include "spate/assert.h"
 
@@ -147,7 +147,7 @@ std::vector<ConnectionInfo> WorldState::connections() const {
     info.host = hosts_[static_cast<std::size_t>(host)].get();
     found.emplace(host, info);
   };
-  const auto see_listener = [&](const Socket& socket) {
+  const auto see_listener = [&](const IpSocket& socket) {
     add(socket.host(), {.host = nullptr,
                         .local = address_of(socket.local()),
                         .peer = address_of({.ip = socket.local().ip.is_v4() ? Ip::any_v4() : Ip()}),

@@ -68,8 +68,8 @@ class SPATE_EXPORT Scope {
 
   bool begin(Promise* root, bool gives_error);
   void queue(Place& place) {
-    if (place.line() == &woken_) return;
-    woken_.push(place);
+    if (place.is_woken()) return;
+    woken_.push_woken(place);
     feed();
   }
   void feed() {
@@ -156,13 +156,7 @@ inline void Promise::resume(Then then) {
     then = std::exchange(then_, Then());
   } while (then);
   is_running_ = false;
-  if (state_ != State::going) return finish();
-  if (!scope_->woken_.empty()) scope_->feed();
-}
-
-inline void Promise::finish() {
-  if (scope_ != nullptr) return scope_->retire(*this);
-  handle().destroy();
+  if (marks_ != 0) [[unlikely]] settle();
 }
 
 inline void Then::go() const {
