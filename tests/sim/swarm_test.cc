@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -26,6 +28,19 @@ using sim::Outcome;
 using sim::World;
 
 constexpr std::uint16_t kSwarmPort = 7000;
+
+// So many Worlds; or as SPATE_SEEDS says, with a line for who keeps the books (tools/night).
+void explore_swarm(std::uint64_t seeds, const std::function<void(World&)>& program) {
+  const sim::Exploration found = sim::explore(1, seeds, program);
+  EXPECT_TRUE(found) << found.report();
+  EXPECT_GT(found.seeds, 0u);
+  if (std::getenv("SPATE_SEEDS") == nullptr) return;
+  const char* name = ::testing::UnitTest::GetInstance()->current_test_info()->name();
+  std::printf("swarm: %s %llu seeds, %llu faults, %.3f hours\n", name,
+              static_cast<unsigned long long>(found.seeds),
+              static_cast<unsigned long long>(found.all_faults),
+              static_cast<double>(found.all_time.count()) / 3.6e12);
+}
 constexpr Nanos kTrouble = 2min;
 
 // ---- an echo, and a client that says its text again and again until the trouble is over, and once
@@ -109,11 +124,7 @@ void play_echo(World& world) {
   sim::always(server.is_up() && server.open_descriptors() <= 4, "nothing is left open");
 }
 
-TEST(SimSwarm, AnEchoOfWhatWasSentOrAnError) {
-  const sim::Exploration found = sim::explore(1, 100, play_echo);
-  EXPECT_TRUE(found) << found.report();
-  EXPECT_GT(found.seeds, 0u);
-}
+TEST(SimSwarm, AnEchoOfWhatWasSentOrAnError) { explore_swarm(100, play_echo); }
 
 // ---- HTTP: each call is answered once, with its own answer or an error
 
@@ -185,10 +196,7 @@ void play_http(World& world) {
   sim::always(server.open_descriptors() <= 4, "nothing is left open");
 }
 
-TEST(SimSwarm, AnAnswerOfHttpIsThatToItsCall) {
-  const sim::Exploration found = sim::explore(1, 100, play_http);
-  EXPECT_TRUE(found) << found.report();
-}
+TEST(SimSwarm, AnAnswerOfHttpIsThatToItsCall) { explore_swarm(100, play_http); }
 
 // ---- datagrams: what comes is what was sent, and not before
 
@@ -230,10 +238,7 @@ void play_packets(World& world) {
   sim::sometimes(std::ranges::count(copies, 0) == 0, "all packets came");
 }
 
-TEST(SimSwarm, APacketComesAsItWasSent) {
-  const sim::Exploration found = sim::explore(1, 200, play_packets);
-  EXPECT_TRUE(found) << found.report();
-}
+TEST(SimSwarm, APacketComesAsItWasSent) { explore_swarm(200, play_packets); }
 
 }  // namespace
 }  // namespace spate::testing

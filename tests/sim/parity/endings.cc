@@ -65,7 +65,8 @@ constexpr Scenario kEndings[] = {
        two.client.stream.close();
        stage.note("taken", two.client.stream.write("late") ? 1u : 0u);
        stage.until_over(two);
-     }},
+     },
+     Weight::heavy},
     {"CloseWithoutLingerIsAnEnd",
      [](Stage& stage) {
        auto two = stage.connected();
@@ -79,7 +80,8 @@ constexpr Scenario kEndings[] = {
        two.client.stream.write(std::string(1'000'000, 'x'));
        two.client.stream = Stream();
        stage.until([&] { return two.server.is_over; });
-     }},
+     },
+     Weight::heavy},
     {"EndAndThenClose",
      [](Stage& stage) {
        auto two = stage.connected();
@@ -226,9 +228,10 @@ constexpr Scenario kEndings[] = {
        auto two = stage.connected();
        two.client.stream.pause();
        two.server.stream.set_write_timeout(50ms);
-       two.server.stream.write(std::string(20'000'000, 'x'));
+       two.server.stream.write(std::string(8'000'000, 'x'));
        stage.until([&] { return two.server.is_over; });
-     }},
+     },
+     Weight::heavy},
 };
 
 }  // namespace

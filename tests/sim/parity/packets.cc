@@ -11,6 +11,7 @@ namespace {
 // Notes each packet: its size, and what is in small ones.
 struct Reader {
   Reader(Stage& noting, Datagram& from) : stage(noting) {
+    if (from.fd() < 0) return;
     stage.note("started", from.start({.on_packets =
                                           [this](std::span<const Packet> some) {
                                             for (const Packet& packet : some) take(packet);
@@ -149,13 +150,13 @@ constexpr Scenario kPackets[] = {
      }},
     {"WhereAPacketWasSentTo",
      [](Stage& stage) {
-       auto here =
-           must(Datagram::create(stage.loop(), Address::any_ipv4(0), {.local_address = true}));
+       auto here = Datagram::create(stage.loop(), Address::any_ipv4(0), {.local_address = true});
+       if (!here) return stage.note("bound", here.error());
        std::string local;
-       stage.note("started", here.start({.on_packets = [&](std::span<const Packet> some) {
+       stage.note("started", here->start({.on_packets = [&](std::span<const Packet> some) {
          local = some.front().local.host();
        }}));
-       const Address to = Address::loopback_ipv4(here.local_address().port());
+       const Address to = Address::loopback_ipv4(here->local_address().port());
        stage.note("sent", stage.datagram().send(bytes_of("x"), to));
        stage.until([&] { return !local.empty(); });
        stage.note(local);
@@ -164,6 +165,7 @@ constexpr Scenario kPackets[] = {
      [](Stage& stage) {
        Datagram& here = stage.datagram({.ecn = true});
        Datagram& there = stage.datagram();
+       if (here.fd() < 0) return;
        std::size_t marks = 0;
        stage.note("started", here.start({.on_packets = [&](std::span<const Packet> some) {
          for (const Packet& packet : some) marks += packet.ecn == Ecn::congested ? 1 : 100;

@@ -33,11 +33,17 @@ void Actor::note(std::string_view event) {
   events_.append("  ").append(event).append("\n");
 }
 
+void Actor::see(std::string_view event) {
+  if (is_over) stage_.note(name_ + " is called after its end");
+  note(event);
+}
+
 std::string Actor::text() const {
   return name_ + ":\n" + events_ + (data_.empty() ? "" : "  has got " + told(data_) + '\n');
 }
 
 std::size_t Actor::on_data(Bytes bytes) {
+  if (is_over) see("has got more");
   const std::size_t used = uses ? uses(bytes) : bytes.size();
   received += used;
   data_ += text_of(bytes.first(used));
@@ -46,32 +52,32 @@ std::size_t Actor::on_data(Bytes bytes) {
 }
 
 void Actor::on_end() {
-  note("the peer ends");
+  see("the peer ends");
   if (does_at_end) does_at_end();
 }
 
 void Actor::on_connected() {
   is_connected = true;
-  note("is connected");
+  see("is connected");
   if (does_when_connected) does_when_connected();
 }
 
 void Actor::on_drained() {
   if (!does_when_drained) return;  // Else it depends on what the kernel takes.
-  note("has drained");
+  see("has drained");
   does_when_drained();
 }
 
 void Actor::on_descriptors(std::span<const int> descriptors, bool some_lost) {
-  note("gets " + std::to_string(descriptors.size()) + " descriptors" +
-       (some_lost ? ", some are lost" : ""));
+  see("gets " + std::to_string(descriptors.size()) + " descriptors" +
+      (some_lost ? ", some are lost" : ""));
   if (does_with_descriptors) does_with_descriptors(descriptors);
   close_descriptors(descriptors);
 }
 
 void Actor::on_closed(std::error_code error) {
+  see("is closed: " + said(error));
   is_over = true;
-  note("is closed: " + said(error));
 }
 
 // ---- stages

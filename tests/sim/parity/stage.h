@@ -5,6 +5,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <span>
@@ -61,6 +62,8 @@ class Actor final : public StreamHandler {
   std::string name_;
   std::string events_;
   std::string data_;  // Not yet noted.
+  // What a callback has told; nothing may follow on_closed().
+  void see(std::string_view event);
   void flush();
   static std::string told(std::string_view data);
 };
@@ -110,9 +113,12 @@ class Stage {
   std::vector<std::unique_ptr<Datagram>> datagrams_;
 };
 
+// A heavy one moves megabytes.
+enum class Weight : std::uint8_t { light, heavy };
 struct Scenario {
   std::string_view name;
   void (*play)(Stage& stage);
+  Weight weight = Weight::light;
 };
 std::span<const Scenario> endings();
 std::span<const Scenario> transfers();
