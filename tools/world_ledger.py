@@ -5,8 +5,9 @@
     tools/world_ledger.py --write                    writes the section of docs/reliability.md
     tools/world_ledger.py --check                    exits with 1 if the page says something else
 
-A line of the ledger is "swarm commit name seeds faults hours", of one commit and swarm, or "bug" and
-what was found and mended. Failed blocks count no seeds: what they have found is a bug, and noted.
+A line of the ledger is "swarm commit name seeds faults hours", of one commit and swarm, or "bug"
+and what was found and mended. Failed blocks count no seeds: what they have found is a bug, and
+noted.
 """
 
 import argparse

@@ -3,13 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <cstdlib>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 
+#include "sim/swarm.h"
 #include "sim/weather.h"
 #include "spate/error.h"
 #include "spate/http/client.h"
@@ -29,18 +29,6 @@ using sim::World;
 
 constexpr std::uint16_t kSwarmPort = 7000;
 
-// So many Worlds; or as SPATE_SEEDS says, with a line for who keeps the books (tools/night).
-void explore_swarm(std::uint64_t seeds, const std::function<void(World&)>& program) {
-  const sim::Exploration found = sim::explore(1, seeds, program);
-  EXPECT_TRUE(found) << found.report();
-  EXPECT_GT(found.seeds, 0u);
-  if (std::getenv("SPATE_SEEDS") == nullptr) return;
-  const char* name = ::testing::UnitTest::GetInstance()->current_test_info()->name();
-  std::printf("swarm: %s %llu seeds, %llu faults, %.3f hours\n", name,
-              static_cast<unsigned long long>(found.seeds),
-              static_cast<unsigned long long>(found.all_faults),
-              static_cast<double>(found.all_time.count()) / 3.6e12);
-}
 constexpr Nanos kTrouble = 2min;
 
 // ---- an echo, and a client that says its text again and again until the trouble is over, and once

@@ -18,7 +18,8 @@
 // let overtake, World::strikes(), and faults of system calls), until none can be left out.
 //
 // In the environment, SPATE_SEED=<number> has one seed run, SPATE_ONLY=<number>,<number>... (or
-// "none") with these faults of it only, and SPATE_SEEDS=<number> that many seeds, or <first>..<last>.
+// "none") with these faults of it only, and SPATE_SEEDS=<number> that many seeds, or those from
+// <first>..<last>.
 //
 // Threads: a World is one thread's, so is an exploration; there may be one a thread.
 #pragma once
