@@ -161,13 +161,13 @@ class Kernel {
     event.time = since_beginning();
     history.note(event);
   }
+  // What was sent within a host.
+  void note_local(std::string_view bytes);
   // Whether a fault that the seed wants comes to pass: `kind` and the like say of what.
   bool strikes(Event fault) {
     fault.time = since_beginning();
     return faults.strike(fault, history);
   }
-  // What was sent within a host.
-  void note_local(std::string_view bytes);
 
   int host = kNoHost;
   // While what has threads is destroyed, of a host or of the World: nobody else goes on, and the
