@@ -75,6 +75,9 @@ struct CallOptions {
   unsigned max_redirects = 0;
   // Says that gzip and deflate are understood, and decompresses.
   bool decompress = false;
+  // Says that trailers are understood (TE: trailers), which some servers want to hear before they
+  // send any: those of gRPC. Not with `upgrade`.
+  bool accept_trailers = false;
   // Bytes of the response's body, decompressed, counted while they come out. 0: 16 MiB with
   // fetch(), no limit with send().
   std::uint64_t max_body = 0;

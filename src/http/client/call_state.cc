@@ -76,7 +76,8 @@ std::error_code CallState::check_options() const {
       !(options_.target.empty() || is_target(options_.target)))
     return system_error(EINVAL);
   const bool may_upgrade =
-      is_protocol(options_.upgrade) && handler_ != nullptr && !options_.upload && !has_body;
+      is_protocol(options_.upgrade) && handler_ != nullptr && !options_.upload && !has_body &&
+      !options_.accept_trailers;
   return options_.upgrade.empty() || may_upgrade ? std::error_code() : system_error(EINVAL);
 }
 
@@ -155,6 +156,11 @@ void CallState::add_own(std::string_view cookies, Add add) const {
   if (awaits_continue_) add_new(FieldId::expect, "100-continue");
 }
 
+ConnectionOption CallState::connection_option() const {
+  if (asks_upgrade()) return ConnectionOption::upgrade;
+  return options_.accept_trailers ? ConnectionOption::te : ConnectionOption::none;
+}
+
 void CallState::write_head(HeadWriter& writer, std::string_view cookies) const {
   const Fields& fields = options_.fields;
   writer.request_line(method_name(options_), target());
@@ -164,10 +170,9 @@ void CallState::write_head(HeadWriter& writer, std::string_view cookies) const {
       !route_.proxy.user.empty() && !fields.contains(FieldId::proxy_authorization);
   if (route_.is_told_url() && is_known)
     writer.field(FieldId::proxy_authorization, basic_credentials(route_.proxy));
-  const auto connection =
-      options_.upgrade.empty() ? ConnectionOption::none : ConnectionOption::upgrade;
-  writer.framing(frame_sent_request(options_.method, body_.content(), body_.size(), connection),
-                 options_.upgrade);
+  writer.framing(
+      frame_sent_request(options_.method, body_.content(), body_.size(), connection_option()),
+      options_.upgrade);
   writer.fields(fields);
   writer.end();
 }
@@ -192,6 +197,7 @@ bool CallState::begin(Http2Request& request) {
           [&](FieldId id, std::string_view value) { head.add(name_of(id), value); });
   const Outgoing outgoing = frame_sent_request(options_.method, body_.content(), body_.size(), {});
   if (outgoing.announced == Announced::length) head.add_length(outgoing.length);
+  if (options_.accept_trailers) head.add("te", "trailers");
   for (const Field& field : fields.view()) {
     const bool is_key = field.id == FieldId::sec_websocket_key && asks_upgrade();
     if (field.id != FieldId::host && !is_key) head.add(field.name, field.value);

@@ -17,6 +17,7 @@
 #include "http/codec/framing.h"
 #include "http/codec/head.h"
 #include "http/codec/http2_fields.h"
+#include "http/codec/outgoing.h"
 #include "spate/http/call.h"
 #include "spate/http/compression.h"
 #include "spate/http/url.h"
@@ -163,6 +164,7 @@ class CallState final : public Counted {
   // The fields of the Client's own.
   template <class Add>
   void add_own(std::string_view cookies, Add add) const;
+  ConnectionOption connection_option() const;
   void write_head(HeadWriter& writer, std::string_view cookies) const;
 
   static constexpr int kMostRefusals = 5;

@@ -38,6 +38,8 @@ void describe(const Request& request, const GatewayOptions& gateway, CallOptions
   options.target = target_of(request);
   options.deadline = Nanos{0};
   options.upgrade = wanted_upgrade(request, gateway);
+  options.accept_trailers =
+      options.upgrade.empty() && request.fields().list(FieldId::te).contains("trailers");
   if (!request.has_body()) return;
   options.upload = request.content_length().value_or(kUnknownSize);
   const bool asks_first = request.version() != Version::http_1_0;
