@@ -1,72 +1,65 @@
-// Frames: a list for each size, of the thread.
-#include <array>
-#include <cstddef>
+// Frames: what a thread begins and ends with.
+#include "spate/coro/frames.h"
+
+#include <cstdint>
 
 #include "base/memory.h"
-#include "spate/coro/chain.h"
 
 namespace spate::coro {
 namespace {
 
-constexpr std::size_t kStep = 32;
-constexpr std::size_t kLargest = 2048;         // Larger ones are not kept.
+#ifdef SPATE_ADDRESS_SANITIZER
+constexpr std::size_t kMostKept = 0;
+#else
 constexpr std::size_t kMostKept = 256 * 1024;  // Of all sizes together, in bytes.
+#endif
 
-struct Free {
-  Free* next;
-};
+void free_all(KeptFrames::Frame* frame) {
+  while (frame != nullptr) {
+    KeptFrames::Frame* const next = frame->next;
+    deallocate(frame);
+    frame = next;
+  }
+}
 
-// What a thread keeps of frames that are gone.
-class Kept {
+// From a thread's first frame that is freed to the thread's end.
+enum class Keeping : std::uint8_t { not_yet, on, over };
+constinit thread_local Keeping keeping = Keeping::not_yet;
+
+class Keeper {
  public:
-  Kept() = default;
-  Kept(const Kept&) = delete;
-  Kept& operator=(const Kept&) = delete;
-  ~Kept() {
-    for (std::size_t i = 0; i < lists_.size(); ++i) {
-      while (Free* frame = take(i)) deallocate(frame);
+  Keeper() {
+    kept_frames.room = kMostKept;
+    keeping = Keeping::on;
+  }
+  Keeper(const Keeper&) = delete;
+  Keeper& operator=(const Keeper&) = delete;
+  ~Keeper() {
+    for (KeptFrames::Frame*& list : kept_frames.lists) {
+      free_all(list);
+      list = nullptr;
     }
+    kept_frames.room = 0;
+    keeping = Keeping::over;
   }
-
-  Free* take(std::size_t list) {
-    Free* const frame = lists_[list];
-    if (frame == nullptr) return nullptr;
-    mark_used(frame, size_of(list));
-    lists_[list] = frame->next;
-    bytes_ -= size_of(list);
-    return frame;
-  }
-  bool give(Free* frame, std::size_t list) {
-    if (bytes_ + size_of(list) > kMostKept) return false;
-    frame->next = lists_[list];
-    lists_[list] = frame;
-    bytes_ += size_of(list);
-    mark_unused(frame, size_of(list));
-    return true;
-  }
-
-  static std::size_t list_of(std::size_t bytes) { return (bytes - 1) / kStep; }
-  static std::size_t size_of(std::size_t list) { return (list + 1) * kStep; }
-
- private:
-  std::array<Free*, kLargest / kStep> lists_{};
-  std::size_t bytes_ = 0;
 };
 
-thread_local Kept kept;
+void begin_to_keep() { static thread_local const Keeper keeper; }
 
 }  // namespace
 
-void* allocate_frame(std::size_t bytes) noexcept {
-  if (bytes > kLargest) return reallocate(nullptr, bytes);
-  const std::size_t list = Kept::list_of(bytes);
-  if (Free* const frame = kept.take(list)) return frame;
-  return reallocate(nullptr, Kept::size_of(list));
+constinit thread_local KeptFrames kept_frames;
+
+void* allocate_new_frame(std::size_t bytes) noexcept {
+  if (bytes > KeptFrames::kLargest) return reallocate(nullptr, bytes);
+  return reallocate(nullptr, KeptFrames::size_of(KeptFrames::list_of(bytes)));
 }
 
-void free_frame(void* frame, std::size_t bytes) noexcept {
-  if (bytes <= kLargest && kept.give(static_cast<Free*>(frame), Kept::list_of(bytes))) return;
-  deallocate(frame);
+void free_old_frame(void* frame, std::size_t bytes) noexcept {
+  if (keeping != Keeping::not_yet || bytes > KeptFrames::kLargest) return deallocate(frame);
+  begin_to_keep();
+  if (kMostKept == 0) return deallocate(frame);
+  free_frame(frame, bytes);
 }
 
 }  // namespace spate::coro
