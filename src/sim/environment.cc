@@ -44,6 +44,18 @@ std::optional<std::uint64_t> number_in_environment(const char* name) {
   return number_of(name, text);
 }
 
+Span span_in_environment(const char* name, Span usual) {
+  const char* text = std::getenv(name);
+  if (text == nullptr) return usual;
+  const std::string_view value(text);
+  const std::size_t dots = value.find("..");
+  if (dots == value.npos) return {usual.first, number_of(name, value)};
+  const std::uint64_t first = number_of(name, value.substr(0, dots));
+  const std::uint64_t last = number_of(name, value.substr(dots + 2));
+  if (last < first) refuse_environment(name, value, "the last one is before the first");
+  return {first, last - first + 1};
+}
+
 std::optional<std::vector<std::uint64_t>> numbers_in_environment(const char* name) {
   const char* value = std::getenv(name);
   if (value == nullptr) return std::nullopt;

@@ -11,6 +11,12 @@
 namespace spate::sim {
 
 std::optional<std::uint64_t> number_in_environment(const char* name);
+struct Span {
+  std::uint64_t first;
+  std::uint64_t count;
+};
+// "20" from the usual first on, or "5..24".
+Span span_in_environment(const char* name, Span usual);
 // "3,17", in any order, or "none"; returned in ascending order.
 std::optional<std::vector<std::uint64_t>> numbers_in_environment(const char* name);
 

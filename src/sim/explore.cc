@@ -40,8 +40,9 @@ class Explorer {
       : options_(options), program_(program) {
     const auto alone = number_in_environment("SPATE_SEED");
     is_alone_ = alone.has_value();
-    seeds_ = is_alone_ ? 1 : number_in_environment("SPATE_SEEDS").value_or(options.seeds);
-    first_seed_ = alone.value_or(options.first_seed);
+    const Span wanted = span_in_environment("SPATE_SEEDS", {options.first_seed, options.seeds});
+    seeds_ = is_alone_ ? 1 : wanted.count;
+    first_seed_ = alone.value_or(wanted.first);
     only_ = numbers_in_environment("SPATE_ONLY");
   }
 
@@ -62,6 +63,8 @@ class Explorer {
   void run(std::uint64_t seed) {
     const Play first = play_once({.seed = seed, .only = only_});
     found_.trace = mix(found_.trace ^ first.trace);
+    found_.all_faults += first.faults;
+    found_.all_time += first.time;
     for (const auto& [name, held] : first.findings.sometimes) seen_[name] |= held;
     if (first.findings.failure) {
       found_.failed = seed;

@@ -17,7 +17,8 @@
 
 #include "sim/kernel.h"
 #include "sim/real_faults.h"
-#include "sim/socket.h"
+
+extern "C" int spate_sim_getsockopt(int fd, int level, int name, void* value, socklen_t* size);
 
 namespace spate::sim {
 
@@ -61,14 +62,9 @@ auto with_less(Call call, std::size_t size, Go go) -> decltype(go(size)) {
 
 // Packets are moved whole.
 bool is_of_stream(int fd) {
-  if (const Kernel* kernel = Kernel::current()) {
-    const std::shared_ptr<File> file = kernel->find(fd);
-    const Socket* socket = file == nullptr ? nullptr : file->as_socket();
-    return socket != nullptr && socket->type() == SOCK_STREAM;
-  }
   int type = 0;
   socklen_t size = sizeof(type);
-  return ::getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) == 0 && type == SOCK_STREAM;
+  return spate_sim_getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) == 0 && type == SOCK_STREAM;
 }
 
 std::size_t shortened(const Verdict& verdict, int fd, std::size_t size) {

@@ -62,6 +62,7 @@ std::string write_letter(const Play& play) {
   Writer writer;
   writer.put(play.trace);
   writer.put(play.faults);
+  writer.put(static_cast<std::uint64_t>(play.time.count()));
   writer.put(play.passed);
   writer.put(play.events);
   writer.put(play.findings.sometimes.size());
@@ -83,6 +84,7 @@ std::optional<Play> read_letter(std::string_view letter) {
   Play play;
   play.trace = reader.number();
   play.faults = reader.number();
+  play.time = Nanos{static_cast<std::int64_t>(reader.number())};
   play.passed = reader.lines();
   play.events = reader.lines();
   for (std::uint64_t left = reader.number(); left != 0 && reader.has_more(); --left) {

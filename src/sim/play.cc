@@ -79,7 +79,8 @@ Play play(const Trial& trial, const Program& program) {
   program(world);
   Play done{.findings = std::move(kernel.findings),
             .trace = world.trace(),
-            .faults = kernel.faults.count()};
+            .faults = kernel.faults.count(),
+            .time = world.now()};
   if (trial.only) done.passed = lines_of(kernel.faults.passed());
   if (trial.keeps_all_events) done.events = lines_of(kernel.history.events());
   return done;

@@ -24,6 +24,7 @@ struct Play {
   Findings findings;
   std::uint64_t trace = 0;
   std::uint64_t faults = 0;
+  Nanos time{0};                      // Of the World, in the end.
   std::vector<std::string> passed{};  // Those that came to pass, where only some do.
   std::vector<std::string> events{};  // All, if they are kept.
 };

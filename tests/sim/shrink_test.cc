@@ -52,6 +52,7 @@ TEST(SimLetter, ComesBackAsItWasWritten) {
   sim::Play play;
   play.trace = 7;
   play.faults = 3;
+  play.time = Nanos{5};
   play.passed = {"one", ""};
   play.events = {"two"};
   play.findings.sometimes = {{"yes", true}, {"no", false}};
@@ -62,6 +63,7 @@ TEST(SimLetter, ComesBackAsItWasWritten) {
   ASSERT_TRUE(read);
   EXPECT_EQ(read->trace, 7u);
   EXPECT_EQ(read->faults, 3u);
+  EXPECT_EQ(read->time, Nanos{5});
   EXPECT_EQ(read->passed, play.passed);
   EXPECT_EQ(read->events, play.events);
   EXPECT_EQ(read->findings.sometimes, play.findings.sometimes);

@@ -18,7 +18,8 @@
 // let overtake, World::strikes(), and faults of system calls), until none can be left out.
 //
 // In the environment, SPATE_SEED=<number> has one seed run, SPATE_ONLY=<number>,<number>... (or
-// "none") with these faults of it only, and SPATE_SEEDS=<number> that many seeds.
+// "none") with these faults of it only, and SPATE_SEEDS=<number> that many seeds, or those from
+// <first>..<last>.
 //
 // Threads: a World is one thread's, so is an exploration; there may be one a thread.
 #pragma once
@@ -77,6 +78,8 @@ struct SPATE_EXPORT Exploration {
   std::string difference;          // The first event that was another one, of two more runs.
   std::vector<std::string> never;  // What sometimes() never saw, if nothing failed.
   std::uint64_t trace = 0;         // A hash of all traces.
+  std::uint64_t all_faults = 0;    // Of all seeds, each run once.
+  Nanos all_time{0};               // Simulated, of all.
 
   explicit operator bool() const { return !failed && !is_unsteady && never.empty(); }
   // What is wrong, and the line that repeats it; empty if nothing is.
