@@ -15,13 +15,6 @@ namespace spate::http {
 
 namespace {
 
-// What a server may do that brings nothing, as ours puts up with from a client: at once, and in a
-// second. Updates of windows come with what is sent.
-constexpr Budget kResets(500, 33);
-constexpr Budget kIdleFrames(1000, 100);
-constexpr std::int64_t kForUseful = 4;
-constexpr std::size_t kBytesForIdle = 256;
-
 Http2Call& call_of(Http2Stream& stream) { return static_cast<Http2Call&>(stream); }
 
 // The session sees to it that it has three digits.
@@ -36,8 +29,6 @@ Status status_of(std::string_view text) {
 ClientHttp2::ClientHttp2(Origin& origin, Stream stream)
     : ClientConnection(origin, std::move(stream)),
       limits_(origin.core().head_limits()),
-      idle_frames_(kIdleFrames),
-      resets_(kResets),
       flush_(origin.core().loop(), [this] { flush(); }) {}
 
 ClientHttp2::~ClientHttp2() = default;
@@ -256,15 +247,13 @@ bool ClientHttp2::on_body_end(Http2Stream& stream) {
 
 bool ClientHttp2::on_frame(Http2Frame kind) {
   if (origin_ == nullptr) return false;
-  const Nanos now = origin_->core().loop().now();
-  if (kind == Http2Frame::useful) return idle_frames_.give_back(kForUseful), true;
-  return kind == Http2Frame::reset ? resets_.spend(now) : idle_frames_.spend(now);
+  return patience_.bears(kind, origin_->core().loop().now());
 }
 
 void ClientHttp2::on_violation(Broken broken) {
   if (broken == Broken::connection) is_violated_ = true;
   if (origin_ == nullptr || broken == Broken::connection) return;
-  if (!resets_.spend(origin_->core().loop().now())) is_flooded_ = true;
+  if (!patience_.bears_violation(origin_->core().loop().now())) is_flooded_ = true;
 }
 
 void ClientHttp2::on_stream_closed(Http2Stream& stream, Http2Code code) {
@@ -277,7 +266,7 @@ Http2Piece ClientHttp2::next_piece(Http2Stream& stream, std::size_t most) {
 }
 
 bool ClientHttp2::send_piece(Http2Stream& stream, Bytes frame_head, std::size_t size) {
-  idle_frames_.give_back(static_cast<std::int64_t>(size / kBytesForIdle));
+  patience_.on_sent(size);
   return frames_.send_piece(frame_head, size, call_of(stream), stream_);
 }
 

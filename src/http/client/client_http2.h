@@ -13,9 +13,9 @@
 
 #include "http/client/client_connection.h"
 #include "http/client/http2_call.h"
-#include "http/codec/budget.h"
 #include "http/codec/head.h"
 #include "http/codec/http2_frames.h"
+#include "http/codec/http2_patience.h"
 #include "http/codec/http2_session.h"
 #include "http/codec/http2_text.h"
 #include "spate/timer.h"
@@ -93,8 +93,7 @@ class ClientHttp2 final : public ClientConnection, public Http2Events {
   ResponseHead head_;  // That is being received.
   Http2Text text_;
   Http2Frames frames_;
-  Budget idle_frames_;
-  Budget resets_;
+  Http2Patience patience_;
   Timer flush_;
   std::size_t calls_ = 0;         // With tunnels.
   std::uint32_t most_calls_ = 0;  // When it was last looked at.

@@ -80,7 +80,7 @@ class Connection {
   void abort();
   void abandon();  // The Stream is being destroyed.
   void set_half_open(bool on) { set(kHalfOpen, on); }
-  void set_idle_timeout(Nanos timeout);
+  bool set_idle_timeout(Nanos timeout);
   bool set_deadline(Nanos timeout);
   bool set_read_timeout(Nanos timeout);
   bool set_write_timeout(Nanos timeout);
@@ -348,10 +348,9 @@ class Connection {
   void update_wish();
   void wish_for(Events wish);
   bool catch_up();
-  void note_deadline() {
-    if (has_deadline()) note_next_deadline();
-  }
-  void note_next_deadline();
+  // False when memory runs out.
+  bool note_deadline() { return !has_deadline() || note_next_deadline(); }
+  bool note_next_deadline();
   std::int64_t last_active() const;
   std::int64_t idle_deadline() const;
   std::int64_t linger_deadline() const;
