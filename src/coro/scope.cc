@@ -56,11 +56,11 @@ bool Scope::begin(Promise* root, bool gives_error) {
     root->handle().destroy();
     return false;
   }
-  root->root_ = root;
+  root->is_first_ = true;
   root->scope_ = this;
   root->gives_error_ = gives_error;
-  root->older_ = newest_;
-  if (newest_ != nullptr) newest_->newer_ = root;
+  root->list_ = {nullptr, newest_};
+  if (newest_ != nullptr) newest_->list_.newer = root;
   newest_ = root;
   ++size_;
   root->resume(Then(*root));
@@ -68,14 +68,23 @@ bool Scope::begin(Promise* root, bool gives_error) {
 }
 
 void Scope::unlink(Promise& root) {
-  (root.newer_ != nullptr ? root.newer_->older_ : newest_) = root.older_;
-  if (root.older_ != nullptr) root.older_->newer_ = root.newer_;
+  const Promise::Neighbours list = root.list_;
+  (list.newer != nullptr ? list.newer->list_.older : newest_) = list.older;
+  if (list.older != nullptr) list.older->list_.newer = list.newer;
   --size_;
 }
 
-// It has ended, or was cancelled while it ran.
+// It has ended, or was cancelled, or was to be resumed while it ran.
+void Promise::settle() {
+  if ((marks_ & (kEnded | kDoomed)) == 0) {
+    marks_ = 0;
+    return scope_->feed();
+  }
+  if (scope_ != nullptr) return scope_->retire(*this);
+  handle().destroy();
+}
+
 void Scope::retire(Promise& root) {
-  root.rethrow();
   std::error_code error;
   if (root.gives_error_) error = static_cast<TaskPromise<Result<void>>&>(root).error();
   unlink(root);
@@ -104,7 +113,17 @@ void Scope::tell(std::error_code error) {
 
 void Scope::stop() {
   is_stopping_ = true;
-  while (stop_points_ != nullptr) stop_points_->give_up_(*stop_points_);
+  give_up_stop_points();
+}
+
+// Those whose chains run stay until these wait: nobody destroys a coroutine that runs.
+void Scope::give_up_stop_points() {
+  const Guard guard(*this);
+  for (StopPoint* point = stop_points_; point != nullptr;) {
+    const bool is_given_up = point->give_up_(*point);
+    if (guard.is_gone()) return;
+    point = is_given_up ? stop_points_ : point->next_;
+  }
 }
 
 void Scope::cancel() {
@@ -112,8 +131,8 @@ void Scope::cancel() {
   const bool was_cancelling = std::exchange(is_cancelling_, true);
   for (Promise* root = newest_; root != nullptr;) {
     if (root->is_running_) {
-      root->state_ = Promise::State::doomed;
-      root = root->older_;
+      root->marks_ |= Promise::kDoomed;
+      root = root->list_.older;
       continue;
     }
     unlink(*root);
@@ -134,14 +153,17 @@ void Scope::end_with_loop() {
 
 // Those whose chains run stay until these have returned.
 Place* Scope::next_woken() const {
-  Place* place = woken_.first();
-  while (place != nullptr && place->then().chain().is_running()) place = place->next();
-  return place;
+  for (Place* place = woken_.first(); place != nullptr; place = woken_.behind(*place)) {
+    if (!place->then().chain().is_busy()) return place;
+  }
+  return nullptr;
 }
 
 // Those who are there now: who comes meanwhile has his turn after the other events.
 void Scope::call_woken() {
   const Guard guard(*this);
+  if (is_stopping_) give_up_stop_points();
+  if (guard.is_gone()) return;
   const Place* const last = woken_.last();
   for (Place* place = next_woken(); place != nullptr; place = next_woken()) {
     const bool is_last = place == last;

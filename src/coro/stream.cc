@@ -10,172 +10,216 @@ class Stream::Retry : public Chooser {
 
  private:
   static std::coroutine_handle<> choose(Chooser& self) {
-    static_cast<Retry&>(self).stream_.stream_.resume();
+    Stream& stream = static_cast<Retry&>(self).stream_;
+    stream.drop_retry();  // This one.
+    stream.stream_.resume();
     return nullptr;
   }
 
   Stream& stream_;
 };
 
-Stream::Stream(spate::Stream stream) : stream_(std::move(stream)) {
+Stream::Stream(spate::Stream stream) : stream_(std::move(stream)), waiting_() {
   if (stream_.is_open()) {
     stream_.start(*this);
   } else {
-    over_ = Over::all;
+    close({});
   }
 }
 
 Stream::~Stream() {
-  SPATE_ASSERT(reading_ == nullptr && waiting_ == nullptr, "somebody waits for this Stream");
-  if (arrival_ != nullptr) arrival_->is_gone = true;
+  SPATE_ASSERT(input_.is_closed() || (!waiting_.reader && waiting_.wait == nullptr),
+               "somebody waits for this Stream");
+  Arrival* const arrival = input_.arrival();
+  if (arrival == nullptr) return;
+  arrival->is_gone = true;
+  arrival->left = {};
 }
 
-// False if it needs more than is there.
-inline bool Stream::give(Read& read) {
-  if (read.next_ != nullptr) return give_framed(read);
-  read.outcome_ = std::exchange(arrival_->left, {});
-  return true;
+// False if the reader needs more than is there.
+inline bool Stream::give(Arrival& arrival) {
+  Framed* const framed = waiting_.reader.framed();
+  return framed == nullptr || give_framed(*framed, arrival);
 }
 
 // Whoever reads is resumed inside, and may read on; what nobody reads waits, and so does the peer.
+// Most take all, and wait for more.
 std::size_t Stream::on_data(Bytes bytes) {
-  Arrival arrival{bytes};
-  arrival_ = &arrival;
-  while (reading_ != nullptr && !arrival.left.empty()) {
-    const Then then = reading_->then_;
-    Promise& chain = then.chain();
-    if (chain.is_running()) {
-      keep_for_later(then);
-      break;
+  Arrival arrival(bytes);
+  if (waiting_.reader.is_plain()) {
+    Promise& reader = waiting_.reader.plain();
+    Promise& chain = reader.chain();
+    if (!chain.is_running()) {
+      input_.set(arrival);
+      waiting_.reader = Reader();
+      chain.resume(reader);
+      if (arrival.is_gone) return bytes.size();
+      if (arrival.left.empty()) {
+        input_.clear();
+        return bytes.size();
+      }
     }
-    if (!give(*reading_)) break;
-    reading_ = nullptr;
-    chain.resume(then);
-    if (arrival.is_gone) return bytes.size();
   }
-  arrival_ = nullptr;
-  if (reading_ == nullptr && !arrival.left.empty()) stream_.pause();
+  offer(arrival);
   return bytes.size() - arrival.left.size();
 }
 
-bool Stream::give_framed(Read& read) {
-  Bytes& left = arrival_->left;
-  const Frame frame = read.next_(read, left);
+// To whoever reads, until nobody does, or he wants more.
+[[gnu::noinline]] void Stream::offer(Arrival& arrival) {
+  drop_retry();
+  input_.set(arrival);
+  while (waiting_.reader && !arrival.left.empty()) {
+    const Then then = (*waiting_.reader).then_;
+    Promise& chain = then.chain();
+    if (chain.is_running()) {
+      input_.clear();
+      return keep_for_later(then);
+    }
+    if (!give(arrival)) break;
+    waiting_.reader = Reader();
+    chain.resume(then);
+    if (arrival.is_gone) return;
+  }
+  input_.clear();
+  if (!waiting_.reader && !arrival.left.empty()) stream_.pause();
+}
+
+bool Stream::give_framed(Framed& framed, Arrival& arrival) {
+  const Frame frame = framed.next_(framed, arrival.left);
   if (frame.state == Frame::State::unfinished) {
     stream_.want(frame.size);
     return false;
   }
-  if (frame.state == Frame::State::broken) {
-    read.outcome_ = std::unexpected(std::make_error_code(std::errc::bad_message));
-    return true;
-  }
-  read.outcome_ = frame.message;
-  left = left.subspan(frame.size);
+  arrival.is_broken = frame.state == Frame::State::broken;
+  arrival.message = frame.message;
+  arrival.left = arrival.left.subspan(frame.size);
   return true;
 }
 
+// ---- once more
+
 void Stream::keep_for_later(Then then) {
   stream_.pause();
-  if (retry_ == nullptr) retry_.reset(new (std::nothrow) Retry(*this));
-  if (retry_ == nullptr) {
-    error_ = std::make_error_code(std::errc::not_enough_memory);
-    over_ = Over::all;
+  void* const memory = allocate_frame(sizeof(Retry));
+  if (memory == nullptr) {
     stream_.abort();
-    return end_read();
+    return on_closed(std::make_error_code(std::errc::not_enough_memory));
   }
-  retry_->awaiting = &then.chain();
-  Then(*retry_).wake();
+  auto* const retry = new (memory) Retry(*this);
+  input_.set(*retry);
+  waiting_.reader.retry();
+  retry->awaiting = &then.chain();
+  Then(*retry).wake();
 }
 
-// Why there is nothing more to read; `is_inside` a message.
-std::error_code Stream::reason(bool is_inside) const {
-  if (error_) return error_;
-  return is_inside ? Error::truncated : Error::ended;
+void Stream::drop_retry() {
+  Retry* const retry = input_.retry();
+  if (retry == nullptr) return;
+  retry->~Retry();
+  free_frame(retry, sizeof(Retry));
+  input_.clear();
 }
 
-void Stream::end_read() {
-  Read& read = *std::exchange(reading_, nullptr);
-  read.end(!stream_.unread().empty());
-  const Then then = read.then_;
+// ---- endings
+
+void Stream::end_read(Reader reader) {
+  if (reader.framed() != nullptr && !stream_.unread().empty()) input_.cut();
+  const Then then = (*reader).then_;
   then.go();
 }
 
 void Stream::on_end() {
-  over_ = Over::input;
-  if (reading_ != nullptr) end_read();
+  drop_retry();
+  input_.end();
+  if (waiting_.reader) end_read(std::exchange(waiting_.reader, Reader()));
 }
 
 void Stream::on_drained() {
-  if (waiting_ == nullptr || waiting_->what_ != Wait::For::room) return;
-  const Then then = std::exchange(waiting_, nullptr)->then_;
+  if (waiting_.wait == nullptr || waiting_.wait->what() != Wait::For::room) return;
+  const Then then = std::exchange(waiting_.wait, nullptr)->then_;
   then.go();
+}
+
+void Stream::close(std::error_code error) {
+  input_.close();
+  new (&error_) std::error_code(error);
 }
 
 // Two may wait; whoever goes on at once may destroy this.
 void Stream::on_closed(std::error_code error) {
-  over_ = Over::all;
-  error_ = error;
-  if (waiting_ != nullptr) {
-    Wait& wait = *std::exchange(waiting_, nullptr);
-    wait.end();
-    wait.then_.wake();
-  }
-  if (reading_ != nullptr) end_read();
+  drop_retry();
+  const Waiting waited = waiting_;
+  close(error);
+  if (waited.wait != nullptr) waited.wait->then_.wake();
+  if (waited.reader) end_read(waited.reader);
 }
 
 // ---- reading
 
-bool Stream::Read::try_now() {
-  const Arrival* const arrival = stream_.arrival_;
-  if (arrival != nullptr && !arrival->left.empty() && stream_.give(*this)) return true;
-  if (stream_.over_ == Over::nothing) return false;
-  end(false);
-  return true;
-}
-
-void Stream::Read::cancel() {
-  then_.leave();
-  if (stream_.reading_ != this) return;
-  stream_.reading_ = nullptr;
-  if (stream_.retry_ != nullptr) stream_.retry_->leave();
+void Stream::Reading::cancel() {
+  std::exchange(then_, Then()).leave();
+  if (stream_.input_.is_closed() || !stream_.waiting_.reader.is(*this)) return;
+  stream_.waiting_.reader = Reader();
+  stream_.drop_retry();
   if (stream_.stream_.unread().empty()) return;
   stream_.stream_.pause();
   stream_.stream_.want(0);
 }
 
 // A connection that ends between two arrivals is the end of file to read_some().
-void Stream::Read::end(bool is_inside) {
-  if (next_ == nullptr && !stream_.error_) return;
-  outcome_ = std::unexpected(stream_.reason(is_inside));
+Result<Bytes> Stream::Read::end_of_file() const {
+  if (const std::error_code error = stream_.error()) return std::unexpected(error);
+  return Bytes();
+}
+
+// Why there is no message any more.
+std::error_code Stream::error_of_read() {
+  const bool is_cut = input_.is_cut();
+  input_.forget_cut();
+  if (const std::error_code why = error()) return why;
+  return is_cut ? Error::truncated : Error::ended;
+}
+
+bool Stream::Framed::await_ready() {
+  if (Arrival* const arrival = stream_.input_.arrival())
+    return !arrival->left.empty() && stream_.give_framed(*this, *arrival);
+  return stream_.input_.is_over();
+}
+
+Result<Bytes> Stream::Framed::await_resume() {
+  then_ = Then();
+  const Arrival* const arrival = stream_.input_.given();
+  if (arrival == nullptr) return std::unexpected(stream_.error_of_read());
+  if (arrival->is_broken) return std::unexpected(std::make_error_code(std::errc::bad_message));
+  return arrival->message;
 }
 
 // ---- waiting
 
 bool Stream::Wait::await_ready() const {
-  SPATE_ASSERT(stream_.waiting_ == nullptr, "one coroutine waits to send at a time");
-  if (error_ || stream_.over_ == Over::all) return true;
-  return what_ == For::room && !stream_.stream_.is_full();
+  if (stream().input_.is_closed() || what() == For::nothing) return true;
+  return what() == For::room && !stream().stream_.is_full();
 }
 
 bool Stream::Wait::start(Promise&, Then then) {
+  SPATE_ASSERT(stream().waiting_.wait == nullptr, "one coroutine waits to send at a time");
   then_ = then;
-  stream_.waiting_ = this;
+  stream().waiting_.wait = this;
   return true;
 }
 
 void Stream::Wait::cancel() {
-  then_.leave();
-  if (stream_.waiting_ == this) stream_.waiting_ = nullptr;
-}
-
-void Stream::Wait::end() {
-  error_ = stream_.error_;
-  if (!error_ && what_ == For::room) error_ = std::make_error_code(std::errc::broken_pipe);
+  std::exchange(then_, Then()).leave();
+  if (stream().input_.is_closed() || stream().waiting_.wait != this) return;
+  stream().waiting_.wait = nullptr;
 }
 
 Result<void> Stream::Wait::await_resume() {
-  if (!then_ && stream_.over_ == Over::all && !error_) end();
-  if (error_) return std::unexpected(error_);
+  then_ = Then();
+  const bool is_closed = stream().input_.is_closed();
+  if (const std::error_code error = stream().error()) return std::unexpected(error);
+  if (what() == For::nothing || (is_closed && what() == For::room))
+    return std::unexpected(std::make_error_code(std::errc::broken_pipe));
   return {};
 }
 

@@ -109,6 +109,9 @@ struct Nghttp2Session::Calls {
       case NGHTTP2_GOAWAY:
         session.events_.on_last_stream();
         return as_result(session.count(Http2Frame::idle));
+      case NGHTTP2_SETTINGS:
+        if ((frame->hd.flags & NGHTTP2_FLAG_ACK) == 0) session.take_settings();
+        return as_result(session.count(Http2Frame::idle));
       default:
         return as_result(session.count(Http2Frame::idle));
     }
@@ -212,6 +215,11 @@ bool Nghttp2Session::introduce(std::span<const nghttp2_settings_entry> settings)
              0;
 }
 
+void Nghttp2Session::take_settings() {
+  has_settings_ = true;
+  events_.on_settings();
+}
+
 bool Nghttp2Session::take_headers(const nghttp2_frame& frame) {
   Http2Stream* stream = stream_of(frame.hd.stream_id);
   if (stream == nullptr) return true;
@@ -280,6 +288,13 @@ std::int32_t Nghttp2Session::request(Http2Stream& stream, std::span<const Http2F
 std::uint32_t Nghttp2Session::max_streams() const {
   return std::min(max_streams_, nghttp2_session_get_remote_settings(
                                     session_, NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS));
+}
+
+Http2Tunnels Nghttp2Session::tunnels() const {
+  if (!has_settings_) return Http2Tunnels::unknown;
+  const bool are_taken =
+      nghttp2_session_get_remote_settings(session_, NGHTTP2_SETTINGS_ENABLE_CONNECT_PROTOCOL) == 1;
+  return are_taken ? Http2Tunnels::taken : Http2Tunnels::refused;
 }
 
 bool Nghttp2Session::answer(std::int32_t id, std::span<const Http2Field> head, Http2End end) {

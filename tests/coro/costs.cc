@@ -21,10 +21,11 @@ using namespace std::chrono_literals;
 using coro::Task;
 
 // Part of each frame, or of each connection: larger is a decision.
-static_assert(sizeof(coro::TaskPromise<void>) <= 80);
-static_assert(sizeof(coro::Stream) <= 72);
-static_assert(sizeof(coro::Stream::Read) <= 48);
-static_assert(sizeof(coro::Stream::Wait) <= 40);
+static_assert(sizeof(coro::TaskPromise<void>) <= 56);
+static_assert(sizeof(coro::Stream) <= 40);
+static_assert(sizeof(coro::Stream::Read) <= 16);
+static_assert(sizeof(coro::Stream::ReadFramed<FixedSize>) <= 32);  // 8 of them the framing's.
+static_assert(sizeof(coro::Stream::Wait) <= 16);
 static_assert(sizeof(coro::Event::Wait) <= 16);
 static_assert(sizeof(coro::Semaphore::Acquire) <= 16);
 static_assert(sizeof(coro::Channel<int>::Receive) <= 16);

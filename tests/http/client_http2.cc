@@ -428,20 +428,6 @@ TEST_F(ClientHttp2, a_server_that_drains_loses_nothing) {
   EXPECT_EQ(client_.metrics().connections, 0u);
 }
 
-TEST_F(ClientHttp2, an_upgrade_is_of_http_1) {
-  std::string upgrade;
-  Stream upgraded;
-  on_request = [&](Exchange exchange) {
-    upgrade = exchange.request().fields()["Upgrade"];
-    upgraded = must(exchange.upgrade("echo"));
-  };
-  Hearer hearer;
-  const http::Call call = client_.send("http://a/", hearer, {.upgrade = "echo"});
-  turns();
-  EXPECT_EQ(upgrade, "echo");
-  EXPECT_THAT(hearer.told, ElementsAre("upgraded echo"));
-}
-
 // ---- everything may be destroyed in every callback
 
 class ClientHttp2Lifetime : public Http2PairTest {

@@ -26,6 +26,7 @@
 #include <utility>
 
 #include "spate/assert.h"
+#include "spate/coro/frames.h"
 #include "spate/export.h"
 
 namespace spate {
@@ -40,45 +41,57 @@ class Scope;
 class StopPoint;
 class Then;
 
-// Where frames come from: a list for each size, of the thread. nullptr when memory runs out.
-SPATE_EXPORT void* allocate_frame(std::size_t bytes) noexcept;
-SPATE_EXPORT void free_frame(void* frame, std::size_t bytes) noexcept;
+// A link of a ring, which a Line closes.
+class Link {
+ protected:
+  Link() = default;  // In no ring.
+
+  Link* next_;
+  Link* previous_;
+
+  friend class Line;
+  friend class Place;
+};
 
 // A line of those who wait, first come, first served: for what it stands for, or, once they are
 // woken, for the loop.
-class Line {
+class Line : Link {
  public:
-  Line() = default;
+  Line() { next_ = previous_ = this; }
   Line(const Line&) = delete;
   Line& operator=(const Line&) = delete;
   inline ~Line();
 
-  bool empty() const { return first_ == nullptr; }
-  Place* first() const { return first_; }
-  Place* last() const { return last_; }
+  bool empty() const { return next_ == this; }
+  inline Place* first() const;
+  inline Place* last() const;
+  inline Place* behind(const Place& place) const;
   inline void push(Place& place);
+  // The same of one who is woken.
+  inline void push_woken(Place& place);
 
  private:
   friend class Place;
 
-  Place* first_ = nullptr;
-  Place* last_ = nullptr;
+  inline Place* place_of(Link* link) const;
+  inline void append(Place& place);
 };
 
 // A place in a line, one at a time. It is left with its owner.
-class Place {
+class Place : Link {
  public:
   Place(const Place&) = delete;
   Place& operator=(const Place&) = delete;
 
-  Line* line() const { return line_; }
-  Place* next() const { return next_; }
+  // In a line that is not that of the woken.
+  bool is_waiting() const { return where_ == Where::waiting; }
+  bool is_woken() const { return where_ == Where::woken; }
   inline Then then();
   void leave() {
-    if (line_ == nullptr) return;
-    (previous_ != nullptr ? previous_->next_ : line_->first_) = next_;
-    (next_ != nullptr ? next_->previous_ : line_->last_) = previous_;
-    line_ = nullptr;
+    if (where_ == Where::nowhere) return;
+    previous_->next_ = next_;
+    next_->previous_ = previous_;
+    where_ = Where::nowhere;
   }
 
  protected:
@@ -90,23 +103,36 @@ class Place {
  private:
   friend class Line;
 
-  Line* line_ = nullptr;
-  Place* next_ = nullptr;
-  Place* previous_ = nullptr;
+  enum class Where : std::uint8_t { nowhere, waiting, woken };
+
+  Where where_ = Where::nowhere;
   Owner owner_;
 };
 
 inline Line::~Line() {
-  while (first_ != nullptr) first_->leave();
+  while (!empty()) first()->leave();
 }
 
-inline void Line::push(Place& place) {
+inline Place* Line::place_of(Link* link) const {
+  return link == this ? nullptr : static_cast<Place*>(link);
+}
+inline Place* Line::first() const { return place_of(next_); }
+inline Place* Line::last() const { return place_of(previous_); }
+inline Place* Line::behind(const Place& place) const { return place_of(place.next_); }
+
+inline void Line::append(Place& place) {
   place.leave();
-  place.line_ = this;
-  place.next_ = nullptr;
-  place.previous_ = last_;
-  (last_ != nullptr ? last_->next_ : first_) = &place;
-  last_ = &place;
+  place.next_ = this;
+  place.previous_ = previous_;
+  previous_ = previous_->next_ = &place;
+}
+inline void Line::push(Place& place) {
+  append(place);
+  place.where_ = Place::Where::waiting;
+}
+inline void Line::push_woken(Place& place) {
+  append(place);
+  place.where_ = Place::Where::woken;
 }
 
 // Says who goes on when something that was awaited is over. It is asked once.
@@ -131,6 +157,9 @@ class Then {
   explicit Then(Chooser& chooser) : bits_(reinterpret_cast<std::uintptr_t>(&chooser) | 1) {}
 
   explicit operator bool() const { return bits_ != 0; }
+  bool is_chooser() const { return (bits_ & 1) != 0; }
+  // If it is none.
+  Promise& promise() const { return *reinterpret_cast<Promise*>(bits_); }
   inline Promise& chain() const;
   inline Place& place() const;
   inline std::coroutine_handle<> choose() const;
@@ -146,17 +175,19 @@ class Then {
   }
 
  private:
-  bool is_chooser() const { return (bits_ & 1) != 0; }
   Chooser& chooser() const { return *reinterpret_cast<Chooser*>(bits_ - 1); }
-  Promise& promise() const { return *reinterpret_cast<Promise*>(bits_); }
 
   std::uintptr_t bits_ = 0;
 };
 
-// What the promises of all tasks begin with.
+// What the promises of all tasks begin with: of the chain's first, which a Scope has, and of those
+// that are awaited.
 class Promise : public Place {
  public:
   Promise() : Place(Owner::promise) {}
+  ~Promise() {
+    if (has_failed()) exception_.~exception_ptr();
+  }
 
   static void* operator new(std::size_t bytes) noexcept { return allocate_frame(bytes); }
   static void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
@@ -166,9 +197,14 @@ class Promise : public Place {
 
   std::suspend_always initial_suspend() noexcept { return {}; }
   auto final_suspend() noexcept { return Ending(); }
-  void unhandled_exception() noexcept { exception_ = std::current_exception(); }
+  // Nobody catches what comes out of the chain's first: it ends the program.
+  void unhandled_exception() noexcept {
+    if (is_first_) std::rethrow_exception(std::current_exception());
+    new (&exception_) std::exception_ptr(std::current_exception());
+    marks_ |= kFailed;
+  }
   void rethrow() {
-    if (exception_) std::rethrow_exception(std::move(exception_));
+    if (has_failed()) std::rethrow_exception(exception_);
   }
 
   std::coroutine_handle<> handle() { return std::coroutine_handle<Promise>::from_promise(*this); }
@@ -177,7 +213,7 @@ class Promise : public Place {
 
   // Runs it to its first wait. False if it is over.
   bool start(Promise& chain) {
-    root_ = &chain;
+    first_ = &chain;
     handle().resume();
     return !has_ended();
   }
@@ -185,26 +221,37 @@ class Promise : public Place {
   // It is over: by co_return, or because what it awaited ends it. Whoever awaits it is next, and
   // takes its result when it has been left: no frame is destroyed inside its own call.
   void end() noexcept {
-    state_ = State::ended;
-    if (then_) root_->then_ = then_;
+    marks_ |= kEnded;
+    if (then_) chain().then_ = then_;
   }
-  bool has_ended() const { return state_ == State::ended; }
+  bool has_ended() const { return (marks_ & kEnded) != 0; }
 
   // ---- the chain's first
 
-  Promise& chain() { return *root_; }
+  Promise& chain() { return is_first_ ? *this : *first_; }
   bool is_running() const { return is_running_; }
+  // The same, for who is to be looked at again when it no longer runs.
+  bool is_busy() {
+    if (is_running_) marks_ |= kMissed;
+    return is_running_;
+  }
   // It was cancelled while it ran, and is destroyed when it waits.
-  bool is_doomed() const { return state_ == State::doomed; }
+  bool is_doomed() const { return (marks_ & kDoomed) != 0; }
   Scope& scope() const { return *scope_; }
   inline Loop& loop() const;
   // Resumes one of its coroutines, and whoever is next.
   inline void resume(Then then);
+  inline void resume(Promise& awaiting);
 
  private:
   friend class Scope;
 
-  enum class State : std::uint8_t { going, doomed, ended };
+  // What is to be seen to when it no longer runs.
+  static constexpr std::uint8_t kDoomed = 1;
+  static constexpr std::uint8_t kEnded = 2;
+  static constexpr std::uint8_t kFailed = 4;  // By an exception.
+  static constexpr std::uint8_t kMissed = 8;  // Somebody of it was to be resumed.
+
   struct Ending {
     bool await_ready() noexcept { return false; }
     template <class P>
@@ -213,23 +260,31 @@ class Promise : public Place {
     }
     void await_resume() noexcept {}
   };
+  struct Neighbours {
+    Promise* newer;
+    Promise* older;
+  };
 
-  inline void finish();
+  bool has_failed() const { return (marks_ & kFailed) != 0; }
+  inline void go_on();
+  SPATE_EXPORT void settle();
 
-  State state_ = State::going;  // These lie where a Place leaves room.
+  std::uint8_t marks_ = 0;  // These lie where a Place leaves room.
   bool is_running_ = false;
+  bool is_first_ = false;
   bool gives_error_ = false;
 
-  Promise* root_ = nullptr;  // The chain's first; itself, if that is this one.
+  union {
+    Promise* first_;  // Of one that is awaited.
+    Scope* scope_;    // Of the first; nullptr when it is gone.
+  };
   // Who awaits this one. Of the chain's first, whom nobody awaits: whom to resume when the one that
   // runs has stopped.
   Then then_;
-  // Of the chain's first:
-  Scope* scope_ = nullptr;
-  Promise* newer_ = nullptr;
-  Promise* older_ = nullptr;
-
-  std::exception_ptr exception_;
+  union {
+    std::exception_ptr exception_;  // Of one that is awaited, and has failed.
+    Neighbours list_;               // Of the first: in its Scope.
+  };
 };
 
 inline Promise& Then::chain() const {

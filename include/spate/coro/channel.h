@@ -116,7 +116,7 @@ class Channel<T>::Send : public Operation<Send> {
   }
   void cancel() {
     if (!then_) return;
-    const bool was_promised = then_.place().line() != &channel_.senders_;
+    const bool was_promised = !then_.place().is_waiting();
     then_.leave();
     if (!was_promised) return;
     --channel_.promised_room_;
@@ -161,7 +161,7 @@ class Channel<T>::Receive : public Operation<Receive> {
   }
   void cancel() {
     if (!then_) return;
-    const bool was_promised = then_.place().line() != &channel_.receivers_;
+    const bool was_promised = !then_.place().is_waiting();
     then_.leave();
     if (!was_promised) return;
     --channel_.promised_values_;

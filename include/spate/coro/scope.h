@@ -68,14 +68,15 @@ class SPATE_EXPORT Scope {
 
   bool begin(Promise* root, bool gives_error);
   void queue(Place& place) {
-    if (place.line() == &woken_) return;
-    woken_.push(place);
+    if (place.is_woken()) return;
+    woken_.push_woken(place);
     feed();
   }
   void feed() {
     if (!queue_.is_pending()) queue_.feed();
   }
   void call_woken();
+  void give_up_stop_points();
   Place* next_woken() const;
   void retire(Promise& root);
   void tell(std::error_code error);
@@ -151,18 +152,24 @@ inline Loop& Promise::loop() const { return scope_->loop(); }
 
 inline void Promise::resume(Then then) {
   is_running_ = true;
-  do {
-    if (const std::coroutine_handle<> handle = then.choose()) handle.resume();
-    then = std::exchange(then_, Then());
-  } while (then);
-  is_running_ = false;
-  if (state_ != State::going) return finish();
-  if (!scope_->woken_.empty()) scope_->feed();
+  if (const std::coroutine_handle<> handle = then.choose()) handle.resume();
+  go_on();
 }
 
-inline void Promise::finish() {
-  if (scope_ != nullptr) return scope_->retire(*this);
-  handle().destroy();
+inline void Promise::resume(Promise& awaiting) {
+  is_running_ = true;
+  awaiting.handle().resume();
+  go_on();
+}
+
+inline void Promise::go_on() {
+  while (then_) {
+    const Then then = std::exchange(then_, Then());
+    if (const std::coroutine_handle<> handle = then.choose()) handle.resume();
+  }
+  is_running_ = false;
+  if (marks_ != 0) [[unlikely]]
+    settle();
 }
 
 inline void Then::go() const {

@@ -22,7 +22,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <string_view>
 #include <system_error>
 #include <type_traits>
@@ -37,6 +36,7 @@ namespace spate::coro {
 class SPATE_EXPORT Stream final : StreamHandler {
  public:
   class Read;
+  class Framed;
   template <class Framing>
   class ReadFramed;
   class Wait;
@@ -74,13 +74,88 @@ class SPATE_EXPORT Stream final : StreamHandler {
   spate::Stream& stream() { return stream_; }
 
  private:
+  class Reading;
+  class Retry;
+
   // What on_data() was given, and is not yet read. The Stream may be destroyed by who reads.
   struct Arrival {
+    explicit Arrival(Bytes bytes) : left(bytes) {}
+
     Bytes left;
     bool is_gone = false;
+    bool is_broken = false;
+    union {
+      Bytes message;  // The one that was asked for.
+    };
   };
-  enum class Over : std::uint8_t { nothing, input, all };
-  class Retry;
+  // In one word, what there is for who reads: nothing yet; inside on_data(), an Arrival; if it is
+  // to be offered once more, the Retry; or nothing any more.
+  class Input {
+   public:
+    bool is_nothing_yet() const { return bits_ == 0; }
+    Arrival* arrival() const {
+      return (bits_ & kTags) == 0 ? reinterpret_cast<Arrival*>(bits_) : nullptr;
+    }
+    // The same of one who goes on, for whom there is an Arrival or an end.
+    Arrival* given() const { return is_over() ? nullptr : reinterpret_cast<Arrival*>(bits_); }
+    Retry* retry() const {
+      return (bits_ & kRetry) != 0 ? reinterpret_cast<Retry*>(bits_ - kRetry) : nullptr;
+    }
+    bool is_over() const { return (bits_ & kOver) != 0; }
+    bool is_closed() const { return (bits_ & kClosed) == kClosed; }
+    // A reader was told of the end in the middle of a message.
+    bool is_cut() const { return (bits_ & kCut) == kCut; }
+
+    void clear() { bits_ = 0; }
+    void set(Arrival& arrival) { bits_ = reinterpret_cast<std::uintptr_t>(&arrival); }
+    void set(Retry& retry) { bits_ = reinterpret_cast<std::uintptr_t>(&retry) | kRetry; }
+    void end() { bits_ = kOver; }
+    void close() { bits_ = kClosed; }
+    void cut() { bits_ |= kCut; }
+    void forget_cut() { bits_ &= ~(kCut & ~kOver); }
+
+   private:
+    static constexpr std::uintptr_t kRetry = 1;
+    static constexpr std::uintptr_t kOver = 2;
+    static constexpr std::uintptr_t kTags = kRetry | kOver;
+    static constexpr std::uintptr_t kClosed = kOver | 4;
+    static constexpr std::uintptr_t kCut = kOver | 8;
+
+    std::uintptr_t bits_ = 0;
+  };
+  // Who reads, in a word.
+  class Reader {
+   public:
+    Reader() = default;
+    inline Reader(Read& read, const Promise& self);
+    inline Reader(Framed& framed, const Promise& self);
+    inline Reader(Read& read, Then then);
+    inline Reader(Framed& framed, Then then);
+    explicit operator bool() const { return bits_ != 0; }
+    bool is(const Reading& reading) const { return &**this == &reading; }
+    Reading& operator*() const { return *reinterpret_cast<Reading*>(bits_ & ~kTags); }
+    // A coroutine that takes all that comes, and no more than that.
+    bool is_plain() const { return bits_ != 0 && (bits_ & kTags) == 0; }
+    inline Promise& plain() const;
+    inline Framed* framed() const;
+    // It is no longer plain.
+    void retry() { bits_ |= kRetried; }
+
+   private:
+    static std::uintptr_t tag_of(Then then) { return then.is_chooser() ? kChooser : 0; }
+    inline Reader(Reading& reading, std::uintptr_t tags);
+
+    static constexpr std::uintptr_t kFramed = 1;
+    static constexpr std::uintptr_t kChooser = 2;
+    static constexpr std::uintptr_t kRetried = 4;
+    static constexpr std::uintptr_t kTags = kFramed | kChooser | kRetried;
+
+    std::uintptr_t bits_ = 0;
+  };
+  struct Waiting {
+    Reader reader;
+    Wait* wait = nullptr;
+  };
 
   std::size_t on_data(Bytes bytes) override;
   void on_end() override;
@@ -89,87 +164,138 @@ class SPATE_EXPORT Stream final : StreamHandler {
 
   // Bytes, or their end: not when a reader has just been given all that came.
   bool may_have_more() const {
-    if (arrival_ != nullptr && !arrival_->left.empty()) return true;
-    return over_ != Over::nothing;
+    if (const Arrival* const arrival = input_.arrival()) return !arrival->left.empty();
+    return input_.is_over();
   }
-  bool give(Read& read);
-  bool give_framed(Read& read);
+  void offer(Arrival& arrival);
+  bool give(Arrival& arrival);
+  bool give_framed(Framed& framed, Arrival& arrival);
   void keep_for_later(Then then);
-  void end_read();
-  std::error_code reason(bool is_inside) const;
+  void drop_retry();
+  void close(std::error_code error);
+  void end_read(Reader reader);
+  std::error_code error() const { return input_.is_closed() ? error_ : std::error_code(); }
+  std::error_code error_of_read();
 
   spate::Stream stream_;
-  Read* reading_ = nullptr;
-  Wait* waiting_ = nullptr;
-  Arrival* arrival_ = nullptr;  // In on_data().
-  std::unique_ptr<Retry> retry_;
-  std::error_code error_;
-  Over over_ = Over::nothing;
+  Input input_;
+  union {
+    Waiting waiting_;        // Until it is closed:
+    std::error_code error_;  // Then nobody waits.
+  };
 };
 
-// What read_some() gives to co_await.
-class SPATE_EXPORT Stream::Read : public Operation<Read> {
+// Part of what waits for bytes. A chain that is doomed begins, too: it is given up when the chain
+// is left, and nothing has come of it.
+class SPATE_EXPORT Stream::Reading {
  public:
-  using Next = Frame (*)(Read& self, Bytes bytes);
+  void cancel();
 
-  explicit Read(Stream& stream) : Read(stream, nullptr) {}
-  ~Read() {
+ protected:
+  explicit Reading(Stream& stream) : stream_(stream) {}
+  ~Reading() {
     if (then_) cancel();
   }
 
-  bool await_ready() {
-    SPATE_ASSERT(stream_.reading_ == nullptr, "one coroutine reads at a time");
-    return stream_.may_have_more() && try_now();
-  }
-  bool start(Promise&, Then then) {
+  bool begin(Reader self, Then then) {
+    SPATE_ASSERT(!stream_.waiting_.reader, "one coroutine reads at a time");
     then_ = then;
-    stream_.reading_ = this;
-    if (stream_.arrival_ == nullptr) stream_.stream_.resume();
+    stream_.waiting_.reader = self;
+    if (stream_.input_.is_nothing_yet()) stream_.stream_.resume();
     return true;
   }
-  void cancel();
+
+  Stream& stream_;
+  Then then_;
+
+ private:
+  friend class Stream;
+};
+
+// What read_some() gives to co_await.
+class SPATE_EXPORT Stream::Read : public Operation<Read>, public Reading {
+ public:
+  explicit Read(Stream& stream) : Reading(stream) {}
+
+  bool await_ready() const { return stream_.may_have_more(); }
+  template <class P>
+  bool await_suspend(std::coroutine_handle<P> handle) {
+    Promise& self = handle.promise();
+    return begin(Reader(*this, self), Then(self));
+  }
+  bool start(Promise&, Then then) { return begin(Reader(*this, then), then); }
   Result<Bytes> await_resume() {
-    then_ = Then();
-    return outcome_;
+    Arrival* const arrival = stream_.input_.given();
+    Result<Bytes> some =
+        arrival != nullptr ? Result<Bytes>(std::exchange(arrival->left, {})) : end_of_file();
+    then_ = Then();  // Last, where the compiler sees that the destructor has nothing to do.
+    return some;
   }
 
+ private:
+  Result<Bytes> end_of_file() const;
+};
+
+// What read() gives to co_await is one of these.
+class SPATE_EXPORT Stream::Framed : public Operation<Framed>, public Reading {
+ public:
+  using Next = Frame (*)(Framed& self, Bytes bytes);
+
+  bool await_ready();
+  template <class P>
+  bool await_suspend(std::coroutine_handle<P> handle) {
+    Promise& self = handle.promise();
+    return begin(Reader(*this, self), Then(self));
+  }
+  bool start(Promise&, Then then) { return begin(Reader(*this, then), then); }
+  Result<Bytes> await_resume();
+
  protected:
-  Read(Stream& stream, Next next) : stream_(stream), next_(next) {}
+  Framed(Stream& stream, Next next) : Reading(stream), next_(next) {}
 
  private:
   friend class Stream;
 
-  bool try_now();
-  void end(bool is_inside);
-
-  Stream& stream_;
-  Next next_;  // nullptr: all that is there.
-  Then then_;
-  Result<Bytes> outcome_{};
+  Next next_;
 };
 
-// What read() gives to co_await.
 template <class Framing>
-class Stream::ReadFramed : public Read {
+class Stream::ReadFramed : public Framed {
  public:
-  ReadFramed(Stream& stream, Framing framing) : Read(stream, next), framing_(std::move(framing)) {}
+  ReadFramed(Stream& stream, Framing framing)
+      : Framed(stream, next), framing_(std::move(framing)) {}
 
  private:
-  static Frame next(Read& self, Bytes bytes) {
+  static Frame next(Framed& self, Bytes bytes) {
     return static_cast<ReadFramed&>(self).framing_.next(bytes);
   }
 
   Framing framing_;
 };
 
+inline Stream::Reader::Reader(Reading& reading, std::uintptr_t tags)
+    : bits_(reinterpret_cast<std::uintptr_t>(&reading) | tags) {}
+inline Stream::Reader::Reader(Read& read, const Promise&) : Reader(read, 0) {}
+inline Stream::Reader::Reader(Framed& framed, const Promise&) : Reader(framed, kFramed) {}
+inline Stream::Reader::Reader(Read& read, Then then) : Reader(read, tag_of(then)) {}
+inline Stream::Reader::Reader(Framed& framed, Then then) : Reader(framed, kFramed | tag_of(then)) {}
+inline Promise& Stream::Reader::plain() const {
+  return reinterpret_cast<Reading*>(bits_)->then_.promise();
+}
+inline Stream::Framed* Stream::Reader::framed() const {
+  return (bits_ & kFramed) != 0 ? static_cast<Framed*>(&**this) : nullptr;
+}
+
 // What send(), drained() and finish() give to co_await.
 class SPATE_EXPORT Stream::Wait : public Operation<Wait> {
  public:
-  enum class For : bool { room, end };
+  enum class For : std::uint8_t { room, end, nothing };  // Nothing: it was refused.
 
-  Wait(Stream& stream, For what, std::error_code error = {})
-      : stream_(stream), error_(error), what_(what) {}
-  ~Wait() { cancel(); }
+  Wait(Stream& stream, For what)
+      : bits_(reinterpret_cast<std::uintptr_t>(&stream) | static_cast<std::uintptr_t>(what)) {}
+  ~Wait() {
+    if (then_) cancel();
+  }
 
   bool await_ready() const;
   bool start(Promise& chain, Then then);
@@ -179,12 +305,13 @@ class SPATE_EXPORT Stream::Wait : public Operation<Wait> {
  private:
   friend class Stream;
 
-  void end();
+  static constexpr std::uintptr_t kFor = 3;
 
-  Stream& stream_;
+  Stream& stream() const { return *reinterpret_cast<Stream*>(bits_ & ~kFor); }
+  For what() const { return static_cast<For>(bits_ & kFor); }
+
+  std::uintptr_t bits_;
   Then then_;
-  std::error_code error_;
-  For what_;
 };
 
 inline Stream::Read Stream::read_some() { return Read(*this); }
@@ -199,8 +326,7 @@ inline Stream::ReadFramed<FixedSize> Stream::read_exactly(std::size_t count) {
 }
 
 inline Stream::Wait Stream::send(Bytes bytes) {
-  if (stream_.write(bytes)) return Wait(*this, Wait::For::room);
-  return Wait(*this, Wait::For::room, error_ ? error_ : make_error_code(std::errc::broken_pipe));
+  return Wait(*this, stream_.write(bytes) ? Wait::For::room : Wait::For::nothing);
 }
 inline Stream::Wait Stream::send(std::string_view text) { return send(bytes_of(text)); }
 inline Stream::Wait Stream::drained() { return Wait(*this, Wait::For::room); }

@@ -130,7 +130,7 @@ class Semaphore::Acquire : public Operation<Acquire> {
   }
   void cancel() {
     if (!then_) return;
-    const bool was_promised = then_.place().line() != &semaphore_.waiting_;
+    const bool was_promised = !then_.place().is_waiting();
     then_.leave();
     if (!was_promised) return;
     --semaphore_.promised_;

@@ -44,7 +44,7 @@ class Turns {
   // He does not. True: what he was promised is to be promised again.
   bool give_up(Then& then) {
     if (!then) return false;
-    const bool was_promised = then.place().line() != &line_;
+    const bool was_promised = !then.place().is_waiting();
     then.leave();
     if (was_promised) --promised_;
     return was_promised;

@@ -85,7 +85,8 @@ void CallState::choose_route() {
   route_.is_secure = url_->is_secure();
   route_.host = url_->host_name();
   route_.port = url_->port();
-  route_.is_http1 = core_->options().http2 && !options_.upgrade.empty();
+  // HTTP/2 has no other method for an upgrade.
+  route_.is_http1 = core_->options().http2 && asks_upgrade() && options_.method != Method::get;
   route_.address = options_.address;
   if (options_.proxy) {
     route_.proxy = *options_.proxy;
@@ -156,7 +157,7 @@ void CallState::add_own(std::string_view cookies, Add add) const {
 }
 
 ConnectionOption CallState::connection_option() const {
-  if (!options_.upgrade.empty()) return ConnectionOption::upgrade;
+  if (asks_upgrade()) return ConnectionOption::upgrade;
   return options_.accept_trailers ? ConnectionOption::te : ConnectionOption::none;
 }
 
@@ -176,7 +177,8 @@ void CallState::write_head(HeadWriter& writer, std::string_view cookies) const {
   writer.end();
 }
 
-// Host is :authority there.
+// Host is :authority there. An upgrade is an extended CONNECT, which needs no key of a WebSocket's
+// (RFC 8441 §5).
 bool CallState::begin(Http2Request& request) {
   begin_body();
   request.target = target();
@@ -185,7 +187,8 @@ bool CallState::begin(Http2Request& request) {
   constexpr std::size_t kOwn = 5;
   Http2Fields& head = request.head;
   if (!head.reserve(fields.size() + kOwn)) return false;
-  head.add(":method", method_name(options_));
+  head.add(":method", asks_upgrade() ? "CONNECT" : method_name(options_));
+  if (asks_upgrade()) head.add(":protocol", options_.upgrade);
   head.add(":scheme", url_->scheme());
   head.add(":authority",
            fields.contains(FieldId::host) ? fields[FieldId::host] : url_->authority());
@@ -195,8 +198,10 @@ bool CallState::begin(Http2Request& request) {
   const Outgoing outgoing = frame_sent_request(options_.method, body_.content(), body_.size(), {});
   if (outgoing.announced == Announced::length) head.add_length(outgoing.length);
   if (options_.accept_trailers) head.add("te", "trailers");
-  for (const Field& field : fields.view())
-    if (field.id != FieldId::host) head.add(field.name, field.value);
+  for (const Field& field : fields.view()) {
+    const bool is_key = field.id == FieldId::sec_websocket_key && asks_upgrade();
+    if (field.id != FieldId::host && !is_key) head.add(field.name, field.value);
+  }
   return true;
 }
 

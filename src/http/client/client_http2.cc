@@ -65,12 +65,16 @@ bool ClientHttp2::carry(CallState& call) {
   Ref<Http2Call> stream(new (std::nothrow) Http2Call(*this));
   const auto use = has_answered_ ? Http2Call::Use::again : Http2Call::Use::first;
   if (!stream || !stream->begin(call, use)) return is_last_ = true, false;
-  origin_->core().count_request(std::exchange(has_carried_, true) || is_idle());
   wake();
   ++calls_;
+  if (stream->has_news()) has_news_ = true;
   streams_.push_back(std::move(stream));
   flush_later();
   return true;
+}
+
+void ClientHttp2::count_request() {
+  origin_->core().count_request(std::exchange(has_carried_, true) || is_idle());
 }
 
 void ClientHttp2::note_free() {
@@ -220,14 +224,24 @@ bool ClientHttp2::on_head(Http2Stream& stream, Http2End end) {
   Http2Call& call = call_of(stream);
   if (call.has_head()) {
     call.take_end();
-  } else if (is_too_long_) {
-    call.refuse();
   } else {
-    head_.fields = text_.fields(head_.entries);
-    head_.repeated = text_.repeated();
-    call.take_head(head_, end);
+    take_head(call, end);
   }
   return origin_ != nullptr;
+}
+
+void ClientHttp2::take_head(Http2Call& call, Http2End end) {
+  const bool is_tunnel = call.asks_upgrade() && is_success(head_.status);
+  if (is_too_long_ || (is_tunnel && !show_upgrade(call.upgrade()))) return call.refuse();
+  head_.fields = text_.fields(head_.entries);
+  head_.repeated = text_.repeated();
+  is_tunnel ? call.take_upgrade(head_, end) : call.take_head(head_, end);
+}
+
+// As what it stands for in HTTP/1, so that nobody who upgrades has to know of it.
+bool ClientHttp2::show_upgrade(std::string_view protocol) {
+  head_.status = Status::switching_protocols;
+  return take_field("connection", "upgrade") && take_field("upgrade", protocol);
 }
 
 bool ClientHttp2::on_body(Http2Stream& stream, Bytes bytes) {

@@ -268,10 +268,10 @@ void Http2Connection::on_violation(Broken broken) {
   if (broken == Broken::stream && !resets_.spend(server_.loop().now())) is_flooded_ = true;
 }
 
-void Http2Connection::on_stream_closed(Http2Stream& stream, Http2Code) {
+void Http2Connection::on_stream_closed(Http2Stream& stream, Http2Code code) {
   Http2Wire& wire = wire_of(stream);
   if (incoming_ == &wire) incoming_ = nullptr;
-  wire.on_stream_closed();
+  wire.on_stream_closed(code);
 }
 
 Http2Piece Http2Connection::next_piece(Http2Stream& stream, std::size_t most) {
@@ -280,10 +280,7 @@ Http2Piece Http2Connection::next_piece(Http2Stream& stream, std::size_t most) {
 
 bool Http2Connection::send_piece(Http2Stream& stream, Bytes frame_head, std::size_t size) {
   idle_frames_.give_back(static_cast<std::int64_t>(size / kBytesForIdle));
-  Http2Wire& wire = wire_of(stream);
-  if (!frames_.send_piece(frame_head, size, wire.out(), stream_)) return false;
-  wire.on_piece_sent();
-  return true;
+  return frames_.send_piece(frame_head, size, wire_of(stream), stream_);
 }
 
 void Http2Connection::on_end_sent(Http2Stream& stream) { wire_of(stream).on_end_sent(); }
