@@ -47,7 +47,9 @@ class KeptMemory {
   static std::size_t room_for(std::size_t bytes) {
     return bytes > kLargest ? bytes : (list_of(bytes) + 1) * kStep;
   }
-  // Nothing is kept any more.
+  // Until then nothing is kept.
+  void open() { room_ = kMostKept; }
+  // From then on nothing is.
   void retire() {
     for (std::size_t list = 1; list <= lists_.size(); ++list) {
       while (void* const kept = find(list * kStep)) deallocate(kept);
@@ -65,31 +67,37 @@ class KeptMemory {
   static std::size_t list_of(std::size_t bytes) { return bytes == 0 ? 0 : (bytes - 1) / kStep; }
 
   std::array<Free*, kLargest / kStep> lists_{};
-  std::size_t room_ = kMostKept;
+  std::size_t room_ = 0;
 };
 
-struct RetiresAtEnd {
-  explicit RetiresAtEnd(KeptMemory& its_memory) : memory(its_memory) {}
-  RetiresAtEnd(const RetiresAtEnd&) = delete;
-  RetiresAtEnd& operator=(const RetiresAtEnd&) = delete;
-  ~RetiresAtEnd() { memory.retire(); }
-
-  KeptMemory& memory;
-};
-
-// Of the thread. The second is looked at where memory is asked for, so that it is there at the end.
+// Of the thread.
 inline constinit thread_local KeptMemory kept_memory;
-inline thread_local const RetiresAtEnd kept_until_end(kept_memory);
+
+// From the first memory that a thread gives back to its end, but for the address sanitizer, which
+// is to find who uses it once more.
+inline void begin_to_keep() {
+  struct Keeping {
+    Keeping() { kept_memory.open(); }
+    Keeping(const Keeping&) = delete;
+    Keeping& operator=(const Keeping&) = delete;
+    ~Keeping() { kept_memory.retire(); }
+  };
+#ifndef SPATE_ADDRESS_SANITIZER
+  static thread_local const Keeping keeping;
+#endif
+}
 
 // As malloc() aligns it; nullptr when memory runs out.
 inline void* take_memory(std::size_t bytes) {
   if (injected(SystemCall::allocate) != 0) return nullptr;
   if (void* const kept = kept_memory.find(bytes)) return kept;
-  return std::malloc(kept_until_end.memory.room_for(bytes));
+  return std::malloc(KeptMemory::room_for(bytes));
 }
 // `bytes` are as many as it was taken with.
 inline void give_memory(void* memory, std::size_t bytes) {
-  if (!kept_memory.keep(memory, bytes)) deallocate(memory);
+  if (kept_memory.keep(memory, bytes)) return;
+  deallocate(memory);
+  begin_to_keep();
 }
 
 }  // namespace spate

@@ -19,8 +19,7 @@ struct alignas(std::max_align_t) Head {
 
 // Tests do not make it run out: nghttp2 1.52 then frees some of it twice.
 void* find_or_ask(std::size_t bytes) {
-  KeptMemory& memory = kept_until_end.memory;
-  void* const kept = memory.find(bytes);
+  void* const kept = kept_memory.find(bytes);
   return kept != nullptr ? kept : std::malloc(KeptMemory::room_for(bytes));
 }
 
