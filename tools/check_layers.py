@@ -45,7 +45,7 @@ LAYERS = {
     "http/gateway": {PUBLIC, "sys", "http/codec", "http/server", "http/client"},
     "http/inspector": {PUBLIC, "http/codec", "http/server", "http/client"},
     "coro": {"base", "core", "pool", "net", "net/stream", "net/listen", "net/names", "net/connect",
-             "net/datagram"},
+             "net/datagram", "net/secure"},
     "http/coro": {PUBLIC, "coro", "http/codec", "http/server", "http/client", "http/websocket"},
     "sim": {PUBLIC, "base", "core"},
 }
