@@ -113,7 +113,17 @@ void Scope::tell(std::error_code error) {
 
 void Scope::stop() {
   is_stopping_ = true;
-  while (stop_points_ != nullptr) stop_points_->give_up_(*stop_points_);
+  give_up_stop_points();
+}
+
+// Those whose chains run stay until these wait: nobody destroys a coroutine that runs.
+void Scope::give_up_stop_points() {
+  const Guard guard(*this);
+  for (StopPoint* point = stop_points_; point != nullptr;) {
+    const bool is_given_up = point->give_up_(*point);
+    if (guard.is_gone()) return;
+    point = is_given_up ? stop_points_ : point->next_;
+  }
 }
 
 void Scope::cancel() {
@@ -144,9 +154,7 @@ void Scope::end_with_loop() {
 // Those whose chains run stay until these have returned.
 Place* Scope::next_woken() const {
   for (Place* place = woken_.first(); place != nullptr; place = woken_.behind(*place)) {
-    Promise& chain = place->then().chain();
-    if (!chain.is_running()) return place;
-    chain.marks_ |= Promise::kMissed;
+    if (!place->then().chain().is_busy()) return place;
   }
   return nullptr;
 }
@@ -154,6 +162,8 @@ Place* Scope::next_woken() const {
 // Those who are there now: who comes meanwhile has his turn after the other events.
 void Scope::call_woken() {
   const Guard guard(*this);
+  if (is_stopping_) give_up_stop_points();
+  if (guard.is_gone()) return;
   const Place* const last = woken_.last();
   for (Place* place = next_woken(); place != nullptr; place = next_woken()) {
     const bool is_last = place == last;

@@ -30,7 +30,10 @@ Stream::Stream(spate::Stream stream) : stream_(std::move(stream)), waiting_() {
 Stream::~Stream() {
   SPATE_ASSERT(input_.is_closed() || (!waiting_.reader && waiting_.wait == nullptr),
                "somebody waits for this Stream");
-  if (Arrival* const arrival = input_.arrival()) arrival->is_gone = true;
+  Arrival* const arrival = input_.arrival();
+  if (arrival == nullptr) return;
+  arrival->is_gone = true;
+  arrival->left = {};
 }
 
 // False if the reader needs more than is there.
@@ -40,30 +43,45 @@ inline bool Stream::give(Arrival& arrival) {
 }
 
 // Whoever reads is resumed inside, and may read on; what nobody reads waits, and so does the peer.
+// Most take all, and wait for more.
 std::size_t Stream::on_data(Bytes bytes) {
+  Arrival arrival(bytes);
+  if (waiting_.reader.is_plain()) {
+    Promise& reader = waiting_.reader.plain();
+    Promise& chain = reader.chain();
+    if (!chain.is_running()) {
+      input_.set(arrival);
+      waiting_.reader = Reader();
+      chain.resume(reader);
+      if (arrival.is_gone) return bytes.size();
+      if (arrival.left.empty()) {
+        input_.clear();
+        return bytes.size();
+      }
+    }
+  }
+  offer(arrival);
+  return bytes.size() - arrival.left.size();
+}
+
+// To whoever reads, until nobody does, or he wants more.
+[[gnu::noinline]] void Stream::offer(Arrival& arrival) {
   drop_retry();
-  Arrival arrival{bytes};
   input_.set(arrival);
-  bool is_kept = true;
   while (waiting_.reader && !arrival.left.empty()) {
     const Then then = (*waiting_.reader).then_;
     Promise& chain = then.chain();
     if (chain.is_running()) {
-      is_kept = keep_for_later(then);
-      break;
+      input_.clear();
+      return keep_for_later(then);
     }
     if (!give(arrival)) break;
     waiting_.reader = Reader();
     chain.resume(then);
-    if (arrival.is_gone) return bytes.size();
+    if (arrival.is_gone) return;
   }
-  if (input_.arrival() != nullptr) input_.clear();
-  if (!is_kept) {
-    run_out_of_memory();
-  } else if (!waiting_.reader && !arrival.left.empty()) {
-    stream_.pause();
-  }
-  return bytes.size() - arrival.left.size();
+  input_.clear();
+  if (!waiting_.reader && !arrival.left.empty()) stream_.pause();
 }
 
 bool Stream::give_framed(Framed& framed, Arrival& arrival) {
@@ -80,15 +98,18 @@ bool Stream::give_framed(Framed& framed, Arrival& arrival) {
 
 // ---- once more
 
-bool Stream::keep_for_later(Then then) {
+void Stream::keep_for_later(Then then) {
   stream_.pause();
   void* const memory = allocate_frame(sizeof(Retry));
-  if (memory == nullptr) return false;
+  if (memory == nullptr) {
+    stream_.abort();
+    return on_closed(std::make_error_code(std::errc::not_enough_memory));
+  }
   auto* const retry = new (memory) Retry(*this);
   input_.set(*retry);
+  waiting_.reader.retry();
   retry->awaiting = &then.chain();
   Then(*retry).wake();
-  return true;
 }
 
 void Stream::drop_retry() {
@@ -97,11 +118,6 @@ void Stream::drop_retry() {
   retry->~Retry();
   free_frame(retry, sizeof(Retry));
   input_.clear();
-}
-
-void Stream::run_out_of_memory() {
-  stream_.abort();
-  on_closed(std::make_error_code(std::errc::not_enough_memory));
 }
 
 // ---- endings
@@ -172,7 +188,7 @@ bool Stream::Framed::await_ready() {
 
 Result<Bytes> Stream::Framed::await_resume() {
   then_ = Then();
-  const Arrival* const arrival = stream_.input_.arrival();
+  const Arrival* const arrival = stream_.input_.given();
   if (arrival == nullptr) return std::unexpected(stream_.error_of_read());
   if (arrival->is_broken) return std::unexpected(std::make_error_code(std::errc::bad_message));
   return arrival->message;

@@ -5,6 +5,8 @@
 #include <new>
 #include <string_view>
 
+#include "http2/nghttp2_memory.h"
+
 namespace spate::http {
 
 namespace {
@@ -193,14 +195,16 @@ void Nghttp2Session::set_callbacks(nghttp2_session_callbacks* callbacks) {
 bool Nghttp2Session::open_server(const nghttp2_session_callbacks& callbacks,
                                  const nghttp2_option& option,
                                  std::span<const nghttp2_settings_entry> settings) {
-  return nghttp2_session_server_new2(&session_, &callbacks, this, &option) == 0 &&
+  return nghttp2_session_server_new3(&session_, &callbacks, this, &option, memory_of_nghttp2()) ==
+             0 &&
          introduce(settings);
 }
 
 bool Nghttp2Session::open_client(const nghttp2_session_callbacks& callbacks,
                                  const nghttp2_option& option,
                                  std::span<const nghttp2_settings_entry> settings) {
-  return nghttp2_session_client_new2(&session_, &callbacks, this, &option) == 0 &&
+  return nghttp2_session_client_new3(&session_, &callbacks, this, &option, memory_of_nghttp2()) ==
+             0 &&
          introduce(settings);
 }
 

@@ -14,6 +14,7 @@
 #include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/timerfd.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -32,6 +33,7 @@
 #include "sim/packet_socket.h"
 #include "sim/pipe.h"
 #include "sim/stream_socket.h"
+#include "sim/thread_calls.h"
 
 namespace spate::sim {
 
@@ -102,7 +104,7 @@ long wait(int epoll, epoll_event* events, int capacity, Nanos timeout) {
   for (;;) {
     if (const std::size_t count = set->take(room); count != 0) return static_cast<long>(count);
     if (kernel.now() >= limit) return 0;
-    const Step step = kernel.sleep(limit);
+    const Step step = kernel.sleep(limit, [set] { return set->ready() != 0; });
     if (step == Step::spinning || (step == Step::stuck && timeout >= kForever)) return -EDEADLK;
   }
 }
@@ -483,12 +485,6 @@ ssize_t spate_sim_getrandom(void* data, std::size_t size, unsigned flags) {
 
 // ---- what there is not in a World
 
-int spate_sim_pthread_create(pthread_t* thread, const pthread_attr_t* attributes,
-                             void* (*body)(void*), void* argument) {
-  if (Kernel::current() != nullptr) return EAGAIN;
-  return ::pthread_create(thread, attributes, body, argument);
-}
-
 int spate_sim_posix_spawnp(pid_t* process, const char* file,
                            const posix_spawn_file_actions_t* actions,
                            const posix_spawnattr_t* attributes, char* const* arguments,
@@ -513,14 +509,16 @@ int spate_sim_inotify_init1(int flags) {
   return ::inotify_init1(flags);
 }
 
-// io_uring, pidfd_open and openat2, for all of which the library knows another way.
+// io_uring, pidfd_open and openat2, for all of which the library knows another way. How
+// std::latch waits is thread_calls.cc's.
 long spate_sim_syscall(long number, ...) {
-  if (Kernel::current() != nullptr) return sim::returned(-ENOSYS);
   long arguments[6];
   std::va_list list;
   va_start(list, number);
   for (long& argument : arguments) argument = va_arg(list, long);
   va_end(list);
+  if (Kernel::current() != nullptr)
+    return sim::returned(number == SYS_futex ? sim::futex(arguments) : -ENOSYS);
   return ::syscall(number, arguments[0], arguments[1], arguments[2], arguments[3], arguments[4],
                    arguments[5]);
 }

@@ -15,7 +15,7 @@ namespace spate::sim {
 enum class EventKind : std::uint8_t {
   segment,  // Of TCP, delivered.
   packet,   // Of UDP, delivered.
-  local,    // Sent within a host.
+  local,    // Sent within a host: by a Unix socket, or a pipe.
   cut,
   healed,
   crashed,

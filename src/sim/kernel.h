@@ -18,6 +18,8 @@
 #include "sim/findings.h"
 #include "sim/history.h"
 #include "sim/local_names.h"
+#include "sim/thread.h"
+#include "spate/offload.h"
 #include "spate/time.h"
 
 namespace spate::sim {
@@ -36,6 +38,8 @@ enum class Step : std::uint8_t {
 class Surroundings {
  public:
   virtual Step step(Nanos limit) = 0;
+  // Lets threads go on, and nothing else. False if none could.
+  virtual bool step_threads() = 0;
   virtual Network& network() = 0;
   // Who waits for what: some lines.
   virtual std::string describe() const = 0;
@@ -57,6 +61,7 @@ enum class Purpose : std::uint64_t {
   scenario,
   strike,
   call,
+  thread
 };
 
 class Kernel {
@@ -87,7 +92,9 @@ class Kernel {
   Nanos next() const { return happenings_.empty() ? kForever : happenings_.begin()->first.first; }
   // Lets all of it happen that is due, what becomes due meanwhile not. False if there was nothing.
   bool happen();
-  Step sleep(Nanos limit) { return surroundings_.step(limit); }
+  // The caller, a loop that has nothing to do, lets the World go on. A thread's is asked for again
+  // when it is `ready`.
+  Step sleep(Nanos limit, Thread::Ready ready);
   Network& network() { return surroundings_.network(); }
   const Surroundings& surroundings() const { return surroundings_; }
   // What a host's own clocks say, the running one's; the World's where there is none.
@@ -114,6 +121,25 @@ class Kernel {
   // whoever still has the number may close it, and nobody else gets it before.
   void crash(int crashed, const std::function<void(Socket&)>& close);
 
+  // ---- threads
+  // A number for it; 0 if the system gives no more.
+  std::uint64_t start_thread(Thread::Body body, void* argument);
+  // Returns when it has ended. Its number is not valid any more.
+  void join_thread(std::uint64_t number);
+  // The caller, a thread's code or the World's, goes on when `ready()`, or at `limit`.
+  void wait(const Thread::Ready& ready, Nanos limit);
+  // Of a std::condition_variable.
+  void wait_for_notice(const void* condition);
+  enum class Notify : std::uint8_t { one, all };
+  void notify(const void* condition, Notify whom);
+  const std::map<std::uint64_t, std::unique_ptr<Thread>>& threads() const { return threads_; }
+  // Threads of the host begin, and go on when they were notified, up to `most` later.
+  void delay_threads(int of_host, Nanos most) { thread_delays_[of_host] = most; }
+  // Called by a thread of this World's.
+  void serve_this_thread();
+  // Whose code waits for threads; they may run, then, though their host is down or paused.
+  bool is_waited_for(const Thread& thread) const;
+
   // ---- the seed
   std::uint64_t draw(Purpose purpose, std::uint64_t number) const {
     return mix(seed_ ^ mix(static_cast<std::uint64_t>(purpose) ^ mix(number)));
@@ -132,6 +158,9 @@ class Kernel {
   }
 
   int host = kNoHost;
+  // While what has threads is destroyed, of a host or of the World: nobody else goes on, and the
+  // threads wait for nothing that time would bring.
+  bool hurries = false;
   std::string hosts_file;  // The text of each host's /etc/hosts; empty: the system's.
   Findings findings;
   History history;
@@ -139,8 +168,11 @@ class Kernel {
   std::unique_ptr<CallFaults> call_faults;
   Clocks clocks;
   LocalNames local_names;
+  std::map<int, std::unique_ptr<ThreadPool>> pools;  // ThreadPool::shared(), by host.
 
  private:
+  Nanos late();
+
   const std::uint64_t seed_;
   Surroundings& surroundings_;
   Nanos now_;
@@ -149,6 +181,9 @@ class Kernel {
   struct Descriptor {
     std::shared_ptr<File> file;
     int host = kNoHost;
+    // While what has threads is destroyed, of a host or of the World: nobody else goes on, and the
+    // threads wait for nothing that time would bring.
+    bool hurries = false;
   };
   struct Limit {
     std::size_t count;
@@ -160,6 +195,11 @@ class Kernel {
   std::vector<Descriptor> files_;
   std::map<int, std::size_t> open_counts_;  // By host.
   std::map<int, Limit> limits_;
+  std::map<std::uint64_t, std::unique_ptr<Thread>> threads_;  // By number, as they were started.
+  std::map<int, Nanos> thread_delays_;
+  std::vector<int> waiting_hosts_;
+  std::uint64_t thread_count_ = 0;
+  std::uint64_t delay_count_ = 0;
   std::uint64_t draws_ = 0;
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <numeric>
 #include <utility>
 
 #include "sim/ip_socket.h"
@@ -15,6 +16,18 @@ namespace {
 constexpr std::size_t kLeastMtu = 68;
 constexpr std::size_t kMostMtu = 65535;
 
+class Hurry {
+ public:
+  explicit Hurry(Kernel& kernel) : kernel_(kernel), before_(std::exchange(kernel.hurries, true)) {}
+  ~Hurry() { kernel_.hurries = before_; }
+  Hurry(const Hurry&) = delete;
+  Hurry& operator=(const Hurry&) = delete;
+
+ private:
+  Kernel& kernel_;
+  const bool before_;
+};
+
 Address address_at(int family, const Place& place) {
   sockaddr_storage storage{};
   socklen_t size = sizeof(storage);
@@ -27,6 +40,8 @@ Address address_at(int family, const Place& place) {
 // Sockets are closed into the network, while the library's calls still come here.
 WorldState::~WorldState() {
   tasks_.clear();
+  const Hurry hurry(kernel_);
+  kernel_.pools.clear();
   hosts_.clear();
   kernel_.close_all();
 }
@@ -49,15 +64,53 @@ bool WorldState::turn(Host& host, Nanos& next) {
   return true;
 }
 
+// Those of a host that is down or paused only if somebody waits for them.
+bool WorldState::may_run(const Thread& thread) const {
+  if (kernel_.is_waited_for(thread)) return true;
+  if (thread.has_crashed()) return false;
+  if (thread.host() == Kernel::kNoHost) return true;
+  return !hosts_[static_cast<std::size_t>(thread.host())]->is_paused_;
+}
+
+bool WorldState::turn(Thread& thread, Nanos& next) {
+  if (thread.has_ended() || !may_run(thread)) return false;
+  if (thread.is_due()) return thread.go_on(), true;
+  next = std::min(next, thread.limit());
+  return false;
+}
+
 // In another order each time.
 bool WorldState::turn_all(Nanos& next) {
-  std::vector<Host*> order;
-  for (const std::unique_ptr<Host>& host : hosts_) order.push_back(host.get());
+  std::vector<Host*> hosts;
+  for (const std::unique_ptr<Host>& host : hosts_) hosts.push_back(host.get());
+  std::vector<std::uint64_t> threads;
+  for (const auto& [number, thread] : kernel_.threads()) threads.push_back(number);
+  std::vector<std::size_t> order(hosts.size() + threads.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
   const std::uint64_t drawn = kernel_.draw(Purpose::order, ++rounds_);
   for (std::size_t left = order.size(); left > 1; --left)
     std::swap(order[left - 1], order[mix(drawn ^ left) % left]);
   bool any = false;
-  for (Host* host : order) any |= turn(*host, next);
+  for (const std::size_t one : order) {
+    if (one < hosts.size()) {
+      any |= turn(*hosts[one], next);
+    } else if (const auto found = kernel_.threads().find(threads[one - hosts.size()]);
+               found != kernel_.threads().end()) {
+      any |= turn(*found->second, next);
+    }
+  }
+  return any;
+}
+
+bool WorldState::step_threads() {
+  std::vector<std::uint64_t> threads;
+  for (const auto& [number, thread] : kernel_.threads()) threads.push_back(number);
+  bool any = false;
+  for (const std::uint64_t number : threads) {
+    const auto found = kernel_.threads().find(number);
+    Nanos next = kForever;
+    if (found != kernel_.threads().end()) any |= turn(*found->second, next);
+  }
   return any;
 }
 
@@ -88,6 +141,7 @@ Step WorldState::move(Nanos next, Nanos limit) {
 }
 
 Outcome WorldState::run(const std::function<bool()>& condition, Nanos span) {
+  SPATE_ASSERT(Thread::current() == nullptr, "a thread of a World's does not run the World");
   const Nanos limit = deadline_after(kernel_.now(), span);
   steps_here_ = 0;
   for (;;) {
@@ -224,7 +278,9 @@ void Host::crash() {
   world_.network().crash(index_);
   {
     const Turn ending(*this);
+    const Hurry hurry(world_.kernel());
     kept_.reset();
+    world_.kernel().pools.erase(index_);
   }
   is_paused_ = false;
   world_.kernel().note({.kind = EventKind::crashed, .from = index_});
@@ -262,6 +318,11 @@ void Host::limit_descriptors(std::size_t most, Shortage shortage) {
 }
 
 std::size_t Host::open_descriptors() const { return world_.kernel().open_count(index_); }
+
+void Host::delay_work(Nanos most) {
+  SPATE_ASSERT(most >= Nanos{0});
+  world_.kernel().delay_threads(index_, most);
+}
 
 Host::Turn::Turn(Host& host)
     : world_(host.world_), before_(std::exchange(world_.kernel().host, host.index_)) {}

@@ -18,6 +18,7 @@ struct WorldState final : Surroundings {
   ~WorldState();
 
   Step step(Nanos limit) override;
+  bool step_threads() override;
   Outcome run(const std::function<bool()>& condition, Nanos span);
 
   Network& network() override { return network_; }
@@ -33,6 +34,8 @@ struct WorldState final : Surroundings {
 
   // Whether a loop had something to do. If not, `next` is lowered to when it will have.
   bool turn(Host& host, Nanos& next);
+  bool turn(Thread& thread, Nanos& next);
+  bool may_run(const Thread& thread) const;
   bool turn_all(Nanos& next);
 
   std::string describe(const Host& host) const;

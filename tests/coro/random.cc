@@ -18,6 +18,7 @@
 #include "spate/coro/until_stop.h"
 #include "spate/http/coro.h"
 #include "spate/http/server.h"
+#include "tests/coro/life.h"
 #include "tests/coro/mark.h"
 #include "tests/support/random.h"
 #include "tests/support/scripted.h"
@@ -46,7 +47,7 @@ class Program {
   }
   ~Program() {
     for (auto& scope : scopes_) scope.reset();
-    EXPECT_EQ(live_, 0) << "coroutines are left";
+    EXPECT_EQ(lives_.live, 0) << "coroutines are left";
   }
 
   void run(int steps) {
@@ -60,14 +61,14 @@ class Program {
   void settle() {
     is_settling_ = true;
     bell_.set();
-    for (int i = 0; i < 10'000 && live_ > 0; ++i) {
+    for (int i = 0; i < 10'000 && lives_.live > 0; ++i) {
       if (channel_.try_receive()) ++received_;
       if (channel_.try_send(7)) ++sent_;
       post();
       EXPECT_FALSE(loop().run(Run::no_wait));
       scripted_.clock.advance(1ms);
     }
-    EXPECT_EQ(live_, 0) << "somebody is not woken";
+    EXPECT_EQ(lives_.live, 0) << "somebody is not woken";
     EXPECT_EQ(sent_, received_ + std::ssize(channel_)) << "lost, or doubled";
     while (mailbox_.post(7)) ++posted_;
     EXPECT_EQ(posted_, fetched_ + kRoom) << "lost, or doubled";
@@ -76,42 +77,11 @@ class Program {
   }
   // Whether it has tried what it is for.
   bool has_lived() const {
-    return resumed_ > 100 && ended_ > 50 && left_ > ended_ && failed_ > 0 && stopped_ > 0 &&
-           answered_ > 0;
+    return lives_.resumed > 100 && lives_.ended > 50 && lives_.left > lives_.ended && failed_ > 0 &&
+           stopped_ > 0 && answered_ > 0;
   }
 
  private:
-  // A coroutine, as its own local: where it stands.
-  class Life {
-   public:
-    explicit Life(Program& program) : program_(program) { ++program_.live_; }
-    ~Life() {
-      EXPECT_FALSE(is_running_) << "destroyed while it runs";
-      --program_.live_;
-      ++program_.left_;
-    }
-    Life(const Life&) = delete;
-    Life& operator=(const Life&) = delete;
-
-    void waits() {
-      EXPECT_TRUE(is_running_);
-      is_running_ = false;
-    }
-    void goes_on() {
-      EXPECT_FALSE(is_running_) << "resumed while it runs";
-      is_running_ = true;
-      ++program_.resumed_;
-    }
-    void ends() {
-      waits();
-      ++program_.ended_;
-    }
-
-   private:
-    Program& program_;
-    bool is_running_ = true;
-  };
-
   Loop& loop() { return *scripted_.loop; }
   Scope& any_scope() { return *scopes_[random_.below(kScopes)]; }
   Nanos any_time() { return Nanos{random_.span(3'000'000)}; }
@@ -167,7 +137,7 @@ class Program {
     if (mailbox_.post(7)) ++posted_;
   }
   void spawn_one() {
-    if (live_ >= kMostLive) return;
+    if (lives_.live >= kMostLive) return;
     if (random_.one_in(2)) {
       any_scope().spawn(plain(0));
     } else {
@@ -194,7 +164,7 @@ class Program {
   // ---- tasks: each waits a few times, and acts in between
 
   Task<void> plain(int depth) {
-    Life life(*this);
+    Life life(lives_);
     for (std::size_t steps = 1 + random_.below(5); steps > 0; --steps) {
       Task<int> wait = some_wait(depth);
       life.waits();
@@ -206,7 +176,7 @@ class Program {
     life.ends();
   }
   Task<Result<void>> failing(int depth) {
-    Life life(*this);
+    Life life(lives_);
     for (std::size_t steps = 1 + random_.below(3); steps > 0; --steps) {
       Task<Result<int>> trouble = some_trouble(depth);
       life.waits();
@@ -220,7 +190,7 @@ class Program {
   }
   Task<Result<int>> some_trouble(int depth) {
     const bool fails = random_.one_in(3);
-    Life life(*this);
+    Life life(lives_);
     if (random_.one_in(2)) {
       Task<int> wait = some_wait(depth);
       life.waits();
@@ -232,12 +202,12 @@ class Program {
     co_return 7;
   }
   Task<int> at_once() {
-    Life life(*this);
+    Life life(lives_);
     life.ends();
     co_return 7;
   }
   Task<int> sleeps() {
-    Life life(*this);
+    Life life(lives_);
     const Nanos time = any_time();
     const Nanos before = loop().now();
     life.waits();
@@ -248,7 +218,7 @@ class Program {
     co_return 7;
   }
   Task<int> takes_a_turn() {
-    Life life(*this);
+    Life life(lives_);
     const std::uint64_t before = loop().iteration();
     life.waits();
     co_await coro::next_turn();
@@ -258,7 +228,7 @@ class Program {
     co_return 7;
   }
   Task<int> has_a_deadline(int depth) {
-    Life life(*this);
+    Life life(lives_);
     const Nanos time = any_time();
     Task<int> child = some_wait(depth);
     life.waits();
@@ -269,7 +239,7 @@ class Program {
     co_return 7;
   }
   Task<int> until_it_stops(int depth) {
-    Life life(*this);
+    Life life(lives_);
     Task<Result<int>> child = some_trouble(depth);
     life.waits();
     const Result<int> value = co_await coro::until_stop(std::move(child));
@@ -280,7 +250,7 @@ class Program {
   }
   // Of a scope that it is not in: whose tasks it could wait for is told by their depth.
   Task<int> nests(int depth) {
-    Life life(*this);
+    Life life(lives_);
     Scope inner(loop());
     if (random_.one_in(2)) inner.on_error([](std::error_code error) { EXPECT_TRUE(error); });
     for (std::size_t count = random_.below(3); count > 0; --count) inner.spawn(failing(depth));
@@ -301,7 +271,7 @@ class Program {
   }
 
   Task<int> waits_for_all(int depth) {
-    Life life(*this);
+    Life life(lives_);
     if (random_.one_in(2)) {
       Task<int> one = some_wait(depth);
       Task<int> other = some_wait(depth);
@@ -321,7 +291,7 @@ class Program {
     co_return 7;
   }
   Task<int> waits_for_any(int depth) {
-    Life life(*this);
+    Life life(lives_);
     Task<int> one = some_wait(depth);
     Task<int> other = some_wait(depth);
     life.waits();
@@ -333,7 +303,7 @@ class Program {
   }
   // Two at most are inside.
   Task<int> enters() {
-    Life life(*this);
+    Life life(lives_);
     life.waits();
     const coro::Semaphore::Held held(co_await seats_.acquire());
     life.goes_on();
@@ -348,7 +318,7 @@ class Program {
   }
   // What comes out was put in, each once, in order.
   Task<int> sends() {
-    Life life(*this);
+    Life life(lives_);
     life.waits();
     const bool is_sent = co_await channel_.send(7);
     life.goes_on();
@@ -358,7 +328,7 @@ class Program {
     co_return 7;
   }
   Task<int> receives() {
-    Life life(*this);
+    Life life(lives_);
     life.waits();
     const std::optional<int> value = co_await channel_.receive();
     life.goes_on();
@@ -367,7 +337,7 @@ class Program {
     co_return value.value_or(0);
   }
   Task<int> fetches() {
-    Life life(*this);
+    Life life(lives_);
     life.waits();
     const std::optional<int> value = co_await mailbox_.receive();
     life.goes_on();
@@ -377,7 +347,7 @@ class Program {
   }
   // Its own loop may be the other one.
   Task<int> calls() {
-    Life life(*this);
+    Life life(lives_);
     life.waits();
     const Result<int> value = co_await coro::on(loop(), [] { return 7; });
     life.goes_on();
@@ -386,7 +356,7 @@ class Program {
   }
   // Whoever answers may be cancelled, and the server may go.
   Task<int> asks() {
-    Life life(*this);
+    Life life(lives_);
     http::CallOptions options{.method = http::Method::post, .body = bytes_of("seven")};
     options.deadline = 1ms + any_time();
     life.waits();
@@ -401,7 +371,7 @@ class Program {
     co_return 7;
   }
   Task<void> answers(http::Exchange asked) {
-    Life life(*this);
+    Life life(lives_);
     const std::size_t most = random_.one_in(4) ? 4 : 5;
     life.waits();
     Result<coro::Received> request = co_await coro::read_body(std::move(asked), most);
@@ -419,7 +389,7 @@ class Program {
     life.ends();
   }
   Task<int> meets() {
-    Life life(*this);
+    Life life(lives_);
     life.waits();
     co_await bell_.wait();
     life.goes_on();
@@ -466,6 +436,7 @@ class Program {
   }
 
   Random random_;
+  Lives lives_;
   ScriptedLoop scripted_;
   coro::Semaphore seats_{2};
   coro::Channel<int> channel_{3};
@@ -479,10 +450,6 @@ class Program {
   std::int64_t received_ = 0;
   std::int64_t posted_ = 0;
   std::int64_t fetched_ = 0;
-  int live_ = 0;
-  int left_ = 0;   // Frames that are gone.
-  int ended_ = 0;  // Of those, who came to their end.
-  int resumed_ = 0;
   int stopped_ = 0;
   int failed_ = 0;
   int answered_ = 0;

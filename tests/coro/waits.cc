@@ -213,6 +213,48 @@ TEST_F(CoroWaits, ATaskMayDestroyItsScopeWhileItWaitsElsewhere) {
   EXPECT_EQ(live_, 0);
 }
 
+// It destroyed the task, and who called stop() with it.
+Task<Result<int>> stops_its_scope(Scope* scope, int* live) {
+  const Mark mark(live);
+  scope->stop();
+  EXPECT_EQ(*live, 1) << "destroyed while it runs";
+  co_await coro::sleep(1h);
+  ADD_FAILURE() << "it went on";
+  co_return 7;
+}
+Task<void> until_it_stops_itself(Scope* scope, int* live, std::error_code* error) {
+  co_await coro::next_turn();
+  Task<Result<int>> task = stops_its_scope(scope, live);
+  const Result<int> result = co_await coro::until_stop(std::move(task));
+  if (!result) *error = result.error();
+}
+Task<Result<int>> sleeps_and_stops(Scope* scope, int* live) {
+  const Mark mark(live);
+  co_await coro::next_turn();
+  scope->stop();
+  EXPECT_EQ(*live, 1) << "destroyed while it runs";
+  co_await coro::sleep(1h);
+  ADD_FAILURE() << "it went on";
+  co_return 7;
+}
+Task<void> until_it_stops_later(Scope* scope, int* live, std::error_code* error) {
+  Task<Result<int>> task = sleeps_and_stops(scope, live);
+  const Result<int> result = co_await coro::until_stop(std::move(task));
+  if (!result) *error = result.error();
+}
+
+TEST_F(CoroWaits, WhoStopsHisOwnScopeIsGivenUpWhenHeNextWaits) {
+  for (const auto task : {until_it_stops_itself, until_it_stops_later}) {
+    std::error_code error;
+    Scope scope(loop());
+    scope.spawn(task(&scope, &live_, &error));
+    turns(5);
+    EXPECT_EQ(live_, 0);
+    EXPECT_TRUE(scope.empty());
+    EXPECT_EQ(error, std::errc::operation_canceled);
+  }
+}
+
 TEST_F(CoroWaits, WithoutMemoryATaskIsEmptyAndNothingIsSpawned) {
   FaultPlan plan;
   plan.fail_share(SystemCall::allocate, 1, ENOMEM, 1);

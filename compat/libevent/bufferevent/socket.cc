@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <climits>
-#include <utility>
 
 #include "compat/libevent/bufferevent/rate_limit.h"
 #include "compat/libevent/event/closing.h"
@@ -50,7 +49,7 @@ void wait_to_write(Connection& connection) {
 bool may_write_at_once(Connection& connection) {
   constexpr int kProgramAndKeep = 2;  // Otherwise the program has freed it, and nothing is sent.
   return connection.writecb == nullptr && !connection.output->has_callbacks() &&
-         connection.rate_limit == nullptr && connection.references >= kProgramAndKeep &&
+         connection.extras().rate_limit == nullptr && connection.references >= kProgramAndKeep &&
          (connection.enabled & EV_WRITE) != 0 && connection.writing_rests == 0 &&
          event_pending(&connection.ev_write, EV_WRITE | EV_TIMEOUT, nullptr) == 0;
 }
@@ -159,7 +158,9 @@ void on_readable(evutil_socket_t, short what, void* argument) {
   connection.is_calling_read = true;
   connection.trigger(EV_READ, 0);
   connection.is_calling_read = false;
-  if (std::exchange(connection.has_answered, false)) write_answer(connection);
+  if (!connection.has_answered) return;
+  connection.has_answered = false;
+  write_answer(connection);
 }
 
 // ---- what all bufferevents do
@@ -290,6 +291,7 @@ int bufferevent_priority_set(bufferevent* bev, int priority) {
   if (connection == nullptr) return -1;
   if (event_priority_set(&bev->ev_read, priority) == -1) return -1;
   if (event_priority_set(&bev->ev_write, priority) == -1) return -1;
-  if (connection->deferred != nullptr) event_priority_set(connection->deferred, priority);
+  event* deferred = connection->extras().deferred;
+  if (deferred != nullptr) event_priority_set(deferred, priority);
   return 0;
 }

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <utility>
 
-#include "spate/coro/chain.h"
+#include "spate/coro/frames.h"
 
 namespace spate::coro {
 

@@ -26,6 +26,7 @@
 #include <utility>
 
 #include "spate/assert.h"
+#include "spate/coro/frames.h"
 #include "spate/export.h"
 
 namespace spate {
@@ -39,10 +40,6 @@ class Promise;
 class Scope;
 class StopPoint;
 class Then;
-
-// Where frames come from: a list for each size, of the thread. nullptr when memory runs out.
-SPATE_EXPORT void* allocate_frame(std::size_t bytes) noexcept;
-SPATE_EXPORT void free_frame(void* frame, std::size_t bytes) noexcept;
 
 // A link of a ring, which a Line closes.
 class Link {
@@ -160,6 +157,9 @@ class Then {
   explicit Then(Chooser& chooser) : bits_(reinterpret_cast<std::uintptr_t>(&chooser) | 1) {}
 
   explicit operator bool() const { return bits_ != 0; }
+  bool is_chooser() const { return (bits_ & 1) != 0; }
+  // If it is none.
+  Promise& promise() const { return *reinterpret_cast<Promise*>(bits_); }
   inline Promise& chain() const;
   inline Place& place() const;
   inline std::coroutine_handle<> choose() const;
@@ -175,9 +175,7 @@ class Then {
   }
 
  private:
-  bool is_chooser() const { return (bits_ & 1) != 0; }
   Chooser& chooser() const { return *reinterpret_cast<Chooser*>(bits_ - 1); }
-  Promise& promise() const { return *reinterpret_cast<Promise*>(bits_); }
 
   std::uintptr_t bits_ = 0;
 };
@@ -199,9 +197,9 @@ class Promise : public Place {
 
   std::suspend_always initial_suspend() noexcept { return {}; }
   auto final_suspend() noexcept { return Ending(); }
-  // Out of the chain's first it ends the program.
+  // Nobody catches what comes out of the chain's first: it ends the program.
   void unhandled_exception() noexcept {
-    if (is_first_) std::terminate();
+    if (is_first_) std::rethrow_exception(std::current_exception());
     new (&exception_) std::exception_ptr(std::current_exception());
     marks_ |= kFailed;
   }
@@ -232,12 +230,18 @@ class Promise : public Place {
 
   Promise& chain() { return is_first_ ? *this : *first_; }
   bool is_running() const { return is_running_; }
+  // The same, for who is to be looked at again when it no longer runs.
+  bool is_busy() {
+    if (is_running_) marks_ |= kMissed;
+    return is_running_;
+  }
   // It was cancelled while it ran, and is destroyed when it waits.
   bool is_doomed() const { return (marks_ & kDoomed) != 0; }
   Scope& scope() const { return *scope_; }
   inline Loop& loop() const;
   // Resumes one of its coroutines, and whoever is next.
   inline void resume(Then then);
+  inline void resume(Promise& awaiting);
 
  private:
   friend class Scope;
@@ -262,6 +266,7 @@ class Promise : public Place {
   };
 
   bool has_failed() const { return (marks_ & kFailed) != 0; }
+  inline void go_on();
   SPATE_EXPORT void settle();
 
   std::uint8_t marks_ = 0;  // These lie where a Place leaves room.

@@ -76,6 +76,7 @@ class SPATE_EXPORT Scope {
     if (!queue_.is_pending()) queue_.feed();
   }
   void call_woken();
+  void give_up_stop_points();
   Place* next_woken() const;
   void retire(Promise& root);
   void tell(std::error_code error);
@@ -151,12 +152,24 @@ inline Loop& Promise::loop() const { return scope_->loop(); }
 
 inline void Promise::resume(Then then) {
   is_running_ = true;
-  do {
+  if (const std::coroutine_handle<> handle = then.choose()) handle.resume();
+  go_on();
+}
+
+inline void Promise::resume(Promise& awaiting) {
+  is_running_ = true;
+  awaiting.handle().resume();
+  go_on();
+}
+
+inline void Promise::go_on() {
+  while (then_) {
+    const Then then = std::exchange(then_, Then());
     if (const std::coroutine_handle<> handle = then.choose()) handle.resume();
-    then = std::exchange(then_, Then());
-  } while (then);
+  }
   is_running_ = false;
-  if (marks_ != 0) [[unlikely]] settle();
+  if (marks_ != 0) [[unlikely]]
+    settle();
 }
 
 inline void Then::go() const {

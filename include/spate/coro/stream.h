@@ -79,10 +79,14 @@ class SPATE_EXPORT Stream final : StreamHandler {
 
   // What on_data() was given, and is not yet read. The Stream may be destroyed by who reads.
   struct Arrival {
+    explicit Arrival(Bytes bytes) : left(bytes) {}
+
     Bytes left;
-    Bytes message{};  // The one that was asked for.
-    bool is_broken = false;
     bool is_gone = false;
+    bool is_broken = false;
+    union {
+      Bytes message;  // The one that was asked for.
+    };
   };
   // In one word, what there is for who reads: nothing yet; inside on_data(), an Arrival; if it is
   // to be offered once more, the Retry; or nothing any more.
@@ -92,6 +96,8 @@ class SPATE_EXPORT Stream final : StreamHandler {
     Arrival* arrival() const {
       return (bits_ & kTags) == 0 ? reinterpret_cast<Arrival*>(bits_) : nullptr;
     }
+    // The same of one who goes on, for whom there is an Arrival or an end.
+    Arrival* given() const { return is_over() ? nullptr : reinterpret_cast<Arrival*>(bits_); }
     Retry* retry() const {
       return (bits_ & kRetry) != 0 ? reinterpret_cast<Retry*>(bits_ - kRetry) : nullptr;
     }
@@ -117,19 +123,33 @@ class SPATE_EXPORT Stream final : StreamHandler {
 
     std::uintptr_t bits_ = 0;
   };
-  // Who reads, and whether it is a Framed.
+  // Who reads, in a word.
   class Reader {
    public:
     Reader() = default;
-    inline explicit Reader(Read& read);
-    inline explicit Reader(Framed& framed);
+    inline Reader(Read& read, const Promise& self);
+    inline Reader(Framed& framed, const Promise& self);
+    inline Reader(Read& read, Then then);
+    inline Reader(Framed& framed, Then then);
     explicit operator bool() const { return bits_ != 0; }
     bool is(const Reading& reading) const { return &**this == &reading; }
-    Reading& operator*() const { return *reinterpret_cast<Reading*>(bits_ & ~kFramed); }
+    Reading& operator*() const { return *reinterpret_cast<Reading*>(bits_ & ~kTags); }
+    // A coroutine that takes all that comes, and no more than that.
+    bool is_plain() const { return bits_ != 0 && (bits_ & kTags) == 0; }
+    inline Promise& plain() const;
     inline Framed* framed() const;
+    // It is no longer plain.
+    void retry() { bits_ |= kRetried; }
 
    private:
+    static std::uintptr_t tag_of(Then then) { return then.is_chooser() ? kChooser : 0; }
+    inline Reader(Reading& reading, std::uintptr_t tags);
+
     static constexpr std::uintptr_t kFramed = 1;
+    static constexpr std::uintptr_t kChooser = 2;
+    static constexpr std::uintptr_t kRetried = 4;
+    static constexpr std::uintptr_t kTags = kFramed | kChooser | kRetried;
+
     std::uintptr_t bits_ = 0;
   };
   struct Waiting {
@@ -147,11 +167,11 @@ class SPATE_EXPORT Stream final : StreamHandler {
     if (const Arrival* const arrival = input_.arrival()) return !arrival->left.empty();
     return input_.is_over();
   }
+  void offer(Arrival& arrival);
   bool give(Arrival& arrival);
   bool give_framed(Framed& framed, Arrival& arrival);
-  bool keep_for_later(Then then);
+  void keep_for_later(Then then);
   void drop_retry();
-  void run_out_of_memory();
   void close(std::error_code error);
   void end_read(Reader reader);
   std::error_code error() const { return input_.is_closed() ? error_ : std::error_code(); }
@@ -165,7 +185,8 @@ class SPATE_EXPORT Stream final : StreamHandler {
   };
 };
 
-// Part of what waits for bytes.
+// Part of what waits for bytes. A chain that is doomed begins, too: it is given up when the chain
+// is left, and nothing has come of it.
 class SPATE_EXPORT Stream::Reading {
  public:
   void cancel();
@@ -197,11 +218,18 @@ class SPATE_EXPORT Stream::Read : public Operation<Read>, public Reading {
   explicit Read(Stream& stream) : Reading(stream) {}
 
   bool await_ready() const { return stream_.may_have_more(); }
-  bool start(Promise&, Then then) { return begin(Reader(*this), then); }
+  template <class P>
+  bool await_suspend(std::coroutine_handle<P> handle) {
+    Promise& self = handle.promise();
+    return begin(Reader(*this, self), Then(self));
+  }
+  bool start(Promise&, Then then) { return begin(Reader(*this, then), then); }
   Result<Bytes> await_resume() {
-    then_ = Then();
-    if (Arrival* const arrival = stream_.input_.arrival()) return std::exchange(arrival->left, {});
-    return end_of_file();
+    Arrival* const arrival = stream_.input_.given();
+    Result<Bytes> some =
+        arrival != nullptr ? Result<Bytes>(std::exchange(arrival->left, {})) : end_of_file();
+    then_ = Then();  // Last, where the compiler sees that the destructor has nothing to do.
+    return some;
   }
 
  private:
@@ -214,7 +242,12 @@ class SPATE_EXPORT Stream::Framed : public Operation<Framed>, public Reading {
   using Next = Frame (*)(Framed& self, Bytes bytes);
 
   bool await_ready();
-  bool start(Promise&, Then then) { return begin(Reader(*this), then); }
+  template <class P>
+  bool await_suspend(std::coroutine_handle<P> handle) {
+    Promise& self = handle.promise();
+    return begin(Reader(*this, self), Then(self));
+  }
+  bool start(Promise&, Then then) { return begin(Reader(*this, then), then); }
   Result<Bytes> await_resume();
 
  protected:
@@ -240,10 +273,15 @@ class Stream::ReadFramed : public Framed {
   Framing framing_;
 };
 
-inline Stream::Reader::Reader(Read& read)
-    : bits_(reinterpret_cast<std::uintptr_t>(static_cast<Reading*>(&read))) {}
-inline Stream::Reader::Reader(Framed& framed)
-    : bits_(reinterpret_cast<std::uintptr_t>(static_cast<Reading*>(&framed)) | kFramed) {}
+inline Stream::Reader::Reader(Reading& reading, std::uintptr_t tags)
+    : bits_(reinterpret_cast<std::uintptr_t>(&reading) | tags) {}
+inline Stream::Reader::Reader(Read& read, const Promise&) : Reader(read, 0) {}
+inline Stream::Reader::Reader(Framed& framed, const Promise&) : Reader(framed, kFramed) {}
+inline Stream::Reader::Reader(Read& read, Then then) : Reader(read, tag_of(then)) {}
+inline Stream::Reader::Reader(Framed& framed, Then then) : Reader(framed, kFramed | tag_of(then)) {}
+inline Promise& Stream::Reader::plain() const {
+  return reinterpret_cast<Reading*>(bits_)->then_.promise();
+}
 inline Stream::Framed* Stream::Reader::framed() const {
   return (bits_ & kFramed) != 0 ? static_cast<Framed*>(&**this) : nullptr;
 }

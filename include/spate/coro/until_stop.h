@@ -21,7 +21,7 @@ class SPATE_EXPORT StopPoint {
   StopPoint& operator=(const StopPoint&) = delete;
 
  protected:
-  using GiveUp = void (*)(StopPoint& self);
+  using GiveUp = bool (*)(StopPoint& self);  // False: not now, as its chain runs.
 
   explicit StopPoint(GiveUp give_up) : give_up_(give_up) {}
   ~StopPoint() { disarm(); }
@@ -72,12 +72,14 @@ class UntilStop : public Operation<UntilStop<Op>>, StopPoint, Chooser {
     self.disarm();
     return self.then_.choose();
   }
-  static void give_up(StopPoint& point) {
+  static bool give_up(StopPoint& point) {
     auto& self = static_cast<UntilStop&>(point);
+    if (self.awaiting->is_busy()) return false;
     self.disarm();
     self.operation_->cancel();
     self.is_stopped_ = true;
     self.then_.wake();
+    return true;
   }
 
   Held<Op> operation_;

@@ -17,9 +17,13 @@
 // Ownership: the World owns hosts and their loops. Streams, servers and loops of the caller's own
 // are destroyed before it. One World a thread.
 //
-// Threads: the one that made it, for everything. There are no others: whatever of the library would
-// start one (Workers, ThreadPool, offload()) reports EAGAIN; nor processes, nor descriptors of the
-// system's to be watched. Files are the system's. docs/guide/simulation.md says what else is not
+// Threads: the one that made it, for everything. Threads that the library starts (Workers, a
+// ThreadPool) are the World's: of all of them and of this one only one runs at a time, until it
+// waits in the library, and the World decides which is next. So they may do what they may do
+// elsewhere, and use World and Host, but for running the World. Who waits for them in another way
+// (a latch, a mutex that is held while the library waits) waits for ever. The program's own threads
+// are none of the World's. There are no processes, nor descriptors of the system's to be watched.
+// Files are the system's. docs/guide/simulation.md says what else is not
 // simulated. explore.h runs one program in many Worlds.
 //
 // Inside callbacks of a host's loop: everything but destroying the World. A run() nested there, of
@@ -117,6 +121,10 @@ class SPATE_EXPORT Host {
   // How its clocks differ from the World's, from now on and after a restart as well. Its loops'
   // timers go by them. The monotonic clock does not jump.
   void set_clock(const ClockOptions& options);
+
+  // Threads of a ThreadPool begin with the work that they get, and all threads with their first, up
+  // to `most` later, by the seed. At first they begin at once. Zero or more.
+  void delay_work(Nanos most);
 
   // While it exists, the thread's code is the host's: what run() is made of.
   class SPATE_EXPORT Turn {

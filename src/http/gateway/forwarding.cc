@@ -54,13 +54,10 @@ bool add_websocket_key(Fields& fields) {
          fields.set(FieldId::sec_websocket_key, websocket_key(bytes));
 }
 
-// An upstream of HTTP/2 has seen no key, to which a client of HTTP/1 wants an answer.
-bool add_websocket_answer(const Request& request, const Response& response, Fields& fields) {
-  const bool is_owed = equal_ignoring_case(response[FieldId::upgrade], kWebSocket) &&
-                       response.version() == Version::http_2 &&
-                       request.version() != Version::http_2;
-  return !is_owed || fields.set(FieldId::sec_websocket_accept,
-                                websocket_accept(request[FieldId::sec_websocket_key]));
+// An upstream of HTTP/2 sees no key, to which a client of HTTP/1 wants an answer.
+bool owes_websocket_answer(const Request& request, const Response& response) {
+  return equal_ignoring_case(response[FieldId::upgrade], kWebSocket) &&
+         response.version() == Version::http_2 && request.version() != Version::http_2;
 }
 
 bool is_late(std::error_code error) {
@@ -159,9 +156,13 @@ void Forwarding::on_closed(std::error_code error) {
 
 void Forwarding::on_upgraded(const Response& response, Stream stream) {
   Fields fields;
-  if (!add_response_fields(response, core_.options(), fields) ||
-      !add_websocket_answer(exchange_.request(), response, fields))
-    return fail(system_error(ENOMEM));
+  if (!add_response_fields(response, core_.options(), fields)) return fail(system_error(ENOMEM));
+  if (owes_websocket_answer(exchange_.request(), response)) {
+    const std::string_view key = exchange_.request()[FieldId::sec_websocket_key];
+    if (!is_websocket_key(key)) return refuse(Status::bad_request);
+    if (!fields.set(FieldId::sec_websocket_accept, websocket_accept(key)))
+      return fail(system_error(ENOMEM));
+  }
   Result<Stream> client = exchange_.upgrade(response[FieldId::upgrade], fields);
   if (!client) return fail(client.error());
   timeout_.stop();
@@ -197,8 +198,11 @@ bool Forwarding::try_another(std::error_code error) {
 
 void Forwarding::fail(std::error_code error) {
   ++core_.counts().failed;
-  if (has_begun_) return give_up();
-  exchange_.respond(status_of(error));
+  has_begun_ ? give_up() : refuse(status_of(error));
+}
+
+void Forwarding::refuse(Status status) {
+  exchange_.respond(status);
   done();
 }
 

@@ -1,0 +1,61 @@
+#include "http2/nghttp2_memory.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <new>
+
+#include "base/kept_memory.h"
+
+namespace spate::http {
+
+namespace {
+
+constinit thread_local KeptMemory kept;
+thread_local const KeptMemory::UntilEnd until_end(kept);
+
+// In front of each block, as nghttp2 does not say how long one was.
+struct alignas(std::max_align_t) Head {
+  std::size_t size;  // With this.
+};
+
+void* take(std::size_t size, void*) {
+  std::size_t whole = 0;
+  if (__builtin_add_overflow(size, sizeof(Head), &whole)) return nullptr;
+  void* const memory = until_end.kept().take(whole);
+  return memory == nullptr ? nullptr : new (memory) Head{whole} + 1;
+}
+
+void* take_zeroed(std::size_t count, std::size_t size, void* context) {
+  std::size_t bytes = 0;
+  if (__builtin_mul_overflow(count, size, &bytes)) return nullptr;
+  void* const block = take(bytes, context);
+  return block == nullptr ? nullptr : std::memset(block, 0, bytes);
+}
+
+void give_back(void* block, void*) {
+  if (block == nullptr) return;
+  Head* const head = static_cast<Head*>(block) - 1;
+  kept.give_back(head, head->size);
+}
+
+void* resize(void* block, std::size_t size, void* context) {
+  void* const larger = take(size, context);
+  if (larger == nullptr || block == nullptr) return larger;
+  const std::size_t had = (static_cast<Head*>(block) - 1)->size - sizeof(Head);
+  std::memcpy(larger, block, std::min(had, size));
+  give_back(block, context);
+  return larger;
+}
+
+constinit nghttp2_mem memory = {.mem_user_data = nullptr,
+                                .malloc = take,
+                                .free = give_back,
+                                .calloc = take_zeroed,
+                                .realloc = resize};
+
+}  // namespace
+
+nghttp2_mem* memory_of_nghttp2() { return &memory; }
+
+}  // namespace spate::http
