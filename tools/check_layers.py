@@ -47,7 +47,7 @@ LAYERS = {
     "coro": {"base", "core", "pool", "net", "net/stream", "net/listen", "net/names", "net/connect",
              "net/datagram"},
     "http/coro": {PUBLIC, "coro", "http/codec", "http/server", "http/client", "http/websocket"},
-    "sim": {PUBLIC, "base"},
+    "sim": {PUBLIC, "base", "core"},
 }
 
 # The layer of a public header of include/spate that is not core's.

@@ -1,36 +1,58 @@
 // KeptMemory: what a thread keeps of memory that was given back, by size, for who wants as much
-// next.
+// next. Bursts that malloc() has to search for are served from there.
 //
-//   constinit thread_local KeptMemory kept;
-//   thread_local const KeptMemory::UntilEnd until_end(kept);
+//   void* memory = take_memory(bytes);
+//   give_memory(memory, bytes);
 //
-// Touch the latter where memory is taken: at the thread's end it frees what is kept. From then on
-// nothing is, so that statics may be destroyed behind it.
+// It may be given back on another thread, which keeps it. At the thread's end all is freed; from
+// then on nothing is kept, so that statics may be destroyed behind it.
 #pragma once
 
 #include <array>
 #include <cstddef>
+#include <cstdlib>
 
+#include "base/fault.h"
 #include "base/memory.h"
 
 namespace spate {
 
 class KeptMemory {
  public:
-  class UntilEnd;
-
   static constexpr std::size_t kLargest = 2048;  // Larger ones are not kept.
 
-  // At least that many bytes, as malloc() aligns them; nullptr when memory runs out.
-  void* take(std::size_t bytes) {
-    if (bytes > kLargest) return reallocate(nullptr, bytes);
-    const std::size_t list = list_of(bytes);
-    if (Free* const kept = take_from(list)) return kept;
-    return reallocate(nullptr, size_of(list));
+  // nullptr if none of that size is kept.
+  void* find(std::size_t bytes) {
+    if (bytes > kLargest) return nullptr;
+    Free*& first = lists_[list_of(bytes)];
+    Free* const found = first;
+    if (found == nullptr) return nullptr;
+    mark_used(found, room_for(bytes));
+    first = found->next;
+    room_ += room_for(bytes);
+    return found;
   }
-  // What was taken with that many.
-  void give_back(void* memory, std::size_t bytes) {
-    if (bytes > kLargest || !keep(static_cast<Free*>(memory), list_of(bytes))) deallocate(memory);
+  // False if it is too much.
+  bool keep(void* memory, std::size_t bytes) {
+    if (bytes > kLargest || room_for(bytes) > room_) return false;
+    auto* const kept = static_cast<Free*>(memory);
+    Free*& first = lists_[list_of(bytes)];
+    kept->next = first;
+    first = kept;
+    room_ -= room_for(bytes);
+    mark_unused(kept, room_for(bytes));
+    return true;
+  }
+  // As much is to be asked for, so that it is found by all that fit into it.
+  static std::size_t room_for(std::size_t bytes) {
+    return bytes > kLargest ? bytes : (list_of(bytes) + 1) * kStep;
+  }
+  // Nothing is kept any more.
+  void retire() {
+    for (std::size_t list = 1; list <= lists_.size(); ++list) {
+      while (void* const kept = find(list * kStep)) deallocate(kept);
+    }
+    room_ = 0;
   }
 
  private:
@@ -41,46 +63,33 @@ class KeptMemory {
   static constexpr std::size_t kMostKept = 256 * 1024;  // Of all sizes together, in bytes.
 
   static std::size_t list_of(std::size_t bytes) { return bytes == 0 ? 0 : (bytes - 1) / kStep; }
-  static std::size_t size_of(std::size_t list) { return (list + 1) * kStep; }
-
-  Free* take_from(std::size_t list) {
-    Free* const kept = lists_[list];
-    if (kept == nullptr) return nullptr;
-    mark_used(kept, size_of(list));
-    lists_[list] = kept->next;
-    room_ += size_of(list);
-    return kept;
-  }
-  bool keep(Free* memory, std::size_t list) {
-    if (size_of(list) > room_) return false;
-    memory->next = lists_[list];
-    lists_[list] = memory;
-    room_ -= size_of(list);
-    mark_unused(memory, size_of(list));
-    return true;
-  }
-  void retire() {
-    for (std::size_t i = 0; i < lists_.size(); ++i) {
-      while (Free* kept = take_from(i)) deallocate(kept);
-    }
-    room_ = 0;
-  }
 
   std::array<Free*, kLargest / kStep> lists_{};
   std::size_t room_ = kMostKept;
 };
 
-class KeptMemory::UntilEnd {
- public:
-  explicit UntilEnd(KeptMemory& kept) : kept_(kept) {}
-  UntilEnd(const UntilEnd&) = delete;
-  UntilEnd& operator=(const UntilEnd&) = delete;
-  ~UntilEnd() { kept_.retire(); }
+struct RetiresAtEnd {
+  explicit RetiresAtEnd(KeptMemory& its_memory) : memory(its_memory) {}
+  RetiresAtEnd(const RetiresAtEnd&) = delete;
+  RetiresAtEnd& operator=(const RetiresAtEnd&) = delete;
+  ~RetiresAtEnd() { memory.retire(); }
 
-  KeptMemory& kept() const { return kept_; }
-
- private:
-  KeptMemory& kept_;
+  KeptMemory& memory;
 };
+
+// Of the thread. The second is looked at where memory is asked for, so that it is there at the end.
+inline constinit thread_local KeptMemory kept_memory;
+inline thread_local const RetiresAtEnd kept_until_end(kept_memory);
+
+// As malloc() aligns it; nullptr when memory runs out.
+inline void* take_memory(std::size_t bytes) {
+  if (injected(SystemCall::allocate) != 0) return nullptr;
+  if (void* const kept = kept_memory.find(bytes)) return kept;
+  return std::malloc(kept_until_end.memory.room_for(bytes));
+}
+// `bytes` are as many as it was taken with.
+inline void give_memory(void* memory, std::size_t bytes) {
+  if (!kept_memory.keep(memory, bytes)) deallocate(memory);
+}
 
 }  // namespace spate

@@ -3,60 +3,68 @@
 #include <gtest/gtest.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
-#include <optional>
+#include <thread>
 #include <vector>
-
-#include "base/fault.h"
 
 namespace spate::testing {
 namespace {
 
-// One that frees what it keeps.
-struct Own {
+void* filled(std::size_t bytes) {
+  void* const memory = take_memory(bytes);
+  if (memory != nullptr) std::memset(memory, 1, bytes);
+  return memory;
+}
+
+TEST(KeptMemory, FindsWhatWasGivenBackOfThatSize) {
   KeptMemory kept;
-  std::optional<KeptMemory::UntilEnd> until_end{kept};
-
-  void* filled(std::size_t bytes) {
-    void* const memory = kept.take(bytes);
-    if (memory != nullptr) std::memset(memory, 1, bytes);
-    return memory;
-  }
-};
-
-TEST(KeptMemory, GivesAgainWhatWasGivenBackOfThatSize) {
-  Own own;
-  void* const small = own.filled(1);
-  void* const large = own.filled(2000);
-  own.kept.give_back(small, 1);
-  own.kept.give_back(large, 2000);
-  EXPECT_EQ(own.filled(1990), large);
-  EXPECT_EQ(own.filled(32), small);
-  void* const none = own.filled(0);
-  EXPECT_NE(none, small);
-  own.kept.give_back(none, 0);
-  own.kept.give_back(small, 32);
-  own.kept.give_back(large, 1990);
+  char* const small = static_cast<char*>(std::malloc(KeptMemory::room_for(1)));
+  char* const large = static_cast<char*>(std::malloc(KeptMemory::room_for(2000)));
+  EXPECT_TRUE(kept.keep(small, 1));
+  EXPECT_TRUE(kept.keep(large, 2000));
+  EXPECT_EQ(kept.find(1000), nullptr);
+  EXPECT_EQ(kept.find(1990), large);
+  EXPECT_EQ(kept.find(1990), nullptr);
+  EXPECT_EQ(kept.find(32), small);
+  EXPECT_TRUE(kept.keep(small, 0));
+  EXPECT_EQ(kept.find(0), small);
+  std::free(small);
+  std::free(large);
 }
 
 TEST(KeptMemory, KeepsNoMoreThanSoMuch) {
-  Own own;
-  std::vector<void*> all(1000);
-  for (void*& each : all) each = own.filled(KeptMemory::kLargest);
-  for (void* each : all) own.kept.give_back(each, KeptMemory::kLargest);
-  void* const larger = own.filled(KeptMemory::kLargest + 1);
-  own.kept.give_back(larger, KeptMemory::kLargest + 1);
-  FaultPlan plan;
-  plan.fail_share(SystemCall::allocate, 1, ENOMEM, 1);
-  const FaultScope scope(plan);
-  EXPECT_EQ(own.filled(KeptMemory::kLargest + 1), nullptr);
+  KeptMemory kept;
+  int count = 0;
+  for (;; ++count) {
+    void* const memory = std::malloc(KeptMemory::kLargest);
+    if (kept.keep(memory, KeptMemory::kLargest)) continue;
+    EXPECT_FALSE(kept.keep(memory, KeptMemory::kLargest + 1));
+    std::free(memory);
+    break;
+  }
+  EXPECT_EQ(count, 128);
+  kept.retire();
+  EXPECT_EQ(kept.find(KeptMemory::kLargest), nullptr);
 }
 
-TEST(KeptMemory, KeepsNothingBehindTheEnd) {
-  Own own;
-  own.kept.give_back(own.filled(100), 100);
-  own.until_end.reset();
-  own.kept.give_back(own.filled(100), 100);  // Or a leak is found.
+TEST(KeptMemory, IsOfTheThreadThatGaveItBack) {
+  void* const memory = filled(100);
+  std::thread([memory] {
+    give_memory(memory, 100);
+    EXPECT_EQ(filled(100), memory);
+    give_memory(memory, 100);
+  }).join();  // Which frees it.
+}
+
+TEST(KeptMemory, RunsOutAsAnyOther) {
+  for (const std::size_t bytes : {std::size_t{1}, KeptMemory::kLargest + 1}) {
+    give_memory(filled(bytes), bytes);
+    FaultPlan plan;
+    plan.fail_share(SystemCall::allocate, 1, ENOMEM, 1);
+    const FaultScope scope(plan);
+    EXPECT_EQ(take_memory(bytes), nullptr);
+  }
 }
 
 }  // namespace

@@ -28,12 +28,23 @@ Stream::Stream(spate::Stream stream) : stream_(std::move(stream)), waiting_() {
 }
 
 Stream::~Stream() {
-  SPATE_ASSERT(input_.is_closed() || (!waiting_.reader && waiting_.wait == nullptr),
-               "somebody waits for this Stream");
+  SPATE_ASSERT(!is_anybody_waiting(), "somebody waits for this Stream");
   Arrival* const arrival = input_.arrival();
   if (arrival == nullptr) return;
   arrival->is_gone = true;
   arrival->left = {};
+}
+
+spate::Stream Stream::release() {
+  SPATE_ASSERT(!is_anybody_waiting(), "somebody waits for this Stream");
+  stream_.stop();
+  if (Arrival* const arrival = input_.arrival()) arrival->is_gone = true;
+  close({});
+  return std::move(stream_);
+}
+
+bool Stream::is_anybody_waiting() const {
+  return !input_.is_closed() && (waiting_.reader || waiting_.wait != nullptr);
 }
 
 // False if the reader needs more than is there.
@@ -53,7 +64,7 @@ std::size_t Stream::on_data(Bytes bytes) {
       input_.set(arrival);
       waiting_.reader = Reader();
       chain.resume(reader);
-      if (arrival.is_gone) return bytes.size();
+      if (arrival.is_gone) return bytes.size() - arrival.left.size();
       if (arrival.left.empty()) {
         input_.clear();
         return bytes.size();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdlib>
 #include <cstring>
 #include <new>
 
@@ -11,18 +12,22 @@ namespace spate::http {
 
 namespace {
 
-constinit thread_local KeptMemory kept;
-thread_local const KeptMemory::UntilEnd until_end(kept);
-
 // In front of each block, as nghttp2 does not say how long one was.
 struct alignas(std::max_align_t) Head {
   std::size_t size;  // With this.
 };
 
+// Tests do not make it run out: nghttp2 1.52 then frees some of it twice.
+void* find_or_ask(std::size_t bytes) {
+  KeptMemory& memory = kept_until_end.memory;
+  void* const kept = memory.find(bytes);
+  return kept != nullptr ? kept : std::malloc(KeptMemory::room_for(bytes));
+}
+
 void* take(std::size_t size, void*) {
   std::size_t whole = 0;
   if (__builtin_add_overflow(size, sizeof(Head), &whole)) return nullptr;
-  void* const memory = until_end.kept().take(whole);
+  void* const memory = find_or_ask(whole);
   return memory == nullptr ? nullptr : new (memory) Head{whole} + 1;
 }
 
@@ -36,7 +41,7 @@ void* take_zeroed(std::size_t count, std::size_t size, void* context) {
 void give_back(void* block, void*) {
   if (block == nullptr) return;
   Head* const head = static_cast<Head*>(block) - 1;
-  kept.give_back(head, head->size);
+  give_memory(head, head->size);
 }
 
 void* resize(void* block, std::size_t size, void* context) {

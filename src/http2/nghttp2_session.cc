@@ -59,12 +59,12 @@ class Names {
 struct Nghttp2Session::Calls {
   static Nghttp2Session& self(void* context) { return *static_cast<Nghttp2Session*>(context); }
 
-  static int on_begin_headers(nghttp2_session* session, const nghttp2_frame* frame, void* context) {
+  static int on_begin_headers(nghttp2_session*, const nghttp2_frame* frame, void* context) {
     if (frame->headers.cat != NGHTTP2_HCAT_REQUEST) return 0;
     self(context).opened_ = frame->hd.stream_id;
     Http2Stream* stream = self(context).events_.on_stream(frame->hd.stream_id);
     if (stream == nullptr) return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
-    return nghttp2_session_set_stream_user_data(session, frame->hd.stream_id, stream);
+    return self(context).set_stream(frame->hd.stream_id, stream);
   }
 
   // Of those that are overlooked no more is heard.
@@ -133,13 +133,12 @@ struct Nghttp2Session::Calls {
   }
 
   // A request, if it is one, has not left: nothing more is heard of its stream.
-  static int on_frame_not_sent(nghttp2_session* session, const nghttp2_frame* frame, int,
-                               void* context) {
+  static int on_frame_not_sent(nghttp2_session*, const nghttp2_frame* frame, int, void* context) {
     const bool is_request =
         frame->hd.type == NGHTTP2_HEADERS && frame->headers.cat == NGHTTP2_HCAT_REQUEST;
     Http2Stream* stream = is_request ? self(context).stream_of(frame->hd.stream_id) : nullptr;
     if (stream == nullptr) return 0;
-    nghttp2_session_set_stream_user_data(session, frame->hd.stream_id, nullptr);
+    self(context).set_stream(frame->hd.stream_id, nullptr);
     self(context).events_.on_stream_closed(*stream, Http2Code::refused_stream);
     return 0;
   }
@@ -148,6 +147,7 @@ struct Nghttp2Session::Calls {
     Http2Stream* stream = self(context).stream_of(id);
     if (stream != nullptr)
       self(context).events_.on_stream_closed(*stream, static_cast<Http2Code>(code));
+    self(context).last_id_ = 0;
     return 0;
   }
 
@@ -279,6 +279,7 @@ std::int32_t Nghttp2Session::request(Http2Stream& stream, std::span<const Http2F
                                      Http2End end) {
   Names names(head);
   if (names.data() == nullptr) return -1;
+  last_id_ = 0;
   const nghttp2_data_provider body = {.source = {}, .read_callback = Calls::read_piece};
   return nghttp2_submit_request(session_, nullptr, names.data(), names.size(),
                                 end == Http2End::yes ? nullptr : &body, &stream);

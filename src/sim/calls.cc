@@ -4,8 +4,6 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <poll.h>
-#include <pthread.h>
-#include <spawn.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/inotify.h>
@@ -32,20 +30,13 @@
 #include "sim/local_stream.h"
 #include "sim/packet_socket.h"
 #include "sim/pipe.h"
+#include "sim/returned.h"
 #include "sim/stream_socket.h"
 #include "sim/thread_calls.h"
 
 namespace spate::sim {
 
 namespace {
-
-// As the kernel's calls return it.
-long returned(long result) {
-  if (result >= 0) return result;
-  errno = static_cast<int>(-result);
-  return -1;
-}
-int returned_int(long result) { return static_cast<int>(returned(result)); }
 
 std::shared_ptr<File> file_at(int fd) {
   const Kernel* kernel = Kernel::current();
@@ -485,14 +476,6 @@ ssize_t spate_sim_getrandom(void* data, std::size_t size, unsigned flags) {
 
 // ---- what there is not in a World
 
-int spate_sim_posix_spawnp(pid_t* process, const char* file,
-                           const posix_spawn_file_actions_t* actions,
-                           const posix_spawnattr_t* attributes, char* const* arguments,
-                           char* const* environment) {
-  if (Kernel::current() != nullptr) return EAGAIN;
-  return ::posix_spawnp(process, file, actions, attributes, arguments, environment);
-}
-
 int spate_sim_ppoll(pollfd* fds, nfds_t count, const timespec* timeout, const sigset_t* mask) {
   if (Kernel::current() != nullptr) return sim::returned_int(-ENOSYS);
   return ::ppoll(fds, count, timeout, mask);
@@ -509,16 +492,18 @@ int spate_sim_inotify_init1(int flags) {
   return ::inotify_init1(flags);
 }
 
-// io_uring, pidfd_open and openat2, for all of which the library knows another way. How
-// std::latch waits is thread_calls.cc's.
+// io_uring and openat2, for which the library knows another way, and what it cannot do without.
 long spate_sim_syscall(long number, ...) {
   long arguments[6];
   std::va_list list;
   va_start(list, number);
   for (long& argument : arguments) argument = va_arg(list, long);
   va_end(list);
-  if (Kernel::current() != nullptr)
-    return sim::returned(number == SYS_futex ? sim::futex(arguments) : -ENOSYS);
+  Kernel* kernel = Kernel::current();
+  if (kernel != nullptr && number == SYS_futex) return sim::returned(sim::futex(arguments));
+  if (kernel != nullptr && number == SYS_pidfd_open)
+    return sim::returned(kernel->processes.open_file(static_cast<int>(arguments[0])));
+  if (kernel != nullptr) return sim::returned(-ENOSYS);
   return ::syscall(number, arguments[0], arguments[1], arguments[2], arguments[3], arguments[4],
                    arguments[5]);
 }

@@ -14,7 +14,7 @@ std::string_view name_of(EventKind kind) {
     case EventKind::packet:
       return "comes";
     case EventKind::local:
-      return "tells itself";
+      return "to itself";
     case EventKind::cut:
       return "cut";
     case EventKind::healed:

@@ -124,6 +124,10 @@ long Kernel::may_open() const {
 
 int Kernel::open(std::shared_ptr<File> file) {
   if (const long result = may_open(); result < 0) return static_cast<int>(result);
+  return open_unlimited(std::move(file));
+}
+
+int Kernel::open_unlimited(std::shared_ptr<File> file) {
   const auto free = std::ranges::find(files_, nullptr, &Descriptor::file);
   const auto number = static_cast<std::size_t>(free - files_.begin());
   if (number == kMaxDescriptors) return -EMFILE;
@@ -136,6 +140,11 @@ int Kernel::open(std::shared_ptr<File> file) {
 std::shared_ptr<File> Kernel::find(int fd) const {
   const auto number = static_cast<std::size_t>(fd - kFirstDescriptor);
   return fd >= kFirstDescriptor && number < files_.size() ? files_[number].file : nullptr;
+}
+
+int Kernel::host_of(int fd) const {
+  return find(fd) == nullptr ? kNoHost
+                             : files_[static_cast<std::size_t>(fd - kFirstDescriptor)].host;
 }
 
 long Kernel::close(int fd) {

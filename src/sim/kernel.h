@@ -1,6 +1,8 @@
 // The simulated kernel of one World: descriptors, time, and what is going to happen.
 #pragma once
 
+#include <signal.h>
+
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -18,7 +20,9 @@
 #include "sim/findings.h"
 #include "sim/history.h"
 #include "sim/local_names.h"
+#include "sim/processes.h"
 #include "sim/thread.h"
+#include "sim/zone.h"
 #include "spate/offload.h"
 #include "spate/time.h"
 
@@ -41,6 +45,8 @@ class Surroundings {
   // Lets threads go on, and nothing else. False if none could.
   virtual bool step_threads() = 0;
   virtual Network& network() = 0;
+  // nullptr while the host is down.
+  virtual Loop* loop_of(int host) = 0;
   // Who waits for what: some lines.
   virtual std::string describe() const = 0;
   virtual std::vector<std::string> host_names() const = 0;
@@ -61,7 +67,8 @@ enum class Purpose : std::uint64_t {
   scenario,
   strike,
   call,
-  thread
+  thread,
+  name
 };
 
 class Kernel {
@@ -96,6 +103,7 @@ class Kernel {
   // when it is `ready`.
   Step sleep(Nanos limit, Thread::Ready ready);
   Network& network() { return surroundings_.network(); }
+  Loop* loop_of(int of_host) { return surroundings_.loop_of(of_host); }
   const Surroundings& surroundings() const { return surroundings_; }
   // What a host's own clocks say, the running one's; the World's where there is none.
   Nanos monotonic() const { return clocks.monotonic(host, now_); }
@@ -106,7 +114,11 @@ class Kernel {
 
   // ---- descriptors; lowest first, one table for all hosts, so that a number tells its host
   int open(std::shared_ptr<File> file);
+  // A child's of this host, whose descriptors are its own.
+  int open_unlimited(std::shared_ptr<File> file);
   std::shared_ptr<File> find(int fd) const;
+  // kNoHost if it is not open.
+  int host_of(int fd) const;
   long close(int fd);
   void close_all();
   // But for those of crashed hosts.
@@ -162,12 +174,15 @@ class Kernel {
   // threads wait for nothing that time would bring.
   bool hurries = false;
   std::string hosts_file;  // The text of each host's /etc/hosts; empty: the system's.
+  Zone zone;
   Findings findings;
   History history;
   Faults faults;
   std::unique_ptr<CallFaults> call_faults;
   Clocks clocks;
   LocalNames local_names;
+  Processes processes{*this};
+  std::map<int, struct sigaction> signal_actions;
   std::map<int, std::unique_ptr<ThreadPool>> pools;  // ThreadPool::shared(), by host.
 
  private:

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "sim/ip_socket.h"
+#include "sim/signals.h"
 #include "sim/world_state.h"
 #include "spate/assert.h"
 
@@ -41,6 +42,7 @@ Address address_at(int family, const Place& place) {
 WorldState::~WorldState() {
   tasks_.clear();
   const Hurry hurry(kernel_);
+  kernel_.processes.clear();
   kernel_.pools.clear();
   hosts_.clear();
   kernel_.close_all();
@@ -157,6 +159,11 @@ Outcome WorldState::run(const std::function<bool()>& condition, Nanos span) {
         return Outcome::spinning;
     }
   }
+}
+
+Loop* WorldState::loop_of(int host) {
+  if (host < 0) return nullptr;
+  return hosts_[static_cast<std::size_t>(host)]->loop_.get();
 }
 
 // ---- what is to be seen of it
@@ -280,6 +287,7 @@ void Host::crash() {
     const Turn ending(*this);
     const Hurry hurry(world_.kernel());
     kept_.reset();
+    world_.kernel().processes.crash(index_);
     world_.kernel().pools.erase(index_);
   }
   is_paused_ = false;
@@ -322,6 +330,15 @@ std::size_t Host::open_descriptors() const { return world_.kernel().open_count(i
 void Host::delay_work(Nanos most) {
   SPATE_ASSERT(most >= Nanos{0});
   world_.kernel().delay_threads(index_, most);
+}
+
+bool Host::raise(int signum) {
+  SPATE_ASSERT(signum > 0 && signum <= 64);
+  return raise_signal(world_.kernel(), index_, signum);
+}
+
+void Host::add_program(std::string_view name, ProgramBody body) {
+  world_.kernel().processes.add_program(index_, std::string(name), std::move(body));
 }
 
 Host::Turn::Turn(Host& host)
@@ -401,6 +418,10 @@ void World::name(std::string_view name, const Host& host) {
     state_->kernel_.hosts_file += name;
     state_->kernel_.hosts_file += '\n';
   }
+}
+
+void World::answer_name(std::string_view name, NameAnswer answer) {
+  state_->kernel_.zone.set(name, std::move(answer));
 }
 
 Nanos World::now() const { return state_->kernel_.now() - Kernel::kBeginning; }

@@ -22,6 +22,7 @@ struct WorldState final : Surroundings {
   Outcome run(const std::function<bool()>& condition, Nanos span);
 
   Network& network() override { return network_; }
+  Loop* loop_of(int host) override;
   std::string describe() const override;
   std::vector<std::string> host_names() const override;
   std::vector<ConnectionInfo> connections() const;

@@ -1,17 +1,26 @@
 // What coroutines cost, where it is the same on each machine: sizes, and that nothing is allocated
 // by what waits.
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
 
 #include "base/fault.h"
 #include "spate/coro/all.h"
 #include "spate/coro/channel.h"
+#include "spate/coro/child.h"
+#include "spate/coro/connect.h"
 #include "spate/coro/listener.h"
 #include "spate/coro/mailbox.h"
+#include "spate/coro/offload.h"
+#include "spate/coro/on_loop.h"
 #include "spate/coro/run.h"
 #include "spate/coro/signals.h"
 #include "spate/coro/stream.h"
 #include "spate/coro/sync.h"
 #include "spate/coro/time.h"
+#include "tests/coro/counted_new.h"
 #include "tests/support/scripted.h"
 
 namespace spate::testing {
@@ -36,6 +45,7 @@ static_assert(sizeof(Task<void>) == sizeof(void*));
 static_assert(sizeof(Task<void>::Awaiter) == sizeof(void*));
 
 constexpr int kOften = 1000;
+constexpr std::uint64_t kOfTheBackend = 1;  // Of one that is scripted, all in all.
 
 // Counts what the library allocates the second time: what is needed once is there by then.
 class CoroCosts : public ::testing::Test {
@@ -45,8 +55,9 @@ class CoroCosts : public ::testing::Test {
     coro::run(loop, make());
     FaultPlan plan;
     const FaultScope faults(plan);
+    const std::uint64_t before = calls_of_new();
     coro::run(loop, make());
-    return plan.calls(SystemCall::allocate);
+    return plan.calls(SystemCall::allocate) + calls_of_new() - before;
   }
   Loop& loop() { return *scripted_.loop; }
 
@@ -61,7 +72,7 @@ TEST_F(CoroCosts, AwaitingTasksAllocatesNothing) {
     for (int i = 0; i < kOften; ++i) co_await nothing();
     for (int i = 0; i < kOften; ++i) co_await waits_once();
   };
-  EXPECT_EQ(allocations_of(loop(), many), 0u);
+  EXPECT_LE(allocations_of(loop(), many), kOfTheBackend);
 }
 
 TEST_F(CoroCosts, SpawningAndJoiningAllocatesNothing) {
@@ -75,7 +86,7 @@ TEST_F(CoroCosts, SpawningAndJoiningAllocatesNothing) {
       }
     }(&loop());
   };
-  EXPECT_EQ(allocations_of(loop(), many), 0u);
+  EXPECT_LE(allocations_of(loop(), many), kOfTheBackend);
 }
 
 // Short times: the loop itself has room made for what is due in another of its ticks.
@@ -86,7 +97,7 @@ TEST_F(CoroCosts, TimeAllocatesNothing) {
       co_await coro::with_deadline(1us, waits_once());
     }
   };
-  EXPECT_EQ(allocations_of(loop(), many), 0u);
+  EXPECT_LE(allocations_of(loop(), many), kOfTheBackend);
 }
 
 TEST_F(CoroCosts, AllAndAnyAllocateNothing) {
@@ -96,7 +107,7 @@ TEST_F(CoroCosts, AllAndAnyAllocateNothing) {
       co_await coro::when_any(waits_once(), waits_once());
     }
   };
-  EXPECT_EQ(allocations_of(loop(), many), 0u);
+  EXPECT_LE(allocations_of(loop(), many), kOfTheBackend);
 }
 
 Task<void> puts(coro::Channel<int>* channel) {
@@ -113,7 +124,7 @@ TEST_F(CoroCosts, PassingThroughAChannelAllocatesNothing) {
       co_await coro::when_all(puts(its), takes(its));
     }(&channel);
   };
-  EXPECT_EQ(allocations_of(loop(), many), 0u);
+  EXPECT_LE(allocations_of(loop(), many), kOfTheBackend);
 }
 
 TEST_F(CoroCosts, MailAllocatesNothing) {
@@ -148,7 +159,7 @@ TEST_F(CoroCosts, WaitingForAMutexAllocatesNothing) {
       co_await wait;
     }(&both);
   };
-  EXPECT_EQ(allocations_of(loop(), many), 0u);
+  EXPECT_LE(allocations_of(loop(), many), kOfTheBackend);
 }
 
 // ---- streams
@@ -181,6 +192,95 @@ TEST_F(CoroCosts, MessagesAllocateNothing) {
     }(&left, &right);
   };
   EXPECT_EQ(allocations_of(*loop, many), 0u);
+}
+
+// ---- what must allocate: how many times for each
+
+constexpr int kSome = 50;
+
+Task<void> accept_some(coro::Listener* door) {
+  for (int i = 0; i < kSome; ++i) {
+    const Result<coro::Newcomer> newcomer = co_await door->accept();
+    EXPECT_TRUE(newcomer);
+  }
+}
+Task<void> connect_some(Address address) {
+  for (int i = 0; i < kSome; ++i) {
+    const Result<spate::Stream> stream = co_await coro::connect(address);
+    EXPECT_TRUE(stream);
+  }
+}
+
+TEST_F(CoroCosts, AConnectionIsSixForBothEnds) {
+  const std::unique_ptr<Loop> loop = must(Loop::create());
+  coro::Listener door(must(coro::Listener::create(*loop, Address::loopback_ipv4(0))));
+  const auto many = [&door] {
+    return [](coro::Listener* its) -> Task<void> {
+      const Address address = its->listener().address();
+      co_await coro::when_all(accept_some(its), connect_some(address));
+    }(&door);
+  };
+  EXPECT_LE(allocations_of(*loop, many), 6u * kSome);
+}
+
+Task<void> resolve_some() {
+  for (int i = 0; i < kSome; ++i) {
+    const auto addresses = co_await coro::resolve("127.0.0.1", 80);
+    EXPECT_TRUE(addresses);
+  }
+}
+TEST_F(CoroCosts, AnAddressAsTextIsResolvedWithThree) {
+  const std::unique_ptr<Loop> loop = must(Loop::create());
+  EXPECT_LE(allocations_of(*loop, resolve_some), 3u * kSome);
+}
+
+Task<void> offload_some(ThreadPool* pool) {
+  for (int i = 0; i < kSome; ++i) {
+    const Result<int> value = co_await coro::offload([] { return 7; }, *pool);
+    EXPECT_TRUE(value);
+  }
+}
+TEST_F(CoroCosts, WorkForAThreadIsThree) {
+  const std::unique_ptr<Loop> loop = must(Loop::create());
+  ThreadPool pool;
+  EXPECT_LE(allocations_of(*loop, [&pool] { return offload_some(&pool); }), 3u * kSome);
+}
+
+Task<void> signal_some(coro::Signals* signals) {
+  for (int i = 0; i < kSome; ++i) {
+    std::raise(SIGUSR1);
+    co_await signals->next();
+  }
+}
+TEST_F(CoroCosts, SignalsAllocateNothing) {
+  const std::unique_ptr<Loop> loop = must(Loop::create());
+  coro::Signals signals(*loop);
+  ASSERT_FALSE(signals.add(SIGUSR1));
+  EXPECT_EQ(allocations_of(*loop, [&signals] { return signal_some(&signals); }), 0u);
+}
+
+Task<void> outlive_some() {
+  for (int i = 0; i < 5; ++i) {
+    const pid_t pid = ::fork();
+    if (pid == 0) ::_exit(0);
+    const Result<int> status = co_await coro::exit_of(pid);
+    EXPECT_TRUE(status);
+  }
+}
+TEST_F(CoroCosts, ChildrenAllocateNothing) {
+  const std::unique_ptr<Loop> loop = must(Loop::create());
+  EXPECT_EQ(allocations_of(*loop, outlive_some), 0u);
+}
+
+Task<void> call_some(Loop* other) {
+  for (int i = 0; i < kSome; ++i) {
+    const Result<int> value = co_await coro::on(*other, [] { return 7; });
+    EXPECT_TRUE(value);
+  }
+}
+TEST_F(CoroCosts, ACallOnALoopIsOne) {
+  const std::unique_ptr<Loop> loop = must(Loop::create());
+  EXPECT_LE(allocations_of(*loop, [&loop] { return call_some(loop.get()); }), 1u * kSome);
 }
 
 }  // namespace

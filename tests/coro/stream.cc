@@ -7,6 +7,7 @@
 
 #include "spate/coro/all.h"
 #include "spate/coro/or_return.h"
+#include "spate/coro/relay.h"
 #include "spate/coro/run.h"
 #include "spate/coro/stream.h"
 #include "spate/coro/time.h"
@@ -35,10 +36,18 @@ enum class Kind { memory, local };
 class CoroStream : public ::testing::TestWithParam<Kind> {
  protected:
   CoroStream() : loop_(must(Loop::create())) {
-    auto pair = GetParam() == Kind::memory ? must(spate::Stream::memory_pair(*loop_))
-                                           : must(spate::Stream::socket_pair(*loop_));
-    left_ = std::move(pair.first);
-    right_ = std::move(pair.second);
+    auto both = pair();
+    left_ = std::move(both.first);
+    right_ = std::move(both.second);
+  }
+
+  Loop& loop() { return *loop_; }
+  std::pair<spate::Stream, spate::Stream> pair() {
+    return GetParam() == Kind::memory ? must(spate::Stream::memory_pair(*loop_))
+                                      : must(spate::Stream::socket_pair(*loop_));
+  }
+  void turns() {
+    for (int i = 0; i < 10; ++i) EXPECT_FALSE(loop_->run(Run::no_wait));
   }
 
   std::unique_ptr<Loop> loop_;
@@ -267,6 +276,101 @@ TEST_P(CoroStream, AReadThatIsGivenUpHasTakenNothing) {
     scope.spawn(write_numbers(std::move(pair.first), kCount, &random));
     EXPECT_EQ(coro::run(*loop_, read_numbers(std::move(pair.second), &random)), kCount);
   }
+}
+
+// ---- given back
+
+struct Collector final : StreamHandler {
+  std::size_t on_data(Bytes bytes) override {
+    heard += text_of(bytes);
+    return bytes.size();
+  }
+  void on_closed(std::error_code) override { is_closed = true; }
+
+  std::string heard;
+  bool is_closed = false;
+};
+
+Task<void> reads_a_line_and_gives_it_back(spate::Stream accepted, spate::Stream* back) {
+  coro::Stream stream(std::move(accepted));
+  const Result<Bytes> line = co_await stream.read(Delimiter{});
+  EXPECT_TRUE(line && text_of(*line) == "first");
+  *back = stream.release();
+  EXPECT_FALSE(stream.write("x"));
+  const Result<Bytes> more = co_await stream.read_some();
+  EXPECT_TRUE(more && more->empty());
+}
+
+TEST_P(CoroStream, WhatWasNotReadIsThereWhenItIsGivenBack) {
+  auto [mine, theirs] = pair();
+  coro::Scope scope(loop());
+  spate::Stream back;
+  scope.spawn(reads_a_line_and_gives_it_back(std::move(mine), &back));
+  theirs.write("first\nsecond");
+  turns();
+  EXPECT_TRUE(scope.empty());
+  Collector collector;
+  back.start(collector);
+  turns();
+  EXPECT_EQ(collector.heard, "second");
+  theirs.write(" third");
+  turns();
+  EXPECT_EQ(collector.heard, "second third");
+}
+
+Task<void> introduces(spate::Stream from, spate::Stream to, RelayResult* moved) {
+  coro::Stream client(std::move(from));
+  coro::Stream server(std::move(to));
+  const Result<Bytes> name = co_await client.read(Delimiter{});
+  EXPECT_TRUE(name && text_of(*name) == "name");
+  spate::Stream first = client.release();
+  spate::Stream second = server.release();
+  *moved = co_await coro::relay(std::move(first), std::move(second));
+}
+
+TEST_P(CoroStream, AProxyRelaysWhatFollowsAnIntroduction) {
+  auto [client, from] = pair();
+  auto [to, server] = pair();
+  RelayResult moved;
+  coro::Scope scope(loop());
+  Collector at_client;
+  Collector at_server;
+  client.start(at_client);
+  server.start(at_server);
+  scope.spawn(introduces(std::move(from), std::move(to), &moved));
+  client.write("name\nquestion");
+  turns();
+  EXPECT_EQ(at_server.heard, "question");
+  server.write("answer");
+  server.end();
+  turns();
+  EXPECT_EQ(at_client.heard, "answer");
+  client.end();
+  turns();
+  EXPECT_TRUE(scope.empty());
+  EXPECT_EQ(moved.forth, 8u);
+  EXPECT_EQ(moved.back, 6u);
+  EXPECT_FALSE(moved.error);
+}
+
+TEST_P(CoroStream, ARelayThatIsGivenUpClosesBoth) {
+  auto [client, from] = pair();
+  auto [to, server] = pair();
+  RelayResult moved;
+  Collector at_client;
+  Collector at_server;
+  client.start(at_client);
+  server.start(at_server);
+  coro::Scope scope(loop());
+  scope.spawn(introduces(std::move(from), std::move(to), &moved));
+  client.write("name\n");
+  turns();
+  scope.cancel();
+  client.end();
+  server.end();
+  turns();
+  EXPECT_TRUE(at_client.is_closed);
+  EXPECT_TRUE(at_server.is_closed);
 }
 
 }  // namespace

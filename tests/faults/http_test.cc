@@ -176,8 +176,8 @@ class Scene final : public http::CallHandler {
       if (talk_.heard == "ping") end_talk();
     };
     talk_.on_over = [this] { end({}); };
-    stream.set_deadline(Nanos{20'000'000'000});
-    stream.write("ping");
+    const bool is_set_up = stream.set_deadline(Nanos{20'000'000'000}) && stream.write("ping");
+    if (!is_set_up) return end({ENOMEM, std::system_category()});
     talk_.take(std::move(stream));
   }
   void on_closed(std::error_code error) override { end(error); }

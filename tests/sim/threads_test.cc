@@ -1,6 +1,7 @@
 // Workers, ThreadPools and loops on other threads, in a World.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <memory>
 #include <optional>
@@ -18,6 +19,7 @@
 #include "spate/http/server.h"
 #include "spate/net/workers.h"
 #include "spate/offload.h"
+#include "spate/sim/explore.h"
 #include "spate/sim/world.h"
 
 namespace spate::testing {

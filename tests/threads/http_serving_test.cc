@@ -269,7 +269,7 @@ class Echoing final : public http::Service {
   }
 
  private:
-  struct Session final : http::WebSocketSession {
+  struct Session : http::WebSocketSession {
     void on_message(Bytes bytes, http::MessageKind kind) override { socket().send(kind, bytes); }
     void on_closed(http::CloseCode, std::string_view, std::error_code) override {}
   };

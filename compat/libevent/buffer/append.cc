@@ -5,6 +5,7 @@
 #include <cstdarg>
 #include <cstdio>
 #include <cstring>
+#include <utility>
 
 #include "compat/libevent/buffer/evbuffer.h"
 #include "compat/libevent/buffer/file_segment.h"
@@ -125,6 +126,20 @@ void evbuffer::take_all(evbuffer& other) {
   other.in_->deleted += other.in_->size;
   other.in_->size = 0;
   other.in_->may_have_unmapped = false;
+}
+
+// Instead, what is in the other can become what is in this one, if that has nothing of its own and
+// nobody but the owner of the other is to be told.
+bool evbuffer::take_contents(evbuffer& other) {
+  const Contents& theirs = *other.in_;
+  if (in_ != nothing() || other.is_alone() || theirs.spare != nullptr || theirs.lock != nullptr ||
+      theirs.callbacks != nullptr || theirs.deferred != nullptr) {
+    return false;
+  }
+  std::swap(in_, other.in_);
+  in_->added = in_->size;
+  if (other.has_owner_) tell_owner(*other.owner(), other, {in_->size, 0, in_->size});
+  return true;
 }
 
 // ---- the front
@@ -285,9 +300,11 @@ int move_all(evbuffer* target, evbuffer* source, bool (evbuffer::*is_frozen)() c
   const UseBoth use(target, source);
   if (source->size() == 0 || source == target) return 0;
   if ((target->*is_frozen)() || source->is_front_frozen()) return -1;
-  if (!target->can_grow_by(source->size())) return -1;
-  (target->*put)(*source);
-  source->changed();
+  if (!target->take_contents(*source)) {
+    if (!target->can_grow_by(source->size())) return -1;
+    (target->*put)(*source);
+    source->changed();
+  }
   target->changed();
   return 0;
 }

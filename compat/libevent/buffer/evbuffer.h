@@ -108,6 +108,7 @@ struct evbuffer {
   void link_last(Piece* piece);
   // All of `other`, to either end.
   void append_all(evbuffer& other);
+  bool take_contents(evbuffer& other);
   void prepend_all(evbuffer& other);
   bool prepend(const void* bytes, std::size_t count);
   void link_first(Piece* piece);

@@ -18,6 +18,7 @@
 
 #include "compat/libevent/buffer/evbuffer.h"
 #include "compat/libevent/bufferevent_api.h"
+#include "compat/libevent/timeval.h"
 
 namespace spate::libevent {
 
@@ -173,7 +174,6 @@ class Keep {
   void* lock_;
 };
 
-inline bool is_set(const timeval& time) { return time.tv_sec != 0 || time.tv_usec != 0; }
 // With its timeout, if that is set.
 int add_event(event& ev, const timeval& timeout);
 

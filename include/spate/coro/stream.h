@@ -72,12 +72,17 @@ class SPATE_EXPORT Stream final : StreamHandler {
   inline Wait finish();
 
   spate::Stream& stream() { return stream_; }
+  // Gives the connection back, for relay() (relay.h), start_tls() (tls.h) or a handler. What came
+  // and was not read is passed to whoever starts it. Nobody waits for this one, which is closed
+  // now.
+  spate::Stream release();
 
  private:
   class Reading;
   class Retry;
 
-  // What on_data() was given, and is not yet read. The Stream may be destroyed by who reads.
+  // What on_data() was given, and is not yet read. The Stream may be destroyed, or released, by who
+  // reads.
   struct Arrival {
     explicit Arrival(Bytes bytes) : left(bytes) {}
 
@@ -172,6 +177,7 @@ class SPATE_EXPORT Stream final : StreamHandler {
   bool give_framed(Framed& framed, Arrival& arrival);
   void keep_for_later(Then then);
   void drop_retry();
+  bool is_anybody_waiting() const;
   void close(std::error_code error);
   void end_read(Reader reader);
   std::error_code error() const { return input_.is_closed() ? error_ : std::error_code(); }

@@ -111,9 +111,10 @@ class SPATE_EXPORT CallHandler {
   virtual void on_drained() {}
   // The server has answered 101 (CallOptions::upgrade): the connection is the handler's, and what
   // has come behind the head is read from it once it is started. The last call, in place of
-  // on_response() and on_closed(). `response` is valid until it returns. Over HTTP/2 the server says
-  // 2xx, which is shown as the 101 that it stands for; the Stream ends with the Client, and is reset
-  // if nothing moves for a minute while something waits to be sent, or when its own side has ended.
+  // on_response() and on_closed(). `response` is valid until it returns. Over HTTP/2 the server
+  // says 2xx, which is shown as the 101 that it stands for; the Stream ends with the Client, and is
+  // reset if nothing moves for a minute while something waits to be sent, or once its own side has
+  // ended.
   virtual void on_upgraded(const Response& /*response*/, Stream /*stream*/) {}
   // The last call, once: without an error when the answer has ended. Else a HttpError,
   // Error::deadline, connect()'s error, ECONNRESET, ...: Client in client.h has the list.

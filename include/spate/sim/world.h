@@ -21,10 +21,11 @@
 // ThreadPool) are the World's: of all of them and of this one only one runs at a time, until it
 // waits in the library, and the World decides which is next. So they may do what they may do
 // elsewhere, and use World and Host, but for running the World. Who waits for them in another way
-// (a latch, a mutex that is held while the library waits) waits for ever. The program's own threads
-// are none of the World's. There are no processes, nor descriptors of the system's to be watched.
-// Files are the system's. docs/guide/simulation.md says what else is not
-// simulated. explore.h runs one program in many Worlds.
+// (a latch of its own, a mutex that is held while the library waits) waits for ever. The program's
+// own threads are none of the World's. Workers and ThreadPools are destroyed before it.
+//
+// No descriptor of the system's can be watched; files are the system's. docs/guide/simulation.md
+// says what else is not simulated. explore.h runs one program in many Worlds.
 //
 // Inside callbacks of a host's loop: everything but destroying the World. A run() nested there, of
 // any loop, lets the others go on meanwhile.
@@ -35,6 +36,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -46,11 +48,13 @@
 #include "spate/export.h"
 #include "spate/loop.h"
 #include "spate/net/address.h"
+#include "spate/net/resolver.h"
 #include "spate/sim/link.h"
 #include "spate/time.h"
 
 namespace spate::sim {
 
+class Running;
 class World;
 struct WorldState;
 
@@ -126,6 +130,25 @@ class SPATE_EXPORT Host {
   // to `most` later, by the seed. At first they begin at once. Zero or more.
   void delay_work(Nanos most);
 
+  // A signal to its process, 1 ... 64: the Signal watchers of its loops are called. False if there
+  // is none; then nothing happens, whatever the signal.
+  bool raise(int signum);
+
+  // What spawn() finds as `name` on this host, from now on: `body(running)` is called by its loop
+  // for each process, which has begun by then, and what it returns is kept until that has ended
+  // (running.h). Other names are not found (ENOENT); working directories and environments are not
+  // looked at.
+  template <class Body>
+  void program(std::string_view name, Body body) {
+    add_program(name, [body = std::move(body)](Running& running) mutable -> std::shared_ptr<void> {
+      if constexpr (std::is_void_v<std::invoke_result_t<Body&, Running&>>) {
+        return body(running), nullptr;
+      } else {
+        return std::make_shared<std::invoke_result_t<Body&, Running&>>(body(running));
+      }
+    });
+  }
+
   // While it exists, the thread's code is the host's: what run() is made of.
   class SPATE_EXPORT Turn {
    public:
@@ -146,6 +169,8 @@ class SPATE_EXPORT Host {
   Host(WorldState& world, int index, std::string_view name);
   void make_loop();
   void start_program();
+  using ProgramBody = std::function<std::shared_ptr<void>(Running&)>;
+  void add_program(std::string_view name, ProgramBody body);
 
   WorldState& world_;
   int index_;
@@ -157,6 +182,18 @@ class SPATE_EXPORT Host {
   Nanos wakes_at_{0};                              // Of its clocks, as far as the World knows.
   std::move_only_function<std::shared_ptr<void>(Loop&)> program_;
   std::shared_ptr<void> kept_;
+};
+
+// What name servers say of a name.
+struct NameAnswer {
+  std::vector<Address> addresses{};  // Of either family. Ports do not matter.
+  // Instead of addresses: no_such_host, no_address, server_failure or bad_answer; timeout is that
+  // no server answers: who asks gives up after his timeouts and tries (ResolverOptions; at first
+  // after 75 s).
+  std::optional<NameError> error{};
+  // For how long it is under way, and up to how much longer, by the seed. Negative counts as zero.
+  Nanos delay{1'000'000};
+  Nanos jitter{0};
 };
 
 // Why a run of the World has ended.
@@ -204,9 +241,11 @@ class SPATE_EXPORT World {
 
   // From now on `name` is this host's to all hosts, as by their /etc/hosts, for resolve() and
   // whatever connects to names. A host may have many names, a name many hosts. Where there is no
-  // name, the system's /etc/hosts holds. No name server is simulated: other names fail, or take for
-  // ever.
+  // name, the system's /etc/hosts holds. Other names are asked of name servers.
   void name(std::string_view name, const Host& host);
+  // What name servers say of `name` to whoever asks from now on. Of any other name they say that it
+  // does not exist.
+  void answer_name(std::string_view name, NameAnswer answer);
 
   // Since the World began.
   Nanos now() const;

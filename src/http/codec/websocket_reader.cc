@@ -110,8 +110,7 @@ inline WebSocketReader::State WebSocketReader::read_data(Bytes& bytes, const Web
 inline Bytes WebSocketReader::unmask(Bytes bytes, std::byte* to) {
   if (!is_masked_) return bytes;
   apply_mask(mask_, bytes, to);
-  const bool is_last_part = bytes.size() == left_;
-  if (!is_last_part) mask_ = mask_behind(mask_, bytes.size());
+  if (left_ > bytes.size()) mask_ = mask_behind(mask_, bytes.size());
   return {to, bytes.size()};
 }
 

@@ -10,11 +10,13 @@
 
 #include <cstdint>
 #include <memory>
+#include <new>
 #include <span>
 #include <system_error>
 #include <utility>
 
 #include "base/array.h"
+#include "base/kept_memory.h"
 #include "core/user_code.h"
 #include "net/stream/connection_state.h"
 #include "net/stream/deadlines.h"
@@ -165,6 +167,12 @@ class Connection {
   struct BusyState {
     BusyState();
     ~BusyState();
+    static void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
+      return take_memory(size);
+    }
+    static void operator delete(void* memory, std::size_t size) noexcept {
+      give_memory(memory, size);
+    }
     bool is_needed() const {
       return !queue.empty() || held_place != 0 || !unread.empty() || wanted != 0 ||
              limits_are_set || read_timeout != Nanos{0} || write_timeout != Nanos{0} ||
