@@ -1,5 +1,6 @@
-// A price that moves ten times a second, told to all who listen, by WebSocket: each message is put
-// into its frame once, for thousands of them. Who does not read misses what 8 kB have no room for.
+// A price that moves ten times a second, told to all who listen, by WebSocket over HTTP/1.1 or
+// HTTP/2: each message is put into its frame once, for thousands of them. Who does not read misses
+// what 8 kB have no room for.
 //   ticker 8080    look at it: http://localhost:8080/
 #include <csignal>
 #include <iostream>
@@ -7,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "spate/http/http2.h"
 #include "spate/http/router.h"
 #include "spate/http/topic.h"
 #include "spate/http/websocket_sessions.h"
@@ -92,7 +94,9 @@ int main(int argc, char** argv) {
     exchange.respond(Status::ok, kPage, "text/html; charset=utf-8");
   });
   router.get("/prices", [&](Exchange exchange) { listeners.accept(std::move(exchange), ticker); });
-  auto server = spate::must(spate::http::serve(*loop, address, router));
+  spate::http::ServerOptions options;
+  options.http2 = spate::must(spate::http::Http2::create());
+  auto server = spate::must(spate::http::serve(*loop, address, router, std::move(options)));
 
   spate::Timer timer(*loop, [&](spate::Timer&) { ticker.move(); });
   timer.start(100ms, 100ms);

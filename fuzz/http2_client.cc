@@ -1,5 +1,5 @@
 // A client of HTTP/2 whose server says anything, in any pieces: each call has one outcome, bodies
-// are as long as they may be, and nothing is left in the end.
+// and the messages of a WebSocket are as long as they may be, and nothing is left in the end.
 #include <algorithm>
 #include <memory>
 #include <string>
@@ -9,13 +9,14 @@
 
 #include "input.h"
 #include "spate/http/client.h"
+#include "spate/http/websocket.h"
 #include "spate/loop.h"
 
 namespace spate::fuzz {
 namespace {
 
-// What a server begins with: its settings, and that it has seen ours.
-constexpr std::string_view kBeginning("\0\0\0\4\0\0\0\0\0\0\0\0\4\1\0\0\0\0", 18);
+// What a server begins with: its settings, by which it takes WebSockets, and that it has seen ours.
+constexpr std::string_view kBeginning("\0\0\6\4\0\0\0\0\0\0\10\0\0\0\1\0\0\0\4\1\0\0\0\0", 24);
 constexpr std::size_t kMostBody = 500;
 
 Loop& loop() {
@@ -44,6 +45,26 @@ struct Outcomes {
   int told = 0;
 };
 
+class Socket final : public http::WebSocketHandler {
+ public:
+  explicit Socket(http::Client& client, Outcomes& outcomes)
+      : outcomes_(outcomes),
+        socket_(must(http::WebSocket::connect(client, "ws://a/", *this,
+                                              {.max_message = kMostBody, .close_timeout = {}}))) {
+    ++outcomes_.asked;
+  }
+  void on_open() override { check(socket_.send("hello")); }
+  void on_message(Bytes bytes, http::MessageKind) override {
+    check(bytes.size() <= kMostBody);
+    socket_.send(http::MessageKind::binary, bytes);
+  }
+  void on_closed(http::CloseCode, std::string_view, std::error_code) override { ++outcomes_.told; }
+
+ private:
+  Outcomes& outcomes_;
+  http::WebSocket socket_;
+};
+
 http::Call ask(http::Client& client, Outcomes& outcomes, http::CallOptions options) {
   ++outcomes.asked;
   options.max_body = kMostBody;
@@ -59,7 +80,7 @@ http::Call ask(http::Client& client, Outcomes& outcomes, http::CallOptions optio
 void converse(std::string_view script, std::size_t step) {
   std::vector<std::unique_ptr<Speaker>> speakers;
   http::ClientOptions options{.max_per_origin = 2, .max_head = 512};
-  options.http2 = must(http::Http2::create({.max_streams = 4, .stream_window = 1024}));
+  options.http2 = must(http::Http2::create({.max_streams = 5, .stream_window = 1024}));
   options.http2_without_tls = true;
   options.open = [&](std::string_view, std::uint16_t) -> Result<Stream> {
     auto [mine, theirs] = must(Stream::memory_pair(loop()));
@@ -76,6 +97,7 @@ void converse(std::string_view script, std::size_t step) {
       ask(client, outcomes, {.decompress = true}),
       ask(client, outcomes, {.max_redirects = 2}),
   };
+  const Socket socket(client, outcomes);
   turn(10);
   for (; !script.empty() && !speakers.empty();
        script.remove_prefix(std::min(step, script.size()))) {

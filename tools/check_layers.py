@@ -37,16 +37,17 @@ LAYERS = {
                    "net/secure"},
     "tls": {"base", "core", "net", "net/secure", "net/names", "c"},
     "http/codec": {"base", "spate/net/bytes.h", "spate/net/buffer.h", "spate/net/address.h"},
-    "http/server": {PUBLIC, "sys", "http/codec"},
-    "http2": {PUBLIC, "http/codec"},
-    "http/client": {PUBLIC, "http/codec"},
+    "http/tunnel": {PUBLIC, "http/codec"},
+    "http/server": {PUBLIC, "sys", "http/codec", "http/tunnel"},
+    "http2": {PUBLIC, "base", "http/codec"},
+    "http/client": {PUBLIC, "http/codec", "http/tunnel"},
     "http/websocket": {PUBLIC, "base", "sys", "core", "http/codec", "http/server", "http/client"},
     "http/gateway": {PUBLIC, "sys", "http/codec", "http/server", "http/client"},
     "http/inspector": {PUBLIC, "http/codec", "http/server", "http/client"},
     "coro": {"base", "core", "pool", "net", "net/stream", "net/listen", "net/names", "net/connect",
-             "net/datagram"},
+             "net/datagram", "net/secure"},
     "http/coro": {PUBLIC, "coro", "http/codec", "http/server", "http/client", "http/websocket"},
-    "sim": {PUBLIC, "base"},
+    "sim": {PUBLIC, "base", "core"},
 }
 
 # The layer of a public header of include/spate that is not core's.

@@ -225,6 +225,18 @@ def h2_bars(results):
 
 def websocket_bars(results):
     yield from rate_bars("websocket", "messages_per_s")(results)
+    me = results.ours("websocket")
+    key = case_where(results, "websocket", connections=200, size=20)
+    for peer, limit in (("spate_streams", 0.9), ("libwebsockets", 1.5), ("beast", 2), ("node", 5),
+                        ("uwebsockets", 1)):
+        cost = (results.cost_ratio("websocket", key, "messages_per_s", me, peer)
+                if me and key else None)
+        yield at_least(f"websocket, 20 bytes on 200 connections: spate / {peer}",
+                       1 / cost if cost else None, limit)
+    published, written = (results.count("websocket", workloads.WEBSOCKET_TOLD, "instructions", name)
+                          for name in (me, "spate_streams"))
+    yield at_most("websocket instructions to publish 100 bytes to one of 1,000 / to write a share "
+                  "of a Buffer", published / written if published and written else None, 1.15)
 
 
 def parser_bars(results):

@@ -25,7 +25,7 @@
 #include <signal.h>
 #include <sys/prctl.h>
 
-#include <latch>
+#include <future>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -96,15 +96,15 @@ class ServerProgram {
     tallies_ = std::vector<Tally>(count);
     Server::version();
     fflush(stdout);
-    std::latch made(std::ptrdiff_t(count) - 1);
+    std::vector<std::promise<void>> made(count);
     for (std::size_t i = 1; i < count; ++i)
       std::thread([&, i] {
         Server server(sockets[i], options, tallies_[i]);
-        made.count_down();
+        made[i].set_value();
         server.run();
       }).detach();
     Server server(sockets[0], options, tallies_[0]);
-    made.wait();
+    for (std::size_t i = 1; i < count; ++i) made[i].get_future().wait();
     listen_to_signals();
     tell(ready);
     server.run();

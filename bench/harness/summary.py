@@ -104,6 +104,14 @@ def print_counts(results, workload, names, head):
         print_aligned([["", *head], *table])
 
 
+def print_all_counts(results):
+    """Where nothing was timed."""
+    for workload in dict.fromkeys(workload for workload, _, _, _ in results.counts):
+        names = list(dict.fromkeys(n for w, _, _, n in results.counts if w == workload))
+        print(f"\n{workload}")
+        print_counts(results, workload, names, names)
+
+
 def count_table(results, workload, names):
     return [[op, *(count_words(results, workload, op, name) for name in names)]
             for op in results.operations(workload)]

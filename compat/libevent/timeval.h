@@ -12,6 +12,8 @@ inline constexpr std::int64_t kMicrosPerSecond = 1'000'000;
 // Some 136 years, so that adding them to a clock's reading cannot overflow.
 inline constexpr std::int64_t kSecondsMost = std::int64_t{1} << 32;
 
+inline bool is_set(const timeval& time) { return time.tv_sec != 0 || time.tv_usec != 0; }
+
 // Cut to kSecondsMost either way. The microseconds may be more than a second.
 inline std::int64_t nanos_of(const timeval& time) {
   const auto cut = [](std::int64_t x) { return std::clamp(x, -kSecondsMost, kSecondsMost); };

@@ -166,8 +166,7 @@ int spate_stream_set_deadline(spate_stream* stream, int64_t timeout) {
   return out_of_memory_unless(stream, stream->stream.set_deadline(Nanos{timeout}));
 }
 int spate_stream_set_idle_timeout(spate_stream* stream, int64_t timeout) {
-  stream->stream.set_idle_timeout(Nanos{timeout});
-  return 0;
+  return out_of_memory_unless(stream, stream->stream.set_idle_timeout(Nanos{timeout}));
 }
 int spate_stream_set_read_timeout(spate_stream* stream, int64_t timeout) {
   return out_of_memory_unless(stream, stream->stream.set_read_timeout(Nanos{timeout}));

@@ -6,30 +6,22 @@
 
 #include "core/loop_core.h"
 #include "sys/process.h"
-#include "sys/signal.h"
 
 namespace spate {
 
+Signals::Disposition Signals::dispositions[kMaxSignal + 1];
+
 namespace {
 
-constexpr int kMaxLoops = 16;
+using Disposition = Signals::Disposition;
 
-// What the process does with one signal. The handler reads `loops` only; the rest is under the
-// guard.
-struct Disposition {
-  std::atomic<Signals*> loops[kMaxLoops];
-  int users;
-  struct sigaction found;  // What was there before us.
-};
-
-Disposition dispositions[Signals::kMaxSignal + 1];
 std::mutex guard;
 std::atomic<int> handlers_running{0};
 
 void handle(int signum) {
   const int saved = errno;
   handlers_running.fetch_add(1);
-  for (const std::atomic<Signals*>& entry : dispositions[signum].loops) {
+  for (const std::atomic<Signals*>& entry : Signals::dispositions[signum].loops) {
     if (Signals* signals = entry.load()) signals->raise(signum);
   }
   handlers_running.fetch_sub(1);
@@ -56,7 +48,7 @@ void put_back(Disposition& disposition, int signum) {
 
 std::error_code add_loop(Signals* signals, int signum) {
   const std::lock_guard lock(guard);
-  Disposition& disposition = dispositions[signum];
+  Disposition& disposition = Signals::dispositions[signum];
   for (std::atomic<Signals*>& entry : disposition.loops) {
     if (entry.load() != nullptr) continue;
     if (disposition.users == 0) {
@@ -71,7 +63,7 @@ std::error_code add_loop(Signals* signals, int signum) {
 
 void remove_loop(Signals* signals, int signum) {
   const std::lock_guard lock(guard);
-  Disposition& disposition = dispositions[signum];
+  Disposition& disposition = Signals::dispositions[signum];
   for (std::atomic<Signals*>& entry : disposition.loops) {
     if (entry.load() == signals) entry.store(nullptr);
   }
@@ -85,7 +77,7 @@ void remove_loop(Signals* signals, int signum) {
 // reported is the parent's.
 void settle_in_child() {
   handlers_running.store(0);
-  for (Disposition& disposition : dispositions) {
+  for (Disposition& disposition : Signals::dispositions) {
     for (std::atomic<Signals*>& entry : disposition.loops) {
       if (Signals* signals = entry.load()) signals->forget_raised();
     }

@@ -7,6 +7,7 @@
 #include <system_error>
 
 #include "spate/signal.h"
+#include "sys/signal.h"
 
 namespace spate {
 
@@ -33,7 +34,20 @@ class Signals {
   // In a signal handler.
   void raise(int signum) noexcept;
 
+  // Who is to be woken.
+  const Wakeup& wakeup() const { return wakeup_; }
+
   static constexpr int kMaxSignal = 64;
+  static constexpr int kMaxLoops = 16;
+
+  // What the process does with one signal. The handler reads `loops` only; the rest is under a
+  // guard.
+  struct Disposition {
+    std::atomic<Signals*> loops[kMaxLoops];
+    int users;
+    struct sigaction found;  // What was there before us.
+  };
+  static Disposition dispositions[kMaxSignal + 1];
 
  private:
   LoopCore& loop_;

@@ -5,6 +5,8 @@
 #include <new>
 #include <string_view>
 
+#include "http2/nghttp2_memory.h"
+
 namespace spate::http {
 
 namespace {
@@ -57,12 +59,12 @@ class Names {
 struct Nghttp2Session::Calls {
   static Nghttp2Session& self(void* context) { return *static_cast<Nghttp2Session*>(context); }
 
-  static int on_begin_headers(nghttp2_session* session, const nghttp2_frame* frame, void* context) {
+  static int on_begin_headers(nghttp2_session*, const nghttp2_frame* frame, void* context) {
     if (frame->headers.cat != NGHTTP2_HCAT_REQUEST) return 0;
     self(context).opened_ = frame->hd.stream_id;
     Http2Stream* stream = self(context).events_.on_stream(frame->hd.stream_id);
     if (stream == nullptr) return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
-    return nghttp2_session_set_stream_user_data(session, frame->hd.stream_id, stream);
+    return self(context).set_stream(frame->hd.stream_id, stream);
   }
 
   // Of those that are overlooked no more is heard.
@@ -107,6 +109,9 @@ struct Nghttp2Session::Calls {
       case NGHTTP2_GOAWAY:
         session.events_.on_last_stream();
         return as_result(session.count(Http2Frame::idle));
+      case NGHTTP2_SETTINGS:
+        if ((frame->hd.flags & NGHTTP2_FLAG_ACK) == 0) session.take_settings();
+        return as_result(session.count(Http2Frame::idle));
       default:
         return as_result(session.count(Http2Frame::idle));
     }
@@ -128,13 +133,12 @@ struct Nghttp2Session::Calls {
   }
 
   // A request, if it is one, has not left: nothing more is heard of its stream.
-  static int on_frame_not_sent(nghttp2_session* session, const nghttp2_frame* frame, int,
-                               void* context) {
+  static int on_frame_not_sent(nghttp2_session*, const nghttp2_frame* frame, int, void* context) {
     const bool is_request =
         frame->hd.type == NGHTTP2_HEADERS && frame->headers.cat == NGHTTP2_HCAT_REQUEST;
     Http2Stream* stream = is_request ? self(context).stream_of(frame->hd.stream_id) : nullptr;
     if (stream == nullptr) return 0;
-    nghttp2_session_set_stream_user_data(session, frame->hd.stream_id, nullptr);
+    self(context).set_stream(frame->hd.stream_id, nullptr);
     self(context).events_.on_stream_closed(*stream, Http2Code::refused_stream);
     return 0;
   }
@@ -143,6 +147,7 @@ struct Nghttp2Session::Calls {
     Http2Stream* stream = self(context).stream_of(id);
     if (stream != nullptr)
       self(context).events_.on_stream_closed(*stream, static_cast<Http2Code>(code));
+    self(context).last_id_ = 0;
     return 0;
   }
 
@@ -190,14 +195,16 @@ void Nghttp2Session::set_callbacks(nghttp2_session_callbacks* callbacks) {
 bool Nghttp2Session::open_server(const nghttp2_session_callbacks& callbacks,
                                  const nghttp2_option& option,
                                  std::span<const nghttp2_settings_entry> settings) {
-  return nghttp2_session_server_new2(&session_, &callbacks, this, &option) == 0 &&
+  return nghttp2_session_server_new3(&session_, &callbacks, this, &option, memory_of_nghttp2()) ==
+             0 &&
          introduce(settings);
 }
 
 bool Nghttp2Session::open_client(const nghttp2_session_callbacks& callbacks,
                                  const nghttp2_option& option,
                                  std::span<const nghttp2_settings_entry> settings) {
-  return nghttp2_session_client_new2(&session_, &callbacks, this, &option) == 0 &&
+  return nghttp2_session_client_new3(&session_, &callbacks, this, &option, memory_of_nghttp2()) ==
+             0 &&
          introduce(settings);
 }
 
@@ -206,6 +213,11 @@ bool Nghttp2Session::introduce(std::span<const nghttp2_settings_entry> settings)
              0 &&
          nghttp2_session_set_local_window_size(session_, NGHTTP2_FLAG_NONE, 0, kConnectionWindow) ==
              0;
+}
+
+void Nghttp2Session::take_settings() {
+  has_settings_ = true;
+  events_.on_settings();
 }
 
 bool Nghttp2Session::take_headers(const nghttp2_frame& frame) {
@@ -267,6 +279,7 @@ std::int32_t Nghttp2Session::request(Http2Stream& stream, std::span<const Http2F
                                      Http2End end) {
   Names names(head);
   if (names.data() == nullptr) return -1;
+  last_id_ = 0;
   const nghttp2_data_provider body = {.source = {}, .read_callback = Calls::read_piece};
   return nghttp2_submit_request(session_, nullptr, names.data(), names.size(),
                                 end == Http2End::yes ? nullptr : &body, &stream);
@@ -275,6 +288,13 @@ std::int32_t Nghttp2Session::request(Http2Stream& stream, std::span<const Http2F
 std::uint32_t Nghttp2Session::max_streams() const {
   return std::min(max_streams_, nghttp2_session_get_remote_settings(
                                     session_, NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS));
+}
+
+Http2Tunnels Nghttp2Session::tunnels() const {
+  if (!has_settings_) return Http2Tunnels::unknown;
+  const bool are_taken =
+      nghttp2_session_get_remote_settings(session_, NGHTTP2_SETTINGS_ENABLE_CONNECT_PROTOCOL) == 1;
+  return are_taken ? Http2Tunnels::taken : Http2Tunnels::refused;
 }
 
 bool Nghttp2Session::answer(std::int32_t id, std::span<const Http2Field> head, Http2End end) {

@@ -37,6 +37,7 @@ class Nghttp2Session final : public Http2Session {
   bool reset(std::int32_t id, Http2Code code) override;
   void credit(std::int32_t id, std::size_t size) override;
   std::uint32_t max_streams() const override;
+  Http2Tunnels tunnels() const override;
   void announce_end() override;
   void refuse_streams(Http2Code code) override;
 
@@ -45,12 +46,22 @@ class Nghttp2Session final : public Http2Session {
  private:
   struct Calls;  // What nghttp2 calls.
 
-  Http2Stream* stream_of(std::int32_t id) const {
-    return static_cast<Http2Stream*>(nghttp2_session_get_stream_user_data(session_, id));
+  // What is told of a stream comes in a row, so that it is looked up once.
+  Http2Stream* stream_of(std::int32_t id) {
+    if (id != last_id_) {
+      last_id_ = id;
+      last_ = static_cast<Http2Stream*>(nghttp2_session_get_stream_user_data(session_, id));
+    }
+    return last_;
+  }
+  int set_stream(std::int32_t id, Http2Stream* stream) {
+    last_id_ = 0;
+    return nghttp2_session_set_stream_user_data(session_, id, stream);
   }
 
   bool introduce(std::span<const nghttp2_settings_entry> settings);
   // What a frame has brought, told. False: nothing more is wanted.
+  void take_settings();
   bool take_headers(const nghttp2_frame& frame);
   bool take_end(const nghttp2_frame& frame);
   bool count(Http2Frame kind) { return events_.on_frame(kind); }
@@ -62,11 +73,14 @@ class Nghttp2Session final : public Http2Session {
   Http2Events& events_;
   const std::uint32_t max_streams_;
   nghttp2_session* session_ = nullptr;
-  std::int32_t seen_ = 0;     // The newest stream that a head came for,
-  std::int32_t opened_ = 0;   // that was taken,
-  std::int32_t dropped_ = 0;  // that was refused or reset: frames of its time may be on their way.
-  bool has_data_ = false;     // The DATA that is being received.
-  bool is_broken_ = false;    // Nothing can be sent any more.
+  Http2Stream* last_ = nullptr;  // Of the stream that was looked up last;
+  std::int32_t last_id_ = 0;     // 0: of none.
+  std::int32_t seen_ = 0;        // The newest stream that a head came for,
+  std::int32_t opened_ = 0;      // that was taken,
+  std::int32_t dropped_ = 0;   // that was refused or reset: frames of its time may be on their way.
+  bool has_settings_ = false;  // Of the other side.
+  bool has_data_ = false;      // The DATA that is being received.
+  bool is_broken_ = false;     // Nothing can be sent any more.
 };
 
 // The settings, and what all sessions share. Nothing changes once it is made.

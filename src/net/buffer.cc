@@ -5,7 +5,7 @@
 #include <cstring>
 #include <new>
 
-#include "base/memory.h"
+#include "base/kept_memory.h"
 #include "spate/assert.h"
 
 namespace spate {
@@ -13,7 +13,8 @@ namespace spate {
 // Memory that one chunk or several show. The last one to go frees it.
 struct Buffer::Block {
   std::atomic<std::uint32_t> chunks;
-  Release release;  // Of bytes that are not ours; nullptr if they lie behind the Block.
+  std::uint32_t kept_size;  // What was taken for it; 0 if that is too much to be kept.
+  Release release;          // Of bytes that are not ours; nullptr if they lie behind the Block.
   void* context;
 };
 
@@ -49,16 +50,18 @@ constexpr std::size_t kCopiedOfShared = 512;
 Buffer::Chunk* Buffer::make_chunk(std::size_t capacity) {
   static_assert(kHeader == sizeof(Chunk) + sizeof(Block));
   if (capacity > kMax) return nullptr;
-  auto* memory = static_cast<std::byte*>(reallocate(nullptr, kHeader + capacity));
+  const std::size_t size = kHeader + capacity;
+  auto* memory = static_cast<std::byte*>(take_memory(size));
   if (memory == nullptr) return nullptr;
-  auto* block = new (memory + sizeof(Chunk)) Block{1, nullptr, nullptr};
+  const auto kept_size = static_cast<std::uint32_t>(size > KeptMemory::kLargest ? 0 : size);
+  auto* block = new (memory + sizeof(Chunk)) Block{1, kept_size, nullptr, nullptr};
   std::byte* bytes = memory + kHeader;
   return new (memory) Chunk{nullptr, block, bytes, bytes, bytes + capacity};
 }
 
 // `count` bytes of a chunk from `begin` on, in a chunk of their own.
 Buffer::Chunk* Buffer::make_view(const Chunk& chunk, std::byte* begin, std::size_t count) {
-  void* memory = reallocate(nullptr, sizeof(Chunk));
+  void* memory = take_memory(sizeof(Chunk));
   if (memory == nullptr) return nullptr;
   chunk.block->chunks.fetch_add(1, std::memory_order_relaxed);
   std::byte* end = begin + count;
@@ -67,10 +70,11 @@ Buffer::Chunk* Buffer::make_view(const Chunk& chunk, std::byte* begin, std::size
 
 void Buffer::destroy(Chunk* chunk) {
   Block* block = chunk->block;
-  if (!chunk->is_first_of_block()) deallocate(chunk);
+  if (!chunk->is_first_of_block()) give_memory(chunk, sizeof(Chunk));
   if (block->chunks.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
   if (block->release != nullptr) block->release(block->context);
-  deallocate(reinterpret_cast<std::byte*>(block) - sizeof(Chunk));
+  std::byte* const memory = reinterpret_cast<std::byte*>(block) - sizeof(Chunk);
+  block->kept_size == 0 ? deallocate(memory) : give_memory(memory, block->kept_size);
 }
 
 void Buffer::link(Chunk* chunk) {

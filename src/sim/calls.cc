@@ -4,8 +4,6 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <poll.h>
-#include <pthread.h>
-#include <spawn.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/inotify.h>
@@ -13,6 +11,8 @@
 #include <sys/select.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/timerfd.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -26,20 +26,17 @@
 #include <string_view>
 
 #include "sim/kernel.h"
+#include "sim/local_packets.h"
+#include "sim/local_stream.h"
 #include "sim/packet_socket.h"
+#include "sim/pipe.h"
+#include "sim/returned.h"
 #include "sim/stream_socket.h"
+#include "sim/thread_calls.h"
 
 namespace spate::sim {
 
 namespace {
-
-// As the kernel's calls return it.
-long returned(long result) {
-  if (result >= 0) return result;
-  errno = static_cast<int>(-result);
-  return -1;
-}
-int returned_int(long result) { return static_cast<int>(returned(result)); }
 
 std::shared_ptr<File> file_at(int fd) {
   const Kernel* kernel = Kernel::current();
@@ -93,12 +90,12 @@ long wait(int epoll, epoll_event* events, int capacity, Nanos timeout) {
   if (set == nullptr || capacity <= 0) return -EINVAL;
   Kernel& kernel = *Kernel::current();
   const std::span room(events, static_cast<std::size_t>(capacity));
-  const Nanos limit = deadline_after(kernel.now(), timeout);
+  const Nanos limit = kernel.deadline(timeout);
   kernel.happen();
   for (;;) {
     if (const std::size_t count = set->take(room); count != 0) return static_cast<long>(count);
     if (kernel.now() >= limit) return 0;
-    const Step step = kernel.sleep(limit);
+    const Step step = kernel.sleep(limit, [set] { return set->ready() != 0; });
     if (step == Step::spinning || (step == Step::stuck && timeout >= kForever)) return -EDEADLK;
   }
 }
@@ -114,28 +111,45 @@ long control(int epoll, int operation, int fd, const epoll_event* event) {
 
 long open_socket(int family, int type) {
   const int kind = type & ~(SOCK_CLOEXEC | SOCK_NONBLOCK);
-  if (family != AF_INET && family != AF_INET6) return -EAFNOSUPPORT;
+  if (family != AF_INET && family != AF_INET6 && family != AF_UNIX) return -EAFNOSUPPORT;
   if (kind != SOCK_STREAM && kind != SOCK_DGRAM) return -EPROTONOSUPPORT;
   Kernel& kernel = *Kernel::current();
   if (kernel.host == Kernel::kNoHost) return -ENETDOWN;
-  if (kind == SOCK_STREAM)
+  const bool is_stream = kind == SOCK_STREAM;
+  if (family == AF_UNIX && is_stream)
+    return kernel.open(std::make_shared<LocalStream>(kernel.local_names, kernel.host));
+  if (family == AF_UNIX)
+    return kernel.open(std::make_shared<LocalPackets>(kernel.local_names, kernel.host));
+  if (is_stream)
     return kernel.open(std::make_shared<StreamSocket>(kernel.network(), kernel.host, family));
   return kernel.open(std::make_shared<PacketSocket>(kernel.network(), kernel.host, family));
 }
 
+// Both, or none.
+long open_both(const std::shared_ptr<File>& one, const std::shared_ptr<File>& other, int* fds) {
+  Kernel& kernel = *Kernel::current();
+  const int first = kernel.open(one);
+  if (first < 0) return first;
+  const int second = kernel.open(other);
+  if (second < 0) return kernel.close(first), second;
+  fds[0] = first;
+  fds[1] = second;
+  return 0;
+}
+
+template <class End>
+long open_joined(int* fds) {
+  Kernel& kernel = *Kernel::current();
+  const auto one = std::make_shared<End>(kernel.local_names, kernel.host);
+  const auto other = std::make_shared<End>(kernel.local_names, kernel.host);
+  End::join(*one, *other);
+  return open_both(one, other, fds);
+}
+
 long open_pair(int family, int type, int* fds) {
   const int kind = type & ~(SOCK_CLOEXEC | SOCK_NONBLOCK);
-  if (family != AF_UNIX || kind != SOCK_STREAM) return -EOPNOTSUPP;
-  Kernel& kernel = *Kernel::current();
-  Network& network = kernel.network();
-  Connection& made = network.make_connection(kernel.host, {}, kernel.host, {});
-  made.client.on_established(made.server_buffer);
-  made.server.on_established(made.client_buffer);
-  fds[0] = kernel.open(std::make_shared<StreamSocket>(network, family, made, Side::client));
-  fds[1] = kernel.open(std::make_shared<StreamSocket>(network, family, made, Side::server));
-  if (fds[0] >= 0 && fds[1] >= 0) return 0;
-  if (fds[0] >= 0) kernel.close(fds[0]);
-  return -EMFILE;
+  if (family != AF_UNIX || (kind != SOCK_STREAM && kind != SOCK_DGRAM)) return -EOPNOTSUPP;
+  return kind == SOCK_STREAM ? open_joined<LocalStream>(fds) : open_joined<LocalPackets>(fds);
 }
 
 long accept(Socket& listener, sockaddr* peer, socklen_t* size) {
@@ -160,13 +174,23 @@ long send_file(Socket& socket, int file, off_t* offset, std::size_t size) {
   return sent;
 }
 
+// How many of them are ready.
+int look(std::span<pollfd> fds) {
+  int count = 0;
+  for (pollfd& one : fds) {
+    const std::shared_ptr<File> file = file_at(one.fd);
+    const auto wanted = static_cast<std::uint32_t>(one.events) | EPOLLERR | EPOLLHUP;
+    const std::uint32_t events = file == nullptr ? std::uint32_t{POLLNVAL} : file->ready() & wanted;
+    one.revents = static_cast<short>(events);
+    count += one.revents != 0 ? 1 : 0;
+  }
+  return count;
+}
+
 timespec spec_of(Nanos time) {
   return {.tv_sec = static_cast<time_t>(time.count() / 1'000'000'000),
           .tv_nsec = static_cast<long>(time.count() % 1'000'000'000)};
 }
-
-// 2020-01-01T00:00:00Z, when the World begins.
-constexpr Nanos kWallBeginning = std::chrono::seconds{1'577'836'800};
 
 }  // namespace
 
@@ -201,10 +225,9 @@ ssize_t spate_sim_write(int fd, const void* data, std::size_t size) {
 
 ssize_t spate_sim_writev(int fd, const iovec* pieces, int count) {
   if (!sim::is_simulated(fd)) return ::writev(fd, pieces, count);
-  msghdr message{};
-  message.msg_iov = const_cast<iovec*>(pieces);
-  message.msg_iovlen = static_cast<std::size_t>(count);
-  return sim::with_socket(fd, [&](Socket& socket) { return socket.send(message); });
+  return sim::with_file(fd, [&](File& file) {
+    return file.write_all(std::span(pieces, static_cast<std::size_t>(count)));
+  });
 }
 
 int spate_sim_fcntl(int fd, int command, ...) {
@@ -216,7 +239,38 @@ int spate_sim_fcntl(int fd, int command, ...) {
   const std::shared_ptr<File> file = sim::file_at(fd);
   if (file == nullptr) return sim::returned_int(-EBADF);
   if (command == F_DUPFD_CLOEXEC) return sim::returned_int(Kernel::current()->open(file));
-  return command == F_GETFL ? O_RDWR | O_NONBLOCK : 0;
+  return command == F_GETFL ? file->access() | O_NONBLOCK : 0;
+}
+
+int spate_sim_pipe2(int* fds, int flags) {
+  if (Kernel::current() == nullptr) return ::pipe2(fds, flags);
+  const auto [reader, writer] = sim::make_pipe();
+  return sim::returned_int(sim::open_both(reader, writer, fds));
+}
+
+int spate_sim_poll(pollfd* fds, nfds_t count, int timeout_ms) {
+  if (count == 0 || !sim::is_simulated(fds[0].fd)) return ::poll(fds, count, timeout_ms);
+  if (timeout_ms != 0) return sim::returned_int(-ENOSYS);
+  return sim::look(std::span(fds, count));
+}
+
+// Paths of Unix sockets are the World's; a socket of the system's is not there.
+int spate_sim_lstat(const char* path, struct stat* status) {
+  Kernel* kernel = Kernel::current();
+  if (kernel == nullptr) return ::lstat(path, status);
+  if (kernel->local_names.has_path(kernel->host, path)) {
+    *status = {};
+    status->st_mode = S_IFSOCK | 0777;
+    return 0;
+  }
+  if (::lstat(path, status) < 0) return -1;
+  return S_ISSOCK(status->st_mode) ? sim::returned_int(-ENOENT) : 0;
+}
+
+int spate_sim_unlink(const char* path) {
+  Kernel* kernel = Kernel::current();
+  if (kernel == nullptr) return ::unlink(path);
+  return sim::returned_int(kernel->local_names.remove(kernel->host, path));
 }
 
 int spate_sim_open(const char* path, int flags, ...) {
@@ -406,7 +460,7 @@ int spate_sim_getsockopt(int fd, int level, int name, void* value, socklen_t* si
 int spate_sim_clock_gettime(clockid_t clock, timespec* time) {
   const Kernel* kernel = Kernel::current();
   if (kernel == nullptr) return ::clock_gettime(clock, time);
-  *time = sim::spec_of(kernel->now() + (clock == CLOCK_REALTIME ? sim::kWallBeginning : Nanos{0}));
+  *time = sim::spec_of(clock == CLOCK_REALTIME ? kernel->wall() : kernel->monotonic());
   return 0;
 }
 
@@ -421,20 +475,6 @@ ssize_t spate_sim_getrandom(void* data, std::size_t size, unsigned flags) {
 }
 
 // ---- what there is not in a World
-
-int spate_sim_pthread_create(pthread_t* thread, const pthread_attr_t* attributes,
-                             void* (*body)(void*), void* argument) {
-  if (Kernel::current() != nullptr) return EAGAIN;
-  return ::pthread_create(thread, attributes, body, argument);
-}
-
-int spate_sim_posix_spawnp(pid_t* process, const char* file,
-                           const posix_spawn_file_actions_t* actions,
-                           const posix_spawnattr_t* attributes, char* const* arguments,
-                           char* const* environment) {
-  if (Kernel::current() != nullptr) return EAGAIN;
-  return ::posix_spawnp(process, file, actions, attributes, arguments, environment);
-}
 
 int spate_sim_ppoll(pollfd* fds, nfds_t count, const timespec* timeout, const sigset_t* mask) {
   if (Kernel::current() != nullptr) return sim::returned_int(-ENOSYS);
@@ -452,14 +492,18 @@ int spate_sim_inotify_init1(int flags) {
   return ::inotify_init1(flags);
 }
 
-// io_uring, pidfd_open and openat2, for all of which the library knows another way.
+// io_uring and openat2, for which the library knows another way, and what it cannot do without.
 long spate_sim_syscall(long number, ...) {
-  if (Kernel::current() != nullptr) return sim::returned(-ENOSYS);
   long arguments[6];
   std::va_list list;
   va_start(list, number);
   for (long& argument : arguments) argument = va_arg(list, long);
   va_end(list);
+  Kernel* kernel = Kernel::current();
+  if (kernel != nullptr && number == SYS_futex) return sim::returned(sim::futex(arguments));
+  if (kernel != nullptr && number == SYS_pidfd_open)
+    return sim::returned(kernel->processes.open_file(static_cast<int>(arguments[0])));
+  if (kernel != nullptr) return sim::returned(-ENOSYS);
   return ::syscall(number, arguments[0], arguments[1], arguments[2], arguments[3], arguments[4],
                    arguments[5]);
 }

@@ -1,5 +1,7 @@
 #include "sim/file.h"
 
+#include <fcntl.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -8,6 +10,20 @@ namespace spate::sim {
 File::~File() {
   while (!watches_.empty()) watches_.back()->set->forget(*watches_.back());
 }
+
+long File::write_all(std::span<const iovec> pieces) {
+  long written = 0;
+  for (const iovec& piece : pieces) {
+    if (piece.iov_len == 0) continue;
+    const long result = write({static_cast<const std::byte*>(piece.iov_base), piece.iov_len});
+    if (result < 0) return written > 0 ? written : result;
+    written += result;
+    if (static_cast<std::size_t>(result) < piece.iov_len) break;
+  }
+  return written;
+}
+
+int File::access() const { return O_RDWR; }
 
 void File::changed() {
   for (Watch* watch : watches_) watch->set->queue(*watch);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <sys/epoll.h>
+#include <sys/uio.h>
 
 #include <cerrno>
 #include <cstddef>
@@ -42,6 +43,13 @@ class File {
   virtual std::uint32_t ready() const = 0;
   virtual long read(std::span<std::byte>) { return -EINVAL; }
   virtual long write(std::span<const std::byte>) { return -EINVAL; }
+  // One piece after the other, until one is not written whole.
+  long write_all(std::span<const iovec> pieces);
+
+  // O_RDONLY and the like, as fcntl() tells it.
+  virtual int access() const;
+  // Another descriptor of the system's for one that is the system's; else -1.
+  virtual int open_again() const { return -1; }
 
   // What it is, for the calls that work on one kind only.
   virtual EpollSet* as_set() { return nullptr; }

@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "spate/time.h"
 
@@ -12,9 +13,11 @@ namespace spate::sim {
 struct Findings {
   struct Failure {
     std::string name;
-    Nanos time;
+    Nanos time{0};
+    std::vector<std::string> events{};  // The last before it.
+    std::string state{};                // Who waited for what.
 
-    bool operator==(const Failure&) const = default;
+    bool is_like(const Failure& other) const { return name == other.name && time == other.time; }
   };
 
   std::optional<Failure> failure;         // The first.

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "sim/socket.h"
+#include "sim/tcp.h"
 #include "spate/assert.h"
 
 namespace spate::sim {
@@ -24,7 +26,12 @@ Kernel::~Kernel() { here = nullptr; }
 
 void Kernel::close_all() {
   for (Descriptor& one : files_) one.file = nullptr;
+  local_names.drop_all();
   open_counts_.clear();
+}
+
+void Kernel::note_local(std::string_view bytes) {
+  note({.kind = EventKind::local, .from = host, .print = print_of(bytes), .size = bytes.size()});
 }
 
 Kernel* Kernel::current() { return here; }
@@ -44,6 +51,69 @@ bool Kernel::happen() {
   return any;
 }
 
+// ---- threads
+
+void Kernel::serve_this_thread() { here = this; }
+
+std::uint64_t Kernel::start_thread(Thread::Body body, void* argument) {
+  std::unique_ptr<Thread> started = Thread::start(*this, body, argument, late());
+  if (started == nullptr) return 0;
+  threads_.emplace(++thread_count_, std::move(started));
+  return thread_count_;
+}
+
+void Kernel::join_thread(std::uint64_t number) {
+  const Thread& thread = *threads_.at(number);
+  wait([&thread] { return thread.has_ended(); }, kForever);
+  threads_.erase(number);
+}
+
+Step Kernel::sleep(Nanos limit, Thread::Ready ready) {
+  Thread* thread = Thread::current();
+  if (thread == nullptr) return surroundings_.step(limit);
+  thread->wait(std::move(ready), limit);
+  return Step::went_on;
+}
+
+void Kernel::wait(const Thread::Ready& ready, Nanos limit) {
+  if (Thread* thread = Thread::current()) return thread->wait(ready, limit);
+  waiting_hosts_.push_back(host);
+  while (!ready() && now_ < limit) {
+    const bool goes_on =
+        hurries ? surroundings_.step_threads() : surroundings_.step(limit) <= Step::idle;
+    SPATE_ASSERT(goes_on, "code of a World waits for what will never happen");
+  }
+  waiting_hosts_.pop_back();
+}
+
+bool Kernel::is_waited_for(const Thread& thread) const {
+  return std::ranges::any_of(
+      waiting_hosts_, [&](int waiting) { return waiting == thread.host() || waiting == kNoHost; });
+}
+
+void Kernel::wait_for_notice(const void* condition) {
+  Thread* thread = Thread::current();
+  SPATE_ASSERT(thread != nullptr);
+  thread->wait_for_notice(condition);
+}
+
+// When a thread of the host whose code runs begins with what it is given.
+Nanos Kernel::late() {
+  const auto delay = thread_delays_.find(host);
+  if (delay == thread_delays_.end()) return now_;
+  const auto range = static_cast<std::uint64_t>(delay->second.count()) + 1;
+  const std::uint64_t drawn = draw(Purpose::thread, ++delay_count_);
+  return now_ + Nanos{static_cast<std::int64_t>(drawn % range)};
+}
+
+void Kernel::notify(const void* condition, Notify whom) {
+  for (const auto& [number, thread] : threads_) {
+    if (!thread->waits_for(condition)) continue;
+    thread->notify(late());
+    if (whom == Notify::one) return;
+  }
+}
+
 // ---- descriptors
 
 long Kernel::may_open() const {
@@ -54,6 +124,10 @@ long Kernel::may_open() const {
 
 int Kernel::open(std::shared_ptr<File> file) {
   if (const long result = may_open(); result < 0) return static_cast<int>(result);
+  return open_unlimited(std::move(file));
+}
+
+int Kernel::open_unlimited(std::shared_ptr<File> file) {
   const auto free = std::ranges::find(files_, nullptr, &Descriptor::file);
   const auto number = static_cast<std::size_t>(free - files_.begin());
   if (number == kMaxDescriptors) return -EMFILE;
@@ -66,6 +140,11 @@ int Kernel::open(std::shared_ptr<File> file) {
 std::shared_ptr<File> Kernel::find(int fd) const {
   const auto number = static_cast<std::size_t>(fd - kFirstDescriptor);
   return fd >= kFirstDescriptor && number < files_.size() ? files_[number].file : nullptr;
+}
+
+int Kernel::host_of(int fd) const {
+  return find(fd) == nullptr ? kNoHost
+                             : files_[static_cast<std::size_t>(fd - kFirstDescriptor)].host;
 }
 
 long Kernel::close(int fd) {
@@ -90,6 +169,8 @@ std::size_t Kernel::open_count(int of_host) const {
 }
 
 void Kernel::crash(int crashed, const std::function<void(Socket&)>& close) {
+  for (const auto& [number, thread] : threads_)
+    if (thread->host() == crashed) thread->crash();
   for (Descriptor& one : files_) {
     if (one.file == nullptr || one.host != crashed) continue;
     --open_counts_[crashed];

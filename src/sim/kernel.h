@@ -1,17 +1,29 @@
 // The simulated kernel of one World: descriptors, time, and what is going to happen.
 #pragma once
 
+#include <signal.h>
+
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "base/mix.h"
+#include "sim/call_faults.h"
+#include "sim/clock.h"
+#include "sim/faults.h"
 #include "sim/file.h"
 #include "sim/findings.h"
+#include "sim/history.h"
+#include "sim/local_names.h"
+#include "sim/processes.h"
+#include "sim/thread.h"
+#include "sim/zone.h"
+#include "spate/offload.h"
 #include "spate/time.h"
 
 namespace spate::sim {
@@ -30,7 +42,14 @@ enum class Step : std::uint8_t {
 class Surroundings {
  public:
   virtual Step step(Nanos limit) = 0;
+  // Lets threads go on, and nothing else. False if none could.
+  virtual bool step_threads() = 0;
   virtual Network& network() = 0;
+  // nullptr while the host is down.
+  virtual Loop* loop_of(int host) = 0;
+  // Who waits for what: some lines.
+  virtual std::string describe() const = 0;
+  virtual std::vector<std::string> host_names() const = 0;
 
  protected:
   ~Surroundings() = default;
@@ -45,7 +64,11 @@ enum class Purpose : std::uint64_t {
   loss,
   duplicate,
   reorder,
-  scenario
+  scenario,
+  strike,
+  call,
+  thread,
+  name
 };
 
 class Kernel {
@@ -76,12 +99,26 @@ class Kernel {
   Nanos next() const { return happenings_.empty() ? kForever : happenings_.begin()->first.first; }
   // Lets all of it happen that is due, what becomes due meanwhile not. False if there was nothing.
   bool happen();
-  Step sleep(Nanos limit) { return surroundings_.step(limit); }
+  // The caller, a loop that has nothing to do, lets the World go on. A thread's is asked for again
+  // when it is `ready`.
+  Step sleep(Nanos limit, Thread::Ready ready);
   Network& network() { return surroundings_.network(); }
+  Loop* loop_of(int of_host) { return surroundings_.loop_of(of_host); }
+  const Surroundings& surroundings() const { return surroundings_; }
+  // What a host's own clocks say, the running one's; the World's where there is none.
+  Nanos monotonic() const { return clocks.monotonic(host, now_); }
+  Nanos wall() const { return clocks.wall(host, now_); }
+  // When a span of the running host's has passed.
+  Nanos deadline(Nanos span) const { return clocks.deadline(host, now_, span); }
+  Nanos since_beginning() const { return now_ - kBeginning; }
 
   // ---- descriptors; lowest first, one table for all hosts, so that a number tells its host
   int open(std::shared_ptr<File> file);
+  // A child's of this host, whose descriptors are its own.
+  int open_unlimited(std::shared_ptr<File> file);
   std::shared_ptr<File> find(int fd) const;
+  // kNoHost if it is not open.
+  int host_of(int fd) const;
   long close(int fd);
   void close_all();
   // But for those of crashed hosts.
@@ -96,19 +133,61 @@ class Kernel {
   // whoever still has the number may close it, and nobody else gets it before.
   void crash(int crashed, const std::function<void(Socket&)>& close);
 
+  // ---- threads
+  // A number for it; 0 if the system gives no more.
+  std::uint64_t start_thread(Thread::Body body, void* argument);
+  // Returns when it has ended. Its number is not valid any more.
+  void join_thread(std::uint64_t number);
+  // The caller, a thread's code or the World's, goes on when `ready()`, or at `limit`.
+  void wait(const Thread::Ready& ready, Nanos limit);
+  // Of a std::condition_variable.
+  void wait_for_notice(const void* condition);
+  enum class Notify : std::uint8_t { one, all };
+  void notify(const void* condition, Notify whom);
+  const std::map<std::uint64_t, std::unique_ptr<Thread>>& threads() const { return threads_; }
+  // Threads of the host begin, and go on when they were notified, up to `most` later.
+  void delay_threads(int of_host, Nanos most) { thread_delays_[of_host] = most; }
+  // Called by a thread of this World's.
+  void serve_this_thread();
+  // Whose code waits for threads; they may run, then, though their host is down or paused.
+  bool is_waited_for(const Thread& thread) const;
+
   // ---- the seed
   std::uint64_t draw(Purpose purpose, std::uint64_t number) const {
     return mix(seed_ ^ mix(static_cast<std::uint64_t>(purpose) ^ mix(number)));
   }
   std::uint64_t draw_next() { return draw(Purpose::program, ++draws_); }
-  void note(std::uint64_t what) { trace_ = mix(trace_ ^ what); }
-  std::uint64_t trace() const { return trace_; }
+  void note(Event event) {
+    event.time = since_beginning();
+    history.note(event);
+  }
+  // What was sent within a host.
+  void note_local(std::string_view bytes);
+  // Whether a fault that the seed wants comes to pass: `kind` and the like say of what.
+  bool strikes(Event fault) {
+    fault.time = since_beginning();
+    return faults.strike(fault, history);
+  }
 
   int host = kNoHost;
+  // While what has threads is destroyed, of a host or of the World: nobody else goes on, and the
+  // threads wait for nothing that time would bring.
+  bool hurries = false;
   std::string hosts_file;  // The text of each host's /etc/hosts; empty: the system's.
+  Zone zone;
   Findings findings;
+  History history;
+  Faults faults;
+  std::unique_ptr<CallFaults> call_faults;
+  Clocks clocks;
+  LocalNames local_names;
+  Processes processes{*this};
+  std::map<int, struct sigaction> signal_actions;
+  std::map<int, std::unique_ptr<ThreadPool>> pools;  // ThreadPool::shared(), by host.
 
  private:
+  Nanos late();
+
   const std::uint64_t seed_;
   Surroundings& surroundings_;
   Nanos now_;
@@ -117,6 +196,9 @@ class Kernel {
   struct Descriptor {
     std::shared_ptr<File> file;
     int host = kNoHost;
+    // While what has threads is destroyed, of a host or of the World: nobody else goes on, and the
+    // threads wait for nothing that time would bring.
+    bool hurries = false;
   };
   struct Limit {
     std::size_t count;
@@ -128,8 +210,12 @@ class Kernel {
   std::vector<Descriptor> files_;
   std::map<int, std::size_t> open_counts_;  // By host.
   std::map<int, Limit> limits_;
+  std::map<std::uint64_t, std::unique_ptr<Thread>> threads_;  // By number, as they were started.
+  std::map<int, Nanos> thread_delays_;
+  std::vector<int> waiting_hosts_;
+  std::uint64_t thread_count_ = 0;
+  std::uint64_t delay_count_ = 0;
   std::uint64_t draws_ = 0;
-  std::uint64_t trace_ = 0;
 };
 
 }  // namespace spate::sim

@@ -14,16 +14,17 @@
 #include <utility>
 #include <vector>
 
+#include "sim/capture.h"
 #include "sim/kernel.h"
 #include "sim/link.h"
 #include "sim/place.h"
 #include "sim/tcp.h"
-#include "spate/sim/world.h"
+#include "spate/sim/link.h"
 
 namespace spate::sim {
 
 class PacketSocket;
-class Socket;
+class IpSocket;
 
 enum class Protocol : std::uint8_t { tcp, udp };
 
@@ -37,6 +38,17 @@ struct Parcel {
   std::uint8_t traffic_class;  // IP's byte, whose low bits are the congestion mark.
 };
 
+// What a rule is shown.
+struct Sight {
+  int from_host;
+  int to_host;
+  const Place& from;
+  const Place& to;
+  PacketKind kind;
+  std::string_view bytes;
+  int attempt;
+};
+
 class Network {
  public:
   explicit Network(Kernel& kernel) : kernel_(kernel) {}
@@ -46,8 +58,14 @@ class Network {
 
   // ---- links, one direction each
   void set_link(int from, int to, const LinkOptions& options) { link(from, to).options = options; }
-  void cut(int from, int to) { link(from, to).is_cut = true; }
+  void cut(int from, int to, InFlight in_flight);
   void heal(int from, int to);
+  std::size_t longest_segment(int from, int to);
+  // Asked of each packet between two hosts, if there is one.
+  using Rule = std::function<Fate(const Sight&)>;
+  void set_rule(Rule rule) { rule_ = std::move(rule); }
+  // Notes all packets that are sent.
+  void set_capture(std::unique_ptr<Capture> capture) { capture_ = std::move(capture); }
 
   // ---- hosts
   // All its sockets are gone, and nobody is told.
@@ -57,22 +75,26 @@ class Network {
 
   // ---- addresses
   // 0, or a negated errno. A port of 0 becomes a free one.
-  long bind(Socket& socket, Place& place);
-  void unbind(Socket& socket);
+  long bind(IpSocket& socket, Place& place);
+  void unbind(IpSocket& socket);
   // 0 if there is none.
   std::uint16_t free_port(int host, Protocol protocol);
   // Of those that listen and share an address, which is drawn by `number`.
-  Socket* socket_at(Protocol protocol, int host, const Place& place, std::uint64_t number) const;
+  IpSocket* socket_at(Protocol protocol, int host, const Place& place, std::uint64_t number) const;
 
   // ---- connections
   Connection& make_connection(int client, Place from, int server, Place to);
   Connection* find(std::uint64_t id);
   // Both ends are gone, and nothing more is to be delivered.
-  void forget(std::uint64_t id) { connections_.erase(id); }
+  void forget(std::uint64_t id);
   // Calls `arrive` with the connection when the segment has come to the other end, unless there is
   // none any more.
   using Arrival = std::move_only_function<void(Connection&)>;
   void send(Connection& connection, Side from, Label label, Arrival arrive);
+
+  // Calls `see` with each listener, and with each end of a connection that its host still has.
+  void look(const std::function<void(const IpSocket&)>& see_listener,
+            const std::function<void(const Endpoint&, const Place& peer)>& see_end) const;
 
   // ---- packets
   void send(Parcel parcel);
@@ -84,29 +106,43 @@ class Network {
     Label label;
     Nanos sent;
     Arrival arrive;
+    std::uint64_t number = 0;  // Of its end's, from 1.
+    Nanos last_sent{0};        // The attempt that comes through.
+    bool is_held = false;      // It was under way when the link was cut.
   };
   // What waits until a direction between hosts is open again.
   using Held = std::vector<Segment>;
 
   Link& link(int from, int to);
   bool is_open(int from, int to);
-  bool is_taken(const Socket& socket, const Place& place) const;
+  bool is_taken(const IpSocket& socket, const Place& place) const;
   void transmit(Connection& connection, Segment segment);
   void hold(Connection& connection, Segment segment);
   void release(int from, int to);
   void give_up(Connection& connection, Side from, Nanos after);
   void dispatch(Connection& connection, Segment segment, Nanos delay);
-  void deliver(Segment& segment);
+  void arrive(Segment& segment);
+  void deliver(Connection& connection, Segment& segment);
+  void deliver_early(std::uint64_t id, Side from);
   void deliver(const Parcel& parcel);
   void refuse(const Parcel& parcel);
+  void release_parcels(int from, int to);
+  // The rule for packets that only their attempt tells apart; empty if there is none.
+  std::function<Fate(int attempt)> rule_for(const Connection& connection, const Segment& segment);
+  std::function<Fate(int attempt)> rule_for(const Parcel& parcel);
   PacketSocket* packet_socket_at(int host, const Place& place, const Place& peer) const;
 
   Kernel& kernel_;
   std::map<std::pair<int, int>, Link> links_;
   std::map<std::pair<int, int>, Held> held_;
+  std::map<std::pair<int, int>, std::vector<Parcel>> held_parcels_;
+  Rule rule_;
+  std::unique_ptr<Capture> capture_;
   std::set<int> down_;
-  std::map<std::tuple<Protocol, int, std::uint16_t>, std::vector<Socket*>> bound_;
+  std::map<std::tuple<Protocol, int, std::uint16_t>, std::vector<IpSocket*>> bound_;
   std::map<std::uint64_t, std::unique_ptr<Connection>> connections_;
+  // Segments that wait for one before them, by connection, side and number.
+  std::map<std::tuple<std::uint64_t, Side, std::uint64_t>, Segment> early_;
   std::map<std::pair<Protocol, int>, std::uint16_t> last_port_;
   std::uint64_t connection_count_ = 0;
 };

@@ -4,55 +4,13 @@
 #include <cerrno>
 #include <cstring>
 
+#include "sim/message.h"
+
 namespace spate::sim {
 
 namespace {
 
 constexpr std::size_t kLongest = 65507;
-
-std::string joined(const msghdr& message) {
-  std::string bytes;
-  for (const iovec& piece : std::span(message.msg_iov, message.msg_iovlen))
-    bytes.append(static_cast<const char*>(piece.iov_base), piece.iov_len);
-  return bytes;
-}
-
-// Returns how many bytes had room.
-std::size_t spread(std::string_view bytes, const msghdr& message) {
-  std::size_t copied = 0;
-  for (const iovec& piece : std::span(message.msg_iov, message.msg_iovlen)) {
-    const std::string_view part = bytes.substr(copied, piece.iov_len);
-    if (!part.empty()) std::memcpy(piece.iov_base, part.data(), part.size());
-    copied += part.size();
-  }
-  return copied;
-}
-
-// Control messages, one after the other, as far as there is room.
-class Control {
- public:
-  explicit Control(msghdr& message)
-      : message_(message), room_(message.msg_control == nullptr ? 0 : message.msg_controllen) {
-    message.msg_controllen = 0;
-  }
-  template <class T>
-  void add(int level, int type, const T& value) {
-    if (message_.msg_controllen + CMSG_SPACE(sizeof(value)) > room_) {
-      message_.msg_flags |= MSG_CTRUNC;
-      return;
-    }
-    char* at = static_cast<char*>(message_.msg_control) + message_.msg_controllen;
-    const cmsghdr header{
-        .cmsg_len = CMSG_LEN(sizeof(value)), .cmsg_level = level, .cmsg_type = type};
-    std::memcpy(at, &header, sizeof(header));
-    std::memcpy(at + CMSG_LEN(0), &value, sizeof(value));
-    message_.msg_controllen += CMSG_SPACE(sizeof(value));
-  }
-
- private:
-  msghdr& message_;
-  const std::size_t room_;
-};
 
 }  // namespace
 
@@ -199,9 +157,9 @@ void PacketSocket::describe(const Parcel& parcel, msghdr& message) const {
 
 long PacketSocket::set_option(int level, int name, const void* value, socklen_t size) {
   if (level != IPPROTO_IP && level != IPPROTO_IPV6)
-    return Socket::set_option(level, name, value, size);
+    return IpSocket::set_option(level, name, value, size);
   if (level == IPPROTO_IPV6 && name == IPV6_V6ONLY)
-    return Socket::set_option(level, name, value, size);
+    return IpSocket::set_option(level, name, value, size);
   int number = 0;
   if (size < sizeof(number)) return -EINVAL;
   std::memcpy(&number, value, sizeof(number));

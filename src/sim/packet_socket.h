@@ -4,14 +4,14 @@
 #include <deque>
 #include <optional>
 
-#include "sim/socket.h"
+#include "sim/ip_socket.h"
 
 namespace spate::sim {
 
-class PacketSocket final : public Socket {
+class PacketSocket final : public IpSocket {
  public:
   PacketSocket(Network& network, int host, int family)
-      : Socket(network, host, family, Protocol::udp) {}
+      : IpSocket(network, host, family, Protocol::udp) {}
 
   // Whether it gets packets of any peer's.
   bool is_listening() const override { return !remote_; }

@@ -28,7 +28,7 @@ long move_pieces(const msghdr& message, Move move) {
 }  // namespace
 
 StreamSocket::StreamSocket(Network& network, int family, Connection& connection, Side side)
-    : Socket(network, connection.end(side).host(), family, Protocol::tcp),
+    : IpSocket(network, connection.end(side).host(), family, Protocol::tcp),
       connection_(&connection),
       end_(&connection.end(side)),
       remote_(connection.end(opposite(side)).local()) {
@@ -46,7 +46,7 @@ StreamSocket::~StreamSocket() {
 }
 
 void StreamSocket::vanish() {
-  Socket::vanish();
+  IpSocket::vanish();
   waiting_.clear();
   end_ = nullptr;
   connection_ = nullptr;
@@ -60,7 +60,7 @@ std::uint32_t StreamSocket::ready() const {
 // ---- listening
 
 long StreamSocket::bind(const sockaddr* address, socklen_t size) {
-  return end_ != nullptr ? -EINVAL : Socket::bind(address, size);
+  return end_ != nullptr ? -EINVAL : IpSocket::bind(address, size);
 }
 
 long StreamSocket::listen(int backlog) {
@@ -192,7 +192,7 @@ long StreamSocket::set_option(int level, int name, const void* value, socklen_t 
     resets_ = lingering.l_onoff != 0 && lingering.l_linger == 0;
     return 0;
   }
-  if (level != IPPROTO_TCP) return Socket::set_option(level, name, value, size);
+  if (level != IPPROTO_TCP) return IpSocket::set_option(level, name, value, size);
   if (size < sizeof(no_delay_)) return -EINVAL;
   if (name == TCP_NODELAY) std::memcpy(&no_delay_, value, sizeof(no_delay_));
   return 0;
@@ -200,7 +200,7 @@ long StreamSocket::set_option(int level, int name, const void* value, socklen_t 
 
 std::optional<int> StreamSocket::option(int level, int name) {
   if (level == IPPROTO_TCP && name == TCP_NODELAY) return no_delay_;
-  return Socket::option(level, name);
+  return IpSocket::option(level, name);
 }
 
 }  // namespace spate::sim

@@ -4,20 +4,21 @@
 #include <deque>
 #include <string_view>
 
-#include "sim/socket.h"
+#include "sim/ip_socket.h"
 #include "sim/tcp.h"
 
 namespace spate::sim {
 
-class StreamSocket final : public Socket {
+class StreamSocket final : public IpSocket {
  public:
   StreamSocket(Network& network, int host, int family)
-      : Socket(network, host, family, Protocol::tcp) {}
+      : IpSocket(network, host, family, Protocol::tcp) {}
   // The end of a connection.
   StreamSocket(Network& network, int family, Connection& connection, Side side);
   ~StreamSocket() override;
 
   bool is_listening() const override { return backlog_ >= 0; }
+  std::size_t waiting() const override { return waiting_.size(); }
   void vanish() override;
   std::uint32_t ready() const override;
 

@@ -18,8 +18,8 @@ std::uint64_t print_of(std::string_view bytes) {
   return print;
 }
 
-Label::Label(std::string_view bytes)
-    : kind(Kind::bytes), print(print_of(bytes)), size(bytes.size()) {}
+Label::Label(std::string_view text)
+    : kind(Kind::bytes), print(print_of(text)), size(text.size()), bytes(text) {}
 
 void ByteQueue::take(std::size_t count) {
   begin_ += count;
@@ -113,8 +113,9 @@ void Endpoint::close(Farewell farewell) {
 // As much as the peer has room for, and then the end.
 void Endpoint::transmit() {
   if (state_ != State::open) return;
+  const std::size_t longest = network_.longest_segment(host_, other(connection_).host());
   while (credit_ != 0 && outgoing_.size() != 0) {
-    const std::size_t size = std::min({credit_, outgoing_.size(), kSegment});
+    const std::size_t size = std::min({credit_, outgoing_.size(), longest});
     const std::string_view bytes = outgoing_.front().substr(0, size);
     network_.send(
         connection_, side_, Label(bytes),

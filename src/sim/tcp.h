@@ -22,6 +22,7 @@ class File;
 class Network;
 
 enum class Side : std::uint8_t { client, server };
+constexpr std::size_t number_of(Side side) { return static_cast<std::size_t>(side); }
 constexpr Side opposite(Side side) { return side == Side::client ? Side::server : Side::client; }
 
 // Bytes in order. What was taken is cut off when it is half of it.
@@ -43,18 +44,19 @@ enum class Kind : std::uint8_t { knock, welcome, refusal, credit, end, reset, by
 // What is written on a segment.
 struct Label {
   explicit Label(Kind what) : kind(what), print(static_cast<std::uint64_t>(what)) {}
-  explicit Label(std::string_view bytes);
+  explicit Label(std::string_view text);
 
   Kind kind;
   std::uint64_t print;  // In the trace.
   std::size_t size = 0;
+  std::string_view bytes{};  // Valid while it is sent.
 };
 
 // A hash, by which the trace knows bytes.
 std::uint64_t print_of(std::string_view bytes);
 
 inline constexpr std::size_t kDefaultBuffer = 64 * 1024;
-inline constexpr std::size_t kSegment = 1448;
+inline constexpr std::size_t kSegment = 1448;  // For which a receiver makes room known at once.
 
 // One end. Functions return zero or more, or a negated errno.
 class Endpoint {
@@ -66,6 +68,10 @@ class Endpoint {
   const Place& local() const { return local_; }
   bool is_connecting() const { return state_ == State::connecting; }
   bool is_open() const { return state_ == State::open; }
+  bool is_dead() const { return state_ == State::dead; }
+  bool has_ended() const { return has_ended_ || has_sent_end_; }
+  std::size_t unread() const { return incoming_.size(); }
+  std::size_t unsent() const { return outgoing_.size(); }
   // Its host has crashed.
   bool has_vanished() const { return has_vanished_; }
   // Neither the program nor the network knows of it any more.
@@ -101,6 +107,7 @@ class Endpoint {
 
   // The network's: not zero while what it has sent does not come through.
   std::uint64_t silence = 0;
+  Nanos vanished_at = kForever;
 
  private:
   enum class State : std::uint8_t { connecting, open, dead };
@@ -141,13 +148,17 @@ struct Connection {
         server(network, *this, Side::server, to_host, to) {}
 
   Endpoint& end(Side side) { return side == Side::client ? client : server; }
+  const Endpoint& end(Side side) const { return side == Side::client ? client : server; }
 
   const std::uint64_t id;
   Endpoint client;
   Endpoint server;
   std::size_t client_buffer = kDefaultBuffer;  // Of the receivers.
   std::size_t server_buffer = kDefaultBuffer;
-  Nanos last_arrival[2] = {};  // Of what each end has sent.
+  // Of what each end has sent.
+  Nanos last_arrival[2] = {};
+  std::uint64_t sent[2] = {};
+  std::uint64_t arrived[2] = {};
 };
 
 }  // namespace spate::sim

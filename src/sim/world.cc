@@ -2,15 +2,32 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <numeric>
 #include <utility>
 
-#include "sim/socket.h"
+#include "sim/ip_socket.h"
+#include "sim/signals.h"
 #include "sim/world_state.h"
 #include "spate/assert.h"
 
 namespace spate::sim {
 
 namespace {
+
+constexpr std::size_t kLeastMtu = 68;
+constexpr std::size_t kMostMtu = 65535;
+
+class Hurry {
+ public:
+  explicit Hurry(Kernel& kernel) : kernel_(kernel), before_(std::exchange(kernel.hurries, true)) {}
+  ~Hurry() { kernel_.hurries = before_; }
+  Hurry(const Hurry&) = delete;
+  Hurry& operator=(const Hurry&) = delete;
+
+ private:
+  Kernel& kernel_;
+  const bool before_;
+};
 
 Address address_at(int family, const Place& place) {
   sockaddr_storage storage{};
@@ -24,6 +41,9 @@ Address address_at(int family, const Place& place) {
 // Sockets are closed into the network, while the library's calls still come here.
 WorldState::~WorldState() {
   tasks_.clear();
+  const Hurry hurry(kernel_);
+  kernel_.processes.clear();
+  kernel_.pools.clear();
   hosts_.clear();
   kernel_.close_all();
 }
@@ -37,22 +57,62 @@ bool WorldState::turn(Host& host, Nanos& next) {
   const Host::Turn running(host);
   const Nanos wait = loop.prepare_to_wait();
   if (wait > Nanos{0} && kernel_.find(host.set_)->ready() == 0) {
-    next = std::min(next, deadline_after(kernel_.now(), wait));
+    host.wakes_at_ = kernel_.deadline(wait);
+    next = std::min(next, host.wakes_at_);
     return false;
   }
+  host.wakes_at_ = kernel_.now();
   loop.run(Run::no_wait);
   return true;
 }
 
+// Those of a host that is down or paused only if somebody waits for them.
+bool WorldState::may_run(const Thread& thread) const {
+  if (kernel_.is_waited_for(thread)) return true;
+  if (thread.has_crashed()) return false;
+  if (thread.host() == Kernel::kNoHost) return true;
+  return !hosts_[static_cast<std::size_t>(thread.host())]->is_paused_;
+}
+
+bool WorldState::turn(Thread& thread, Nanos& next) {
+  if (thread.has_ended() || !may_run(thread)) return false;
+  if (thread.is_due()) return thread.go_on(), true;
+  next = std::min(next, thread.limit());
+  return false;
+}
+
 // In another order each time.
 bool WorldState::turn_all(Nanos& next) {
-  std::vector<Host*> order;
-  for (const std::unique_ptr<Host>& host : hosts_) order.push_back(host.get());
+  std::vector<Host*> hosts;
+  for (const std::unique_ptr<Host>& host : hosts_) hosts.push_back(host.get());
+  std::vector<std::uint64_t> threads;
+  for (const auto& [number, thread] : kernel_.threads()) threads.push_back(number);
+  std::vector<std::size_t> order(hosts.size() + threads.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
   const std::uint64_t drawn = kernel_.draw(Purpose::order, ++rounds_);
   for (std::size_t left = order.size(); left > 1; --left)
     std::swap(order[left - 1], order[mix(drawn ^ left) % left]);
   bool any = false;
-  for (Host* host : order) any |= turn(*host, next);
+  for (const std::size_t one : order) {
+    if (one < hosts.size()) {
+      any |= turn(*hosts[one], next);
+    } else if (const auto found = kernel_.threads().find(threads[one - hosts.size()]);
+               found != kernel_.threads().end()) {
+      any |= turn(*found->second, next);
+    }
+  }
+  return any;
+}
+
+bool WorldState::step_threads() {
+  std::vector<std::uint64_t> threads;
+  for (const auto& [number, thread] : kernel_.threads()) threads.push_back(number);
+  bool any = false;
+  for (const std::uint64_t number : threads) {
+    const auto found = kernel_.threads().find(number);
+    Nanos next = kForever;
+    if (found != kernel_.threads().end()) any |= turn(*found->second, next);
+  }
   return any;
 }
 
@@ -83,6 +143,7 @@ Step WorldState::move(Nanos next, Nanos limit) {
 }
 
 Outcome WorldState::run(const std::function<bool()>& condition, Nanos span) {
+  SPATE_ASSERT(Thread::current() == nullptr, "a thread of a World's does not run the World");
   const Nanos limit = deadline_after(kernel_.now(), span);
   steps_here_ = 0;
   for (;;) {
@@ -100,6 +161,96 @@ Outcome WorldState::run(const std::function<bool()>& condition, Nanos span) {
   }
 }
 
+Loop* WorldState::loop_of(int host) {
+  if (host < 0) return nullptr;
+  return hosts_[static_cast<std::size_t>(host)]->loop_.get();
+}
+
+// ---- what is to be seen of it
+
+std::vector<std::string> WorldState::host_names() const {
+  std::vector<std::string> names;
+  for (const std::unique_ptr<Host>& host : hosts_) names.emplace_back(host->name());
+  return names;
+}
+
+namespace {
+
+ConnectionState state_of(const Endpoint& end) {
+  if (end.is_connecting()) return ConnectionState::connecting;
+  if (end.is_dead()) return ConnectionState::reset;
+  return end.has_ended() ? ConnectionState::ended : ConnectionState::open;
+}
+
+Address address_of(const Place& place) {
+  return address_at(place.ip.is_v4() ? AF_INET : AF_INET6, place);
+}
+
+std::string_view name_of(ConnectionState state) {
+  constexpr std::string_view kNames[] = {"listening", "connecting", "open", "ended", "reset"};
+  return kNames[static_cast<std::size_t>(state)];
+}
+
+std::string line_of(const ConnectionInfo& info) {
+  std::string line(info.host->name());
+  line.append(": ").append(name_of(info.state)).append(" ").append(info.local.to_string());
+  if (info.state == ConnectionState::listening)
+    return line + ", " + std::to_string(info.unread) + " to accept\n";
+  return line + " -> " + info.peer.to_string() + ", " + std::to_string(info.unread) + " unread, " +
+         std::to_string(info.unsent) + " unsent\n";
+}
+
+}  // namespace
+
+std::vector<ConnectionInfo> WorldState::connections() const {
+  std::multimap<int, ConnectionInfo> found;  // By host.
+  const auto add = [&](int host, ConnectionInfo info) {
+    info.host = hosts_[static_cast<std::size_t>(host)].get();
+    found.emplace(host, info);
+  };
+  const auto see_listener = [&](const IpSocket& socket) {
+    add(socket.host(), {.host = nullptr,
+                        .local = address_of(socket.local()),
+                        .peer = address_of({.ip = socket.local().ip.is_v4() ? Ip::any_v4() : Ip()}),
+                        .state = ConnectionState::listening,
+                        .unread = socket.waiting()});
+  };
+  const auto see_end = [&](const Endpoint& end, const Place& peer) {
+    add(end.host(), {.host = nullptr,
+                     .local = address_of(end.local()),
+                     .peer = address_of(peer),
+                     .state = state_of(end),
+                     .unread = end.unread(),
+                     .unsent = end.unsent()});
+  };
+  network_.look(see_listener, see_end);
+  std::vector<ConnectionInfo> all;
+  for (const auto& [host, info] : found) all.push_back(info);
+  return all;
+}
+
+std::string WorldState::describe(const Host& host) const {
+  std::string line(host.name());
+  if (!host.is_up()) return line + " is down\n";
+  if (host.is_paused_) {
+    line += " is paused";
+  } else if (host.index_ == kernel_.host) {
+    line += " is running";
+  } else if (host.wakes_at_ >= kForever) {
+    line += " waits for input";
+  } else {
+    line += " waits until " + seconds_of(host.wakes_at_ - Kernel::kBeginning);
+  }
+  return line + ", " + std::to_string(host.open_descriptors()) + " descriptors\n";
+}
+
+std::string WorldState::describe() const {
+  std::string text;
+  for (const std::unique_ptr<Host>& host : hosts_) text += describe(*host);
+  for (const ConnectionInfo& info : connections()) text += line_of(info);
+  return text;
+}
+
 // ---- hosts
 
 Host::Host(WorldState& world, int index, std::string_view name)
@@ -107,10 +258,13 @@ Host::Host(WorldState& world, int index, std::string_view name)
   make_loop();
 }
 
+// The machine's, not the program's: calls that are to fail do not fail here.
 void Host::make_loop() {
   const Turn making(*this);
+  std::unique_ptr<CallFaults> faults = std::exchange(world_.kernel().call_faults, nullptr);
   loop_ = must(Loop::create());
   set_ = must(loop_->poll_fd());
+  world_.kernel().call_faults = std::move(faults);
 }
 
 Address Host::address(std::uint16_t port) const {
@@ -131,14 +285,19 @@ void Host::crash() {
   world_.network().crash(index_);
   {
     const Turn ending(*this);
+    const Hurry hurry(world_.kernel());
     kept_.reset();
+    world_.kernel().processes.crash(index_);
+    world_.kernel().pools.erase(index_);
   }
   is_paused_ = false;
+  world_.kernel().note({.kind = EventKind::crashed, .from = index_});
   dead_loops_.push_back(std::move(loop_));
 }
 
 void Host::restart() {
   SPATE_ASSERT(!is_up());
+  world_.kernel().note({.kind = EventKind::restarted, .from = index_});
   world_.kernel().lift_limit(index_);
   make_loop();
   world_.network().restart(index_);
@@ -147,7 +306,19 @@ void Host::restart() {
 
 void Host::pause() {
   SPATE_ASSERT(is_up() && loop_->depth() == 0);
+  world_.kernel().note({.kind = EventKind::paused, .from = index_});
   is_paused_ = true;
+}
+
+void Host::resume() {
+  if (!std::exchange(is_paused_, false)) return;
+  world_.kernel().note({.kind = EventKind::resumed, .from = index_});
+}
+
+void Host::set_clock(const ClockOptions& options) {
+  SPATE_ASSERT(options.drift >= -500'000 && options.drift <= 1'000'000);
+  Kernel& kernel = world_.kernel();
+  kernel.clocks.set(index_, kernel.now(), options.ahead, options.drift);
 }
 
 void Host::limit_descriptors(std::size_t most, Shortage shortage) {
@@ -155,6 +326,20 @@ void Host::limit_descriptors(std::size_t most, Shortage shortage) {
 }
 
 std::size_t Host::open_descriptors() const { return world_.kernel().open_count(index_); }
+
+void Host::delay_work(Nanos most) {
+  SPATE_ASSERT(most >= Nanos{0});
+  world_.kernel().delay_threads(index_, most);
+}
+
+bool Host::raise(int signum) {
+  SPATE_ASSERT(signum > 0 && signum <= 64);
+  return raise_signal(world_.kernel(), index_, signum);
+}
+
+void Host::add_program(std::string_view name, ProgramBody body) {
+  world_.kernel().processes.add_program(index_, std::string(name), std::move(body));
+}
 
 Host::Turn::Turn(Host& host)
     : world_(host.world_), before_(std::exchange(world_.kernel().host, host.index_)) {}
@@ -179,16 +364,17 @@ void World::link(const Host& one, const Host& other, const LinkOptions& options)
 }
 
 void World::link_one_way(const Host& from, const Host& to, const LinkOptions& options) {
+  SPATE_ASSERT(options.mtu >= kLeastMtu && options.mtu <= kMostMtu);
   state_->network_.set_link(from.index_, to.index_, options);
 }
 
-void World::cut(const Host& one, const Host& other) {
-  cut_one_way(one, other);
-  cut_one_way(other, one);
+void World::cut(const Host& one, const Host& other, InFlight in_flight) {
+  cut_one_way(one, other, in_flight);
+  cut_one_way(other, one, in_flight);
 }
 
-void World::cut_one_way(const Host& from, const Host& to) {
-  state_->network_.cut(from.index_, to.index_);
+void World::cut_one_way(const Host& from, const Host& to, InFlight in_flight) {
+  state_->network_.cut(from.index_, to.index_, in_flight);
 }
 
 void World::heal(const Host& one, const Host& other) {
@@ -200,6 +386,31 @@ void World::heal_one_way(const Host& from, const Host& to) {
   state_->network_.heal(from.index_, to.index_);
 }
 
+void World::set_rule(Rule rule) {
+  if (!rule) return state_->network_.set_rule({});
+  state_->network_.set_rule([state = state_.get(), rule = std::move(rule)](const Sight& sight) {
+    const auto host = [state](int index) -> const Host& {
+      return *state->hosts_[static_cast<std::size_t>(index)];
+    };
+    return rule({.from = host(sight.from_host),
+                 .to = host(sight.to_host),
+                 .source = address_of(sight.from),
+                 .destination = address_of(sight.to),
+                 .kind = sight.kind,
+                 .bytes = bytes_of(sight.bytes),
+                 .attempt = sight.attempt});
+  });
+}
+
+std::error_code World::capture(const std::string& path) {
+  auto capture = Capture::open(path);
+  if (!capture) return capture.error();
+  state_->network_.set_capture(std::move(*capture));
+  return {};
+}
+
+std::vector<ConnectionInfo> World::connections() const { return state_->connections(); }
+
 void World::name(std::string_view name, const Host& host) {
   for (const Address& address : {host.address(0), host.address_ipv6(0)}) {
     state_->kernel_.hosts_file += address.host();
@@ -207,6 +418,10 @@ void World::name(std::string_view name, const Host& host) {
     state_->kernel_.hosts_file += name;
     state_->kernel_.hosts_file += '\n';
   }
+}
+
+void World::answer_name(std::string_view name, NameAnswer answer) {
+  state_->kernel_.zone.set(name, std::move(answer));
 }
 
 Nanos World::now() const { return state_->kernel_.now() - Kernel::kBeginning; }
@@ -229,7 +444,23 @@ std::uint64_t World::draw(std::uint64_t bound) {
   return state_->kernel_.draw(Purpose::scenario, ++state_->draws_) % bound;
 }
 
-std::uint64_t World::trace() const { return state_->kernel_.trace(); }
+bool World::strikes(double probability, std::string_view what) {
+  const std::uint64_t drawn = state_->kernel_.draw(Purpose::strike, ++state_->strikes_);
+  if (static_cast<double>(drawn >> 11) * 0x1p-53 >= probability) return false;
+  return state_->kernel_.strikes({.kind = EventKind::struck, .what = what});
+}
+
+std::string World::fail_calls(std::string_view plan) {
+  Kernel& kernel = state_->kernel_;
+  if (plan.empty()) return kernel.call_faults.reset(), "";
+  auto rules = CallFaults::parse(plan);
+  if (!rules) return std::move(rules.error());
+  const std::uint64_t seed = kernel.draw(Purpose::call, ++state_->plans_);
+  kernel.call_faults = std::make_unique<CallFaults>(std::move(*rules), seed);
+  return {};
+}
+
+std::uint64_t World::trace() const { return state_->kernel_.history.trace(); }
 
 std::size_t World::open_descriptors() const { return state_->kernel_.open_count(); }
 

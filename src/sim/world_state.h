@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "sim/kernel.h"
@@ -17,9 +18,14 @@ struct WorldState final : Surroundings {
   ~WorldState();
 
   Step step(Nanos limit) override;
+  bool step_threads() override;
   Outcome run(const std::function<bool()>& condition, Nanos span);
 
   Network& network() override { return network_; }
+  Loop* loop_of(int host) override;
+  std::string describe() const override;
+  std::vector<std::string> host_names() const override;
+  std::vector<ConnectionInfo> connections() const;
   Kernel& kernel() { return kernel_; }
   void at(Nanos time, Job task) { tasks_.emplace(time, std::move(task)); }
 
@@ -29,8 +35,11 @@ struct WorldState final : Surroundings {
 
   // Whether a loop had something to do. If not, `next` is lowered to when it will have.
   bool turn(Host& host, Nanos& next);
+  bool turn(Thread& thread, Nanos& next);
+  bool may_run(const Thread& thread) const;
   bool turn_all(Nanos& next);
 
+  std::string describe(const Host& host) const;
   bool run_tasks();
   Nanos next_task() const { return tasks_.empty() ? kForever : tasks_.begin()->first; }
   Step move(Nanos next, Nanos limit);
@@ -41,6 +50,8 @@ struct WorldState final : Surroundings {
   std::multimap<Nanos, Job> tasks_;
   std::uint64_t rounds_ = 0;
   std::uint64_t draws_ = 0;
+  std::uint64_t strikes_ = 0;
+  std::uint64_t plans_ = 0;
   int steps_here_ = 0;
 };
 

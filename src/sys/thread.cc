@@ -1,8 +1,12 @@
 #include "sys/thread.h"
 
+#include <linux/futex.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
+#include <climits>
 #include <memory>
 #include <new>
 #include <utility>
@@ -72,6 +76,19 @@ void Thread::pin(unsigned index) {
     return;
   }
 }
+
+// Who waits may be gone once it is zero: the wake-up is then for an address where nobody waits.
+void Latch::count_down() {
+  static_assert(sizeof(left_) == sizeof(int) && std::atomic<int>::is_always_lock_free);
+  if (left_.fetch_sub(1) == 1) ::syscall(SYS_futex, &left_, FUTEX_WAKE_PRIVATE, INT_MAX);
+}
+
+void Latch::wait() {
+  for (int left = left_.load(); left != 0; left = left_.load())
+    ::syscall(SYS_futex, &left_, FUTEX_WAIT_PRIVATE, left, nullptr);
+}
+
+void yield() { ::sched_yield(); }
 
 bool ThreadEnd::attach() {
   ::pthread_once(&end_key_once, [] { has_end_key = ::pthread_key_create(&end_key, on_end) == 0; });

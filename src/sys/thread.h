@@ -3,6 +3,7 @@
 
 #include <pthread.h>
 
+#include <atomic>
 #include <cerrno>
 #include <string_view>
 
@@ -54,6 +55,26 @@ class ThreadEnd {
 
   bool was_asked_ = false;
 };
+
+// As std::latch, of which a program has one copy, the library's or its own: this one's calls are
+// the library's (src/sim/calls.txt).
+class Latch {
+ public:
+  explicit Latch(int count) : left_(count) {}
+  Latch(const Latch&) = delete;
+  Latch& operator=(const Latch&) = delete;
+
+  // The last one may be the last use of the Latch.
+  void count_down();
+  // Until it has been counted down to zero.
+  void wait();
+
+ private:
+  std::atomic<int> left_;
+};
+
+// Lets another thread run.
+void yield();
 
 // Where there is nothing that could be waited for.
 inline void sleep(Nanos span) {

@@ -4,6 +4,7 @@
 import json
 import os
 import resource
+import shutil
 import struct
 import sys
 import unittest
@@ -12,9 +13,44 @@ import driver
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), os.pardir, "support"))
 # pylint: disable=wrong-import-position
+import browser  # noqa: E402
 from websocket_client import CLOSE, WebSocket  # noqa: E402
 
 LISTENERS = 1000
+PRICE = "document.querySelector('h1')?.textContent"
+
+# A hundred on each of ten connections of HTTP/2: the first four prices that each is told.
+NODE = """
+const listeners = 1000, each = 100, ticks = 4;
+let left = listeners;
+function listen(session) {
+  const stream = session.request({':method': 'CONNECT', ':protocol': 'websocket',
+                                  ':path': '/prices', 'sec-websocket-version': '13'});
+  let kept = Buffer.alloc(0);
+  const told = [];
+  stream.on('response', (fields) => { if (fields[':status'] !== 200) process.exit(1); });
+  stream.on('data', (piece) => {
+    kept = Buffer.concat([kept, piece]);
+    while (kept.length > 1 && kept.length >= 2 + kept[1] && told.length < ticks) {
+      if (kept[0] !== 0x81 || kept[1] > 125) process.exit(2);
+      told.push(JSON.parse(kept.subarray(2, 2 + kept[1]).toString()));
+      kept = kept.subarray(2 + kept[1]);
+      if (told.length === ticks) {
+        console.log(JSON.stringify(told));
+        if (--left === 0) process.exit(0);
+      }
+    }
+  });
+  stream.on('close', () => process.exit(3));
+}
+for (let at = 0; at < listeners; at += each) {
+  const session = require('http2').connect(process.argv[1]);
+  session.on('remoteSettings', (settings) => {
+    if (!settings.enableConnectProtocol) process.exit(4);
+    for (let i = 0; i < each; ++i) listen(session);
+  });
+}
+"""
 
 
 def allow_descriptors(number):
@@ -56,6 +92,32 @@ class Ticker(unittest.TestCase):
                 self.assertIsNone(peer.receive())
             self.assertEqual(server.process.wait(driver.PATIENCE), 0)
         self.assertGreater(len(set(prices.values())), 1)
+
+    @unittest.skipUnless(shutil.which("node"), "Node is not installed")
+    def test_tells_a_thousand_over_http2(self):
+        with driver.Server(self.program, "0") as server:
+            done = driver.run("node", "-e", NODE, f"http://127.0.0.1:{server.port}")
+            self.assertEqual(done.returncode, 0)
+            lists = [json.loads(line) for line in done.stdout.splitlines()]
+            self.assertEqual(server.stop(), 0)
+        self.assertEqual(len(lists), LISTENERS)
+        prices = {}
+        for told in lists:
+            first = told[0]["tick"]
+            self.assertEqual([each["tick"] for each in told], list(range(first, first + 4)))
+            for each in told:
+                self.assertEqual(prices.setdefault(each["tick"], each["price"]), each["price"])
+
+    @unittest.skipUnless(browser.program(), "no browser is installed")
+    def test_is_a_page_that_moves(self):
+        with driver.Server(self.program, "0") as server, \
+                browser.Browser(browser.program()) as chromium:
+            page = chromium.open(f"http://127.0.0.1:{server.port}/", 600)
+            page.wait_for(f"/^[0-9]+[.][0-9][0-9]$/.test({PRICE})")
+            page.wait_for(f"{PRICE} !== '{page.ask(PRICE)}'")
+            server.process.terminate()
+            page.wait_for(f"{PRICE} === 'closed'")
+            self.assertEqual(server.process.wait(driver.PATIENCE), 0)
 
     def test_listens_to_nobody(self):
         with driver.Server(self.program, "0") as server:

@@ -66,10 +66,13 @@ class Echo final : public StreamHandler {
   Stream stream_;
 };
 
+enum class Spoken : bool { http1, http2 };
+
 // A server with something of everything, a gateway to it, and a client of both.
 class Scene final : public http::CallHandler {
  public:
-  explicit Scene(const OwnTree& tree) : files_(must(http::Files::open(tree.root()))) {
+  Scene(const OwnTree& tree, Spoken spoken)
+      : spoken_(spoken), files_(must(http::Files::open(tree.root()))) {
     router_.get("/hello", [](Exchange exchange) { exchange.respond("hello"); });
     router_.get("/elsewhere", [](Exchange exchange) {
       http::Fields fields;
@@ -92,16 +95,17 @@ class Scene final : public http::CallHandler {
       if (auto stream = exchange.upgrade("echo")) echo_.take(std::move(*stream));
     });
     echo_.answers = true;
-    server_ = must(http::Server::create(loop, router_));
+    server_ = must(http::Server::create(loop, router_, serving()));
     port_ = must(server_.listen(Address::loopback_ipv4(0))).port();
-    outer_ = must(http::Server::create(loop, [this](Exchange exchange) {
-      gateway_.forward(std::move(exchange), url(port_, ""));
-    }));
+    outer_ = must(http::Server::create(
+        loop, [this](Exchange exchange) { gateway_.forward(std::move(exchange), url(port_, "")); },
+        serving()));
     outer_port_ = must(outer_.listen(Address::loopback_ipv4(0))).port();
     http::GatewayOptions options;
     options.upgrades = {"echo"};
+    options.client = asking();
     gateway_ = must(http::Gateway::create(loop, std::move(options)));
-    client_ = must(http::Client::create(loop));
+    client_ = must(http::Client::create(loop, asking()));
   }
 
   void ask(const std::string& path, http::CallOptions options = {}) {
@@ -120,7 +124,7 @@ class Scene final : public http::CallHandler {
   }
   // Whether a request, and one through the gateway, is served as ever.
   bool serves() {
-    client_ = must(http::Client::create(loop));
+    client_ = must(http::Client::create(loop, asking()));
     for (const std::uint16_t port : {port_, outer_port_}) {
       is_over_ = false;
       body_.clear();
@@ -147,6 +151,18 @@ class Scene final : public http::CallHandler {
   std::error_code error() const { return error_; }
 
  private:
+  http::ServerOptions serving() const {
+    http::ServerOptions options;
+    if (spoken_ == Spoken::http2) options.http2 = must(http::Http2::create());
+    return options;
+  }
+  http::ClientOptions asking() const {
+    http::ClientOptions options;
+    if (spoken_ == Spoken::http2) options.http2 = must(http::Http2::create());
+    options.http2_without_tls = spoken_ == Spoken::http2;
+    return options;
+  }
+
   void on_upload() override {
     for (int i = 0; i < 3; ++i) call_.write(std::string_view(kLong));
     call_.end();
@@ -160,8 +176,8 @@ class Scene final : public http::CallHandler {
       if (talk_.heard == "ping") end_talk();
     };
     talk_.on_over = [this] { end({}); };
-    stream.set_deadline(Nanos{20'000'000'000});
-    stream.write("ping");
+    const bool is_set_up = stream.set_deadline(Nanos{20'000'000'000}) && stream.write("ping");
+    if (!is_set_up) return end({ENOMEM, std::system_category()});
     talk_.take(std::move(stream));
   }
   void on_closed(std::error_code error) override { end(error); }
@@ -184,6 +200,7 @@ class Scene final : public http::CallHandler {
     return "http://127.0.0.1:" + std::to_string(port) + path;
   }
 
+  const Spoken spoken_;
   ScriptedClock clock;
   std::unique_ptr<Loop> owned_ = must(Loop::create({.clock = &clock}));
   Loop& loop = *owned_;
@@ -258,8 +275,8 @@ const std::vector<Scenario>& scenarios() {
 class HttpFaults : public ::testing::TestWithParam<Fault> {
  protected:
   // False when the plan had nothing to do any more.
-  bool survives(const Scenario& scenario, std::uint64_t nth, std::uint64_t times) {
-    Scene scene(tree_);
+  bool survives(const Scenario& scenario, Spoken spoken, std::uint64_t nth, std::uint64_t times) {
+    Scene scene(tree_, spoken);
     FaultPlan plan;
     plan.fail_nth(GetParam().call, nth, GetParam().error, times);
     {
@@ -276,22 +293,26 @@ class HttpFaults : public ::testing::TestWithParam<Fault> {
     return has_failed && !HasFailure();
   }
 
+  void end_every_scenario(Spoken spoken) {
+    tree_.write("long", kLong);
+    for (const Scenario& scenario : scenarios()) {
+      for (const std::uint64_t times : {1u, 4u}) {
+        for (std::uint64_t nth = 1; nth < 400; ++nth) {
+          SCOPED_TRACE(::testing::Message()
+                       << scenario.name << ": call " << nth << ", " << times << " times");
+          if (!survives(scenario, spoken, nth, times)) break;
+        }
+        if (HasFailure()) return;
+      }
+    }
+  }
+
   OwnTree tree_;
 };
 
-TEST_P(HttpFaults, EndEveryScenarioAndNothingElse) {
-  tree_.write("long", kLong);
-  for (const Scenario& scenario : scenarios()) {
-    for (const std::uint64_t times : {1u, 4u}) {
-      for (std::uint64_t nth = 1; nth < 400; ++nth) {
-        SCOPED_TRACE(::testing::Message()
-                     << scenario.name << ": call " << nth << ", " << times << " times");
-        if (!survives(scenario, nth, times)) break;
-      }
-      if (HasFailure()) return;
-    }
-  }
-}
+TEST_P(HttpFaults, EndEveryScenarioAndNothingElse) { end_every_scenario(Spoken::http1); }
+
+TEST_P(HttpFaults, EndEveryScenarioOfHttp2AndNothingElse) { end_every_scenario(Spoken::http2); }
 
 INSTANTIATE_TEST_SUITE_P(Each, HttpFaults, ::testing::ValuesIn(kFaults),
                          [](const auto& info) { return std::string(info.param.name); });

@@ -209,6 +209,32 @@ TEST_F(ClientHttp2, trailers_come_behind_a_body) {
   EXPECT_EQ(hearer.trailers, "9");
 }
 
+TEST_F(ClientHttp2, trailers_may_come_behind_nothing) {
+  on_request = [](Exchange exchange) {
+    exchange.begin(Status::ok);
+    exchange.end(fields_of({{"X-Sum", "0"}}));
+  };
+  Hearer hearer;
+  const http::Call call = client_.send("http://a/", hearer, {});
+  turns();
+  EXPECT_THAT(hearer.told, ElementsAre("200", "end", "closed"));
+  EXPECT_EQ(hearer.trailers, "0");
+}
+
+TEST_F(ClientHttp2, says_that_trailers_are_understood) {
+  std::string seen;
+  on_request = [&](Exchange exchange) {
+    seen += std::string(exchange.request()[http::FieldId::te]) + ";";
+    exchange.respond("x");
+  };
+  Outcome outcomes[2];
+  const http::Call silent = fetch(outcomes[0]);
+  turns();
+  const http::Call call = fetch(outcomes[1], {.accept_trailers = true});
+  turns();
+  EXPECT_EQ(seen, ";trailers;");
+}
+
 TEST_F(ClientHttp2, answers_may_come_before_the_answer) {
   on_request = [](Exchange exchange) {
     exchange.inform(Status::early_hints, fields_of({{"Link", "</a>"}}));
@@ -400,20 +426,6 @@ TEST_F(ClientHttp2, a_server_that_drains_loses_nothing) {
   turns();
   EXPECT_EQ(a.text(), "a");
   EXPECT_EQ(client_.metrics().connections, 0u);
-}
-
-TEST_F(ClientHttp2, an_upgrade_is_of_http_1) {
-  std::string upgrade;
-  Stream upgraded;
-  on_request = [&](Exchange exchange) {
-    upgrade = exchange.request().fields()["Upgrade"];
-    upgraded = must(exchange.upgrade("echo"));
-  };
-  Hearer hearer;
-  const http::Call call = client_.send("http://a/", hearer, {.upgrade = "echo"});
-  turns();
-  EXPECT_EQ(upgrade, "echo");
-  EXPECT_THAT(hearer.told, ElementsAre("upgraded echo"));
 }
 
 // ---- everything may be destroyed in every callback

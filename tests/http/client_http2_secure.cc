@@ -5,8 +5,10 @@
 #include <vector>
 
 #include "http/client_harness.h"
+#include "http/http2_frames.h"
 #include "http/http2_harness.h"
 #include "http/websocket_harness.h"
+#include "spate/net/listener.h"
 #include "spate/net/tls.h"
 #include "streams/harness.h"
 #include "tls/testing/certificates.h"
@@ -80,9 +82,9 @@ TEST_F(ClientHttp2Secure, a_server_may_choose_http_1) {
   EXPECT_EQ(client_.metrics().connections, 4u);
 }
 
-TEST_F(ClientHttp2Secure, a_web_socket_has_a_connection_of_its_own) {
+TEST_F(ClientHttp2Secure, a_web_socket_shares_the_connection) {
   serve({"h2", "http/1.1"});
-  make_client({.tls_for_upgrades = context({"http/1.1"})});
+  make_client();
   EXPECT_THAT(versions(1), ::testing::Each(Version::http_2));
   Party here;
   on_request = [&](Exchange exchange) {
@@ -96,10 +98,65 @@ TEST_F(ClientHttp2Secure, a_web_socket_has_a_connection_of_its_own) {
   };
   run_until(*loop_, [&] { return !there.socket.is_open() && there.told.size() >= 3; });
   EXPECT_THAT(there.told, ::testing::ElementsAre("open", "text hello", "closed 1000"));
+  EXPECT_EQ(server_.metrics().accepted, 1u);
 }
 
-TEST_F(ClientHttp2Secure, an_upgrade_that_cannot_be_asked_for_is_an_error) {
-  serve({"h2", "http/1.1"});
+TEST_F(ClientHttp2Secure, a_web_socket_may_find_a_server_of_http_1) {
+  serve({"http/1.1"});
+  make_client();
+  Party here;
+  on_request = [&](Exchange exchange) {
+    EXPECT_EQ(exchange.request().version(), Version::http_1_1);
+    here.socket = must(http::WebSocket::accept(std::move(exchange), here));
+  };
+  Party there;
+  there.socket = must(http::WebSocket::connect(client_, "wss" + url_.substr(5), there));
+  run_until(*loop_, [&] { return !there.told.empty(); });
+  EXPECT_THAT(there.told, ::testing::ElementsAre("open"));
+}
+
+// Speaks HTTP/2 without upgrades to who takes it, and HTTP/1.1 to the others.
+class ClientHttp2WithoutTunnels : public ClientHttp2Secure {
+ protected:
+  ClientHttp2WithoutTunnels() {
+    serve({"h2", "http/1.1"});
+    const TlsContext tls = must(
+        TlsContext::server({.identities = {test_server().identity()}, .alpn = {"h2", "http/1.1"}}));
+    listener_ = must(Listener::create(*loop_, Address::loopback_ipv4(0),
+                                      with_tls(tls, [this](Stream stream, const Address&) {
+                                        if (tls_info(stream)->alpn != "h2")
+                                          return server_.add(std::move(stream));
+                                        peers_.push_back(std::make_unique<Peer>(std::move(stream)));
+                                        peers_.back()->answer(frame(kSettings, 0, 0));
+                                      })));
+    url_ = "https://localhost:" + std::to_string(listener_.address().port()) + "/";
+  }
+
+  std::vector<std::unique_ptr<Peer>> peers_;
+  Listener listener_;
+};
+
+TEST_F(ClientHttp2WithoutTunnels, a_web_socket_has_a_connection_of_its_own) {
+  make_client({.tls_for_upgrades = context({"http/1.1"})});
+  Party here;
+  on_request = [&](Exchange exchange) {
+    EXPECT_EQ(exchange.request().version(), Version::http_1_1);
+    here.socket = must(http::WebSocket::accept(std::move(exchange), here));
+  };
+  Party there;
+  there.socket = must(http::WebSocket::connect(client_, "wss" + url_.substr(5), there));
+  run_until(*loop_, [&] { return !there.told.empty(); });
+  EXPECT_THAT(there.told, ::testing::ElementsAre("open"));
+  EXPECT_EQ(peers_.size(), 1u);
+  EXPECT_EQ(client_.metrics().idle, 1u);  // That of HTTP/2.
+  Party second;
+  second.socket = must(http::WebSocket::connect(client_, "wss" + url_.substr(5), second));
+  run_until(*loop_, [&] { return !second.told.empty(); });
+  EXPECT_THAT(second.told, ::testing::ElementsAre("open"));
+  EXPECT_EQ(peers_.size(), 1u);
+}
+
+TEST_F(ClientHttp2WithoutTunnels, an_upgrade_that_cannot_be_asked_for_is_an_error) {
   make_client();
   Hearer hearer;
   const http::Call call = client_.send(url_, hearer, {.upgrade = "echo"});

@@ -71,6 +71,11 @@ TEST_F(ClientRequests, a_body_is_sent_with_its_length) {
               EndsWith("Content-Length: 11\r\n\r\nin a buffer"));
 }
 
+TEST_F(ClientRequests, trailers_are_understood_if_one_says_so) {
+  EXPECT_EQ(sent(kUrl, {.accept_trailers = true}),
+            "GET / HTTP/1.1\r\nHost: a.example\r\nConnection: TE\r\nTE: trailers\r\n\r\n");
+}
+
 TEST_F(ClientRequests, a_post_without_a_body_says_so) {
   EXPECT_THAT(sent(kUrl, {.method = Method::post}), HasSubstr("Content-Length: 0\r\n"));
 }

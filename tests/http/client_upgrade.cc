@@ -154,6 +154,7 @@ TEST_F(ClientUpgrade, is_for_a_protocol_without_a_body_and_with_a_handler) {
     EXPECT_EQ(refused({.upgrade = wrong}), std::errc::invalid_argument) << wrong;
   EXPECT_EQ(refused({.body = bytes_of("x"), .upgrade = "a"}), std::errc::invalid_argument);
   EXPECT_EQ(refused({.upload = 1, .upgrade = "a"}), std::errc::invalid_argument);
+  EXPECT_EQ(refused({.upgrade = "a", .accept_trailers = true}), std::errc::invalid_argument);
   Outcome outcome;
   const http::Call call = fetch(outcome, {.upgrade = "a"});
   turns();

@@ -40,13 +40,19 @@ TEST_F(GatewayTest, SendsAnAnswerAsANewOne) {
 TEST_F(GatewayTest, LeavesFieldsOfTheConnectionBehind) {
   const std::string sent = sent_for(
       "GET / HTTP/1.1\r\nHost: a\r\nConnection: X-Mine, close\r\nx-mine: 1\r\nKeep-Alive: 5\r\n"
-      "Proxy-Authorization: s\r\nTE: trailers\r\nUpgrade: h2c\r\nProxy: evil\r\n\r\n");
+      "Proxy-Authorization: s\r\nTE: gzip\r\nUpgrade: h2c\r\nProxy: evil\r\n\r\n");
   for (const char* name : {"onnection", "ine:", "Keep-Alive", "Proxy", "TE:", "Upgrade"})
     EXPECT_THAT(sent, Not(HasSubstr(name)));
   const std::string got = got_for(
       "HTTP/1.1 200 OK\r\nConnection: X-Mine, close\r\nX-Mine: 1\r\nProxy-Authenticate: a\r\n"
       "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n");
   for (const char* name : {"onnection", "Mine", "Proxy"}) EXPECT_THAT(got, Not(HasSubstr(name)));
+}
+
+TEST_F(GatewayTest, SaysThatTrailersAreUnderstoodIfTheyAre) {
+  EXPECT_THAT(
+      sent_for("GET / HTTP/1.1\r\nHost: a\r\nConnection: TE\r\nTE: gzip, trailers\r\n\r\n"),
+      HasSubstr("\r\nConnection: TE\r\nTE: trailers\r\n"));
 }
 
 TEST_F(GatewayTest, DropsWhatStrangersSayOfTheirOrigin) {

@@ -16,6 +16,7 @@ import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "examples"))
 import driver
+import go
 
 CALLS, LONG, SENT = 40, 300_000, 3_000_000
 
@@ -143,6 +144,11 @@ class Servers(unittest.TestCase):
         self.start("nginx", "-c", self.path("nginx"), port=port)
         self.assert_answers(self.ask(f"http://127.0.0.1:{port}"), "2 200 6")
 
+    def test_go(self):
+        program = go.program(self, self.root)
+        port = self.start(program, "serve").stdout.readline().strip()
+        self.assert_answers(self.ask(f"http://127.0.0.1:{port}"), f"2 200 {SENT} sum")
+
     def test_node(self):
         self.needs("node")
         port = self.start("node", "-e", NODE).stdout.readline().strip()
@@ -150,6 +156,6 @@ class Servers(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    if not any(map(shutil.which, ("nghttpd", "nginx", "node"))):
+    if not any(map(shutil.which, ("nghttpd", "nginx", "node", "go"))):
         sys.exit(77)
     sys.exit(driver.main(sys.argv, Servers))

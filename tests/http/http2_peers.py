@@ -15,6 +15,7 @@ import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "examples"))
 import driver
+import go
 
 LONG = 10 * 1024 * 1024
 
@@ -111,6 +112,15 @@ class Peers(unittest.TestCase):
             self.assertEqual(sorted(done.stdout.split("\n")[:-1]),
                              ["/ 200", "/trailers 200", "3000000", "checksum 6", "hello"])
 
+    def test_go_is_answered(self):
+        with tempfile.TemporaryDirectory() as directory:
+            program = go.program(self, directory)
+            for url in self.urls:
+                done = driver.run(program, "ask", url)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                self.assertEqual(sorted(done.stdout.splitlines()),
+                                 sorted(["2 200 6 6"] * 40 + ["2 200 8 "]))
+
     def test_node_has_a_websocket(self):
         self.needs("node")
         for url in self.urls:
@@ -128,6 +138,6 @@ class Peers(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    if not any(map(shutil.which, ("curl", "nghttp", "h2load", "node"))):
+    if not any(map(shutil.which, ("curl", "nghttp", "h2load", "node", "go"))):
         sys.exit(77)
     sys.exit(driver.main(sys.argv, Peers))

@@ -273,6 +273,17 @@ TEST_F(Http2Tunnels, AreNotForWhoHasNotAsked) {
   EXPECT_EQ(answer().status, 400);
 }
 
+// 200 would say that there is a tunnel.
+TEST_F(Http2Tunnels, AreNotWhatIsAnsweredByWhoKnowsNone) {
+  on_request = [](Exchange exchange) { exchange.respond("a page"); };
+  client_ = connect2();
+  id_ = client_->begin(ask(), true);
+  turns();
+  EXPECT_EQ(answer().status, 501);
+  EXPECT_EQ(answer().body, "a page");
+  EXPECT_TRUE(answer().is_closed);
+}
+
 TEST_F(Http2Tunnels, TakeNoFieldOfTheServers) {
   on_request = [&](Exchange exchange) {
     http::Fields fields;
@@ -284,7 +295,7 @@ TEST_F(Http2Tunnels, TakeNoFieldOfTheServers) {
   id_ = client_->begin(ask(), true);
   turns();
   EXPECT_EQ(error_, std::errc::invalid_argument);
-  EXPECT_EQ(answer().status, 200);
+  EXPECT_EQ(answer().status, 501);
 }
 
 TEST_F(Http2Tunnels, ByPlainConnect) {

@@ -17,6 +17,7 @@
 #include "http/codec/head.h"
 #include "http/harness.h"
 #include "http/http2_client.h"
+#include "http/random_handlings.h"
 #include "spate/http/http2.h"
 #include "spate/http/server.h"
 #include "support/random.h"
@@ -26,61 +27,13 @@ namespace spate::testing {
 namespace {
 
 using http::Exchange;
-using http::ExchangeHandler;
 using http::Fields;
-using http::FieldsView;
 using http::Method;
 using http::Status;
 
-constexpr std::size_t kMostBody = 40'000;
-
-// What is to come over the wire for one request, by its number.
-struct Expected {
-  Method method = Method::get;
-  std::string body;       // Of the request.
-  std::string answer;     // What the handler has written.
-  bool is_ended = false;  // By end() or respond().
-  int informed = 0;
-};
-
-std::string letters(std::size_t number, std::size_t size) {
-  std::string text(size, ' ');
-  for (std::size_t i = 0; i < size; ++i) text[i] = static_cast<char>('a' + (number * 7 + i) % 26);
-  return text;
-}
+using Expected = ExpectedAnswer;
 
 class World;
-
-// The user's side of one exchange.
-class Handling final : public ExchangeHandler {
- public:
-  Handling(World& world, std::size_t number, Exchange given)
-      : world_(world), number_(number), exchange(std::move(given)) {}
-
-  void on_body(Bytes bytes) override;
-  void on_body_end(const FieldsView& trailers) override;
-  void on_client_end() override;
-  void on_drained() override;
-  void on_closed(std::error_code error) override;
-
-  std::size_t number() const { return number_; }
-  Expected& expected() const;
-
-  bool is_started = false;
-  bool is_closed = false;  // Told so.
-  bool is_silent = false;  // It has let go of the exchange: nothing may be told any more.
-
- private:
-  void note(const char* what);
-
-  World& world_;
-  std::size_t number_;
-  std::string received_;
-  bool has_ended_ = false;  // The body.
-
- public:
-  Exchange exchange;  // Destroyed first.
-};
 
 // Sends requests, and reads what is answered.
 class Peer {
@@ -166,7 +119,7 @@ class World {
   explicit World(std::uint64_t seed) : random(seed) { make_server(); }
   ~World() {
     peers_.clear();
-    handlings_.clear();
+    handlings.forget_all();
   }
 
   void run(int steps) {
@@ -174,16 +127,13 @@ class World {
     settle();
   }
 
-  // From within a callback of a handling: something may be done, to this one or another.
-  void on_call(Handling& handling) {
-    if (is_settling_) return;
-    if (random.one_in(2)) return act(handling);
-    if (random.one_in(3)) act_on_any();
-  }
+ private:
+  ScriptedClock clock_;
+  std::unique_ptr<Loop> loop_ = must(Loop::create({.clock = &clock_}));
 
+ public:
   Random random;
-  std::map<std::size_t, Expected> expected;
-  std::size_t last_number = 0;
+  Handlings handlings{random, *loop_, [this] { act_on_server(); }};
 
  private:
   void make_server() {
@@ -196,154 +146,14 @@ class World {
       EXPECT_LE(record.sent, 10'000'000u);
     };
     server_ = must(http::Server::create(
-        *loop_, [this](Exchange exchange) { on_request(std::move(exchange)); },
+        *loop_, [this](Exchange exchange) { handlings.on_request(std::move(exchange)); },
         std::move(options)));
     is_draining_ = false;
   }
 
-  void on_request(Exchange exchange) {
-    const std::string path(exchange.request().path().substr(1));
-    const std::size_t number = std::stoul(path);
-    ASSERT_TRUE(expected.contains(number));
-    EXPECT_EQ(exchange.request().method(), expected[number].method);
-    if (random.one_in(12)) return;  // Dropped: 500.
-    if (random.one_in(6)) return read_whole(std::move(exchange), number);
-    handlings_.push_back(std::make_unique<Handling>(*this, number, std::move(exchange)));
-    Handling& handling = *handlings_.back();
-    const std::size_t count = random.below(4);
-    for (std::size_t i = 0; i < count; ++i) {
-      if (!is_alive(handling)) return;
-      act(handling);
-    }
-  }
-
-  void read_whole(Exchange exchange, std::size_t number) {
-    http::read_body(
-        std::move(exchange), random.one_in(3) ? random.below(kMostBody) : kMostBody,
-        [this, number](Exchange again, Bytes body) {
-          EXPECT_EQ(text_of(body), expected[number].body);
-          handlings_.push_back(std::make_unique<Handling>(*this, number, std::move(again)));
-          if (random.one_in(2)) act(*handlings_.back());
-        });
-  }
-
-  bool is_alive(const Handling& handling) const {
-    return std::ranges::any_of(handlings_,
-                               [&](const auto& each) { return each.get() == &handling; });
-  }
-
-  void act_on_any() {
-    if (!handlings_.empty()) act(*handlings_[random.below(handlings_.size())]);
-  }
-
-  Fields numbered(const Handling& handling) {
-    Fields fields;
-    fields.add("X-Number", std::to_string(handling.number()));
-    return fields;
-  }
-
-  // One thing that may be done with an exchange; it may be gone afterwards.
-  void act(Handling& handling) {
-    Expected& what = handling.expected();
-    Exchange& exchange = handling.exchange;
-    const bool was_open = exchange.is_open();
-    switch (random.below(16)) {
-      case 0:
-      case 1:
-        return respond(handling);
-      case 2: {
-        const bool is_sized = random.one_in(2);
-        const std::size_t size = random.below(5000);
-        exchange.begin(Status::ok, numbered(handling),
-                       is_sized ? std::optional<std::uint64_t>(size) : std::nullopt);
-        return;
-      }
-      case 3:
-      case 4:
-        return write(handling);
-      case 5:
-        if (exchange.end()) {
-          what.is_ended = true;
-        } else if (was_open && !exchange.is_open()) {
-          handling.is_silent = true;  // Too short: it was reset.
-        }
-        return;
-      case 6:
-        if (exchange.inform(Status::early_hints)) ++what.informed;
-        return;
-      case 7:
-      case 8:
-        if (exchange.start(handling)) handling.is_started = true;
-        return;
-      case 9:
-        return exchange.pause();
-      case 10:
-        return exchange.resume();
-      case 11:
-        if (random.one_in(3)) exchange.set_deadline(Nanos{1'000'000'000});
-        return;
-      case 12:
-        if (!random.one_in(4)) return;
-        handling.is_silent = true;
-        return exchange.abort();
-      case 13:
-        return let_go(handling, random.one_in(2));
-      case 14:
-        if (random.one_in(4)) loop_->run(Run::no_wait);
-        return;
-      default:
-        return act_on_server();
-    }
-  }
-
-  void respond(Handling& handling) {
-    Expected& what = handling.expected();
-    const std::string text = letters(handling.number(), random.below(3000));
-    bool is_sent = false;
-    if (random.one_in(2)) {
-      is_sent = handling.exchange.respond(Status::ok, numbered(handling), bytes_of(text));
-    } else {
-      Buffer buffer;
-      buffer.append(text);
-      is_sent = handling.exchange.respond(Status::ok, numbered(handling), std::move(buffer));
-    }
-    if (!is_sent) return;
-    what.answer = text;
-    what.is_ended = true;
-  }
-
-  void write(Handling& handling) {
-    Expected& what = handling.expected();
-    const std::string text =
-        letters(random.below(26), random.below(random.one_in(5) ? 90'000 : 900));
-    bool is_sent = false;
-    if (random.one_in(2)) {
-      is_sent = handling.exchange.write(text);
-    } else {
-      Buffer buffer;
-      buffer.append(text);
-      is_sent = handling.exchange.write(std::move(buffer));
-      if (!is_sent) EXPECT_EQ(buffer.size(), text.size());
-    }
-    if (is_sent) what.answer += text;
-  }
-
-  void let_go(Handling& handling, bool destroys) {
-    handling.is_silent = true;
-    if (!destroys) {
-      handling.exchange = {};
-      return;
-    }
-    const auto found =
-        std::ranges::find_if(handlings_, [&](const auto& each) { return each.get() == &handling; });
-    if (found == handlings_.end()) return;
-    const std::unique_ptr<Handling> going = std::move(*found);
-    handlings_.erase(found);
-  }
-
   void act_on_server() {
     if (random.one_in(60)) {
-      for (const auto& each : handlings_) each->is_silent = true;
+      handlings.silence();
       server_ = {};
       make_server();
     } else if (random.one_in(60) && !is_draining_) {
@@ -368,7 +178,7 @@ class World {
       case 5:
         return with_peer([this](Peer& peer) { gone_or_slow(peer); });
       case 6:
-        return act_on_any();
+        return handlings.act_on_any();
       case 7:
         if (random.one_in(8)) clock_.advance(Nanos{random.span(8'000'000'000)});
         return;
@@ -402,24 +212,14 @@ class World {
 
   // Everybody goes, and nothing is left.
   void settle() {
-    is_settling_ = true;
-    for (const auto& handling : handlings_) {  // Who does not read does not see the client go.
-      handling->exchange.resume();
-      if (!handling->is_started) handling->exchange = {};
-    }
+    handlings.begin_to_settle();
     for (const auto& peer : peers_) peer->abort();
     pass_minutes();
-    for (const auto& handling : handlings_) {  // Who has seen it go may still answer.
-      if (handling->exchange.is_open()) let_go(*handling, false);
-    }
+    handlings.let_all_go();
     pass_minutes();
     EXPECT_EQ(server_.metrics().connections, 0u);
     EXPECT_EQ(server_.metrics().exchanges, 0u);
-    for (const auto& handling : handlings_) {
-      EXPECT_FALSE(handling->exchange.is_open());
-      if (handling->is_started && !handling->is_silent)
-        EXPECT_TRUE(handling->is_closed) << handling->number();
-    }
+    handlings.expect_over();
   }
 
   void pass_minutes() {
@@ -429,62 +229,20 @@ class World {
     }
   }
 
-  ScriptedClock clock_;
-  std::unique_ptr<Loop> loop_ = must(Loop::create({.clock = &clock_}));
   http::Server server_;
-  std::vector<std::unique_ptr<Handling>> handlings_;
   std::vector<std::unique_ptr<Peer>> peers_;
   int logged_ = 0;
   int drained_ = 0;
   bool is_draining_ = false;
-  bool is_settling_ = false;
 };
 
 // ---- a handling
 
-Expected& Handling::expected() const { return world_.expected[number_]; }
-
-void Handling::note(const char* what) {
-  EXPECT_TRUE(is_started && !is_silent && !is_closed) << what << " of " << number_;
-}
-
-void Handling::on_body(Bytes bytes) {
-  note("on_body");
-  EXPECT_FALSE(has_ended_);
-  received_ += text_of(bytes);
-  EXPECT_TRUE(expected().body.starts_with(received_)) << number_;
-  world_.on_call(*this);
-}
-
-void Handling::on_body_end(const FieldsView&) {
-  note("on_body_end");
-  has_ended_ = true;
-  EXPECT_EQ(received_, expected().body) << number_;
-  world_.on_call(*this);
-}
-
-void Handling::on_client_end() {
-  note("on_client_end");
-  world_.on_call(*this);
-}
-
-void Handling::on_drained() {
-  note("on_drained");
-  world_.on_call(*this);
-}
-
-void Handling::on_closed(std::error_code error) {
-  note("on_closed");
-  is_closed = true;
-  if (!error) EXPECT_TRUE(expected().is_ended) << number_;
-  world_.on_call(*this);
-}
-
 // ---- a peer of HTTP/1
 
 void Http1Peer::ask() {
-  const std::size_t number = ++world_.last_number;
-  Expected& expected = world_.expected[number];
+  const auto [number, added] = world_.handlings.add();
+  Expected& expected = *added;
   Random& random = world_.random;
   const bool has_body = random.one_in(2);
   expected.method = has_body ? Method::post : random.one_in(5) ? Method::head : Method::get;
@@ -539,7 +297,7 @@ std::size_t Http1Peer::read_head(Bytes bytes) {
   if (asked_.empty()) return bytes.size();
   if (is_informational(head_.status)) return head_.size;
   const std::size_t number = asked_.front();
-  EXPECT_FALSE(frame_response(head_, world_.expected[number].method, framing_)) << number;
+  EXPECT_FALSE(frame_response(head_, world_.handlings.expected[number].method, framing_)) << number;
   const std::string_view said = head_.fields["X-Number"];
   is_numbered_ = !said.empty();
   if (is_numbered_) EXPECT_EQ(said, std::to_string(number));
@@ -575,7 +333,7 @@ void Http1Peer::end_answer() {
   const std::size_t number = asked_.front();
   asked_.erase(asked_.begin());
   if (!is_numbered_) return;
-  const Expected& expected = world_.expected[number];
+  const Expected& expected = world_.handlings.expected[number];
   if (framing_.body == http::BodyKind::chunked) EXPECT_TRUE(expected.is_ended) << number;
   if (expected.method != Method::head) EXPECT_EQ(body_, expected.answer) << number;
 }
@@ -589,8 +347,8 @@ Http2Peer::Http2Peer(World& world, Stream stream)
 
 void Http2Peer::ask() {
   Random& random = world_.random;
-  const std::size_t number = ++world_.last_number;
-  Expected& expected = world_.expected[number];
+  const auto [number, added] = world_.handlings.add();
+  Expected& expected = *added;
   const bool has_body = random.one_in(2);
   expected.method = has_body ? Method::post : random.one_in(5) ? Method::head : Method::get;
   Http2Client::Fields more;
@@ -616,7 +374,7 @@ void Http2Peer::send_some(std::size_t most) {
   if (asked_.empty()) return;
   auto& [id, asked] =
       *std::next(asked_.begin(), static_cast<std::ptrdiff_t>(random.below(asked_.size())));
-  const std::string_view body = world_.expected[asked.number].body;
+  const std::string_view body = world_.handlings.expected[asked.number].body;
   Http2Client::Answer& answer = client_.answers[id];
   if (!answer.is_finished) {
     const std::string_view piece = body.substr(asked.sent, most);
@@ -630,7 +388,7 @@ void Http2Peer::send_some(std::size_t most) {
 
 void Http2Peer::check(const Http2Client::Answer& answer, const Asked& asked) {
   if (!answer.fields.contains("x-number")) return;  // The server's own.
-  const Expected& expected = world_.expected[asked.number];
+  const Expected& expected = world_.handlings.expected[asked.number];
   EXPECT_EQ(answer.fields.at("x-number"), std::to_string(asked.number));
   if (expected.method == Method::head) return;
   EXPECT_EQ(answer.body, expected.answer) << asked.number;

@@ -3,6 +3,7 @@
 //   http_websocket_peer serve DIR        an echo; prints its URL, and that over TLS
 //   http_websocket_peer ask URL DIR      has messages echoed, and says goodbye; exits with 0 if
 //                                         all was as it should be
+//   http_websocket_peer ask-http2 URL DIR  the same over HTTP/2, by three on one connection
 //   http_websocket_peer run-cases URL     has a server of Autobahn's cases try all of them on us
 #include <algorithm>
 #include <csignal>
@@ -46,9 +47,11 @@ int serve(spate::Loop& loop, const std::string& directory) {
   const spate::Address anywhere = spate::Address::loopback_ipv4(0);
   const std::string file = directory + "/server.pem";
   spate::http::ServerOptions options;
-  options.tls = spate::must(
-      spate::TlsContext::server({.identities = {{.chain_file = file, .key_file = file}}}));
-  auto plain = spate::must(spate::http::serve(loop, anywhere, accept));
+  options.tls = spate::must(spate::TlsContext::server(
+      {.identities = {{.chain_file = file, .key_file = file}}, .alpn = {"h2", "http/1.1"}}));
+  options.http2 = spate::must(spate::http::Http2::create());
+  auto plain = spate::must(spate::http::serve(loop, anywhere, accept,
+                                              spate::http::ServerOptions{.http2 = options.http2}));
   auto secure = spate::must(spate::http::serve(loop, anywhere, accept, std::move(options)));
   spate::must(loop.on_signal(SIGTERM, [&] { loop.stop(); }));
   std::cout << "ws://" << plain.address().to_string() << "/\n"
@@ -103,6 +106,21 @@ int ask(spate::Loop& loop, std::string_view url, const std::string& directory) {
   asking.socket = spate::must(WebSocket::connect(client, url, asking, kOptions));
   loop.run();
   return asking.is_good() ? 0 : 1;
+}
+
+int ask_http2(spate::Loop& loop, std::string_view url, const std::string& directory) {
+  spate::http::ClientOptions options{.max_per_origin = 1};
+  options.tls = spate::must(spate::TlsContext::client(
+      {.system_cas = false, .ca_file = directory + "/root.pem", .alpn = {"h2", "http/1.1"}}));
+  options.http2 = spate::must(spate::http::Http2::create());
+  options.http2_without_tls = true;
+  auto client = spate::must(spate::http::Client::create(loop, std::move(options)));
+  std::vector<Asking> asking(3);
+  for (Asking& each : asking)
+    each.socket = spate::must(WebSocket::connect(client, url, each, kOptions));
+  loop.run();
+  const bool is_shared = client.metrics().connections <= 1 && client.metrics().reused >= 2;
+  return is_shared && std::ranges::all_of(asking, &Asking::is_good) ? 0 : 1;
 }
 
 // The cases are numbered, and each is a connection, on which we echo; before them we are told how
@@ -161,7 +179,10 @@ int main(int argc, char** argv) {
   if (what == "certify" && argc == 3) return certify(argv[2]);
   if (what == "serve" && argc == 3) return serve(*loop, argv[2]);
   if (what == "ask" && argc == 4) return ask(*loop, argv[2], argv[3]);
+  if (what == "ask-http2" && argc == 4) return ask_http2(*loop, argv[2], argv[3]);
   if (what == "run-cases" && argc == 3) return run_cases(*loop, argv[2]);
-  std::cerr << "usage: http_websocket_peer certify DIR | serve DIR | ask URL DIR | run-cases URL\n";
+  std::cerr
+      << "usage: http_websocket_peer certify DIR | serve DIR | ask URL DIR | ask-http2 URL DIR |"
+         " run-cases URL\n";
   return 2;
 }

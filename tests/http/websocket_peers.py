@@ -1,14 +1,17 @@
 #!/usr/bin/env python3
 """WebSockets with other implementations, both ways, plain and over TLS: Python's `websockets` and
-`ws` on Node, as far as they are installed.   websocket_peers.py PROGRAM"""
+`ws` on Node; and over HTTP/2 (RFC 8441) with Node's server, and through nghttpx; as far as they are
+installed.   websocket_peers.py PROGRAM"""
 
 import asyncio
 import os
 import shutil
+import socket
 import ssl
 import subprocess
 import sys
 import tempfile
+import time
 
 # Where Debian puts what its own interpreters find by themselves.
 DEBIAN_PYTHON, DEBIAN_NODE = "/usr/lib/python3/dist-packages", "/usr/share/nodejs"
@@ -50,6 +53,30 @@ socket.on('close', (code) => process.exit(code === 3456 && sizes.length === 0 ? 
 """ % list(SIZES)
 
 
+# Frames are those of `ws`, which knows nothing of HTTP/2 itself.
+NODE_HTTP2 = """
+const http2 = require('http2'), WebSocket = require('ws');
+const pem = require('fs').readFileSync(process.argv[1] + '/server.pem');
+const settings = {enableConnectProtocol: true};
+const serve = (stream, headers) => {
+  if (headers[':protocol'] !== 'websocket' || headers['sec-websocket-key']) return stream.close();
+  stream.respond({':status': 200, 'sec-websocket-protocol': 'echo'});
+  stream.setNoDelay = () => {};
+  const socket = new WebSocket(null);
+  socket.setSocket(stream, Buffer.alloc(0), {maxPayload: 1 << 24, skipUTF8Validation: false});
+  socket.on('message', (bytes, isBinary) => socket.send(bytes, {binary: isBinary}));
+};
+const plain = http2.createServer({settings});
+const secure = http2.createSecureServer({settings, cert: pem, key: pem});
+for (const server of [plain, secure]) server.on('stream', serve);
+plain.listen(0, '127.0.0.1', () => {
+  console.log(`ws://127.0.0.1:${plain.address().port}/`);
+  secure.listen(0, '127.0.0.1',
+      () => console.log(`wss://127.0.0.1:${secure.address().port}/`));
+});
+"""
+
+
 class Started:
     """A program whose first two lines are its URLs: the plain one, and that over TLS."""
 
@@ -77,12 +104,17 @@ def ask(program, url, directory):
     succeed(program, "ask", url, directory)
 
 
-def with_node(program, directory):
+def find_node():
     node = shutil.which("node")
     os.environ.setdefault("NODE_PATH", DEBIAN_NODE)
     found = node and subprocess.run([node, "-e", "require('ws')"], stderr=subprocess.DEVNULL,
                                     check=False).returncode == 0
-    if not found:
+    return node if found else None
+
+
+def with_node(program, directory):
+    node = find_node()
+    if not node:
         return False
     with Started(node, "-e", NODE_SERVER, directory) as server:
         for url in server.urls:
@@ -93,26 +125,69 @@ def with_node(program, directory):
     return True
 
 
+def with_node_http2(program, directory):
+    node = find_node()
+    if not node:
+        return False
+    with Started(node, "-e", NODE_HTTP2, directory) as server:
+        for url in server.urls:
+            succeed(program, "ask-http2", url, directory)
+    with Started(program, "serve", directory) as server:
+        for url in server.urls:
+            succeed(program, "ask-http2", url, directory)
+    return True
+
+
+def wait_for(port):
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        try:
+            return socket.create_connection(("127.0.0.1", port), timeout=1).close()
+        except OSError:
+            assert time.monotonic() < deadline, port
+            time.sleep(0.02)
+
+
+# It speaks HTTP/2 with us, and HTTP/1.1 with whom it asks.
+def with_nghttpx(program, directory):
+    if not shutil.which("nghttpx"):
+        return False
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        port = one.getsockname()[1]
+    with Started(program, "serve", directory) as server:
+        behind = server.urls[0].rsplit(":", 1)[1].strip("/")
+        with subprocess.Popen(["nghttpx", "--conf=/dev/null", "--errorlog-file=/dev/null",
+                               f"-f127.0.0.1,{port};no-tls", f"-b127.0.0.1,{behind}"],
+                              stderr=subprocess.DEVNULL) as proxy:
+            try:
+                wait_for(port)
+                succeed(program, "ask-http2", f"ws://127.0.0.1:{port}/", directory)
+            finally:
+                proxy.kill()
+    return True
+
+
 async def python_client(websockets, url, compression, context):
     async with websockets.connect(url, subprotocols=["echo"], max_size=None, ssl=context,
-                                  compression=compression) as socket:
-        assert socket.subprotocol == "echo"
+                                  compression=compression) as talk:
+        assert talk.subprotocol == "echo"
         for size in SIZES:
             for message in ("x" * size, b"\xff" * size):
-                await socket.send(message)
-                assert await socket.recv() == message
-        await socket.send(["in ", "frag", "ments"])
-        assert await socket.recv() == "in fragments"
-        await (await socket.ping(b"p"))
-        await socket.close(3456, "enough")
-        assert socket.close_code == 3456
+                await talk.send(message)
+                assert await talk.recv() == message
+        await talk.send(["in ", "frag", "ments"])
+        assert await talk.recv() == "in fragments"
+        await (await talk.ping(b"p"))
+        await talk.close(3456, "enough")
+        assert talk.close_code == 3456
 
 
 async def python_both_ways(websockets, program, directory):
-    async def echo(socket, *_):
+    async def echo(talk, *_):
         try:
-            async for message in socket:
-                await socket.send(message)
+            async for message in talk:
+                await talk.send(message)
         except websockets.ConnectionClosedError:  # As any code but 1000 and 1001 is.
             pass
 
@@ -144,7 +219,8 @@ def with_python(program, directory):
 def main(program):
     with tempfile.TemporaryDirectory() as directory:
         succeed(program, "certify", directory)
-        tried = [peer.__name__ for peer in (with_python, with_node) if peer(program, directory)]
+        peers = (with_python, with_node, with_node_http2, with_nghttpx)
+        tried = [peer.__name__ for peer in peers if peer(program, directory)]
     print(*(tried or ["none is installed"]))
     return 0 if tried else 77
 

@@ -61,5 +61,96 @@ TEST_F(SimNames, AreConnectedTo) {
   EXPECT_LT(world_.now(), 1s);
 }
 
+// ---- name servers
+
+class SimNameServers : public SimNames {
+ protected:
+  std::error_code error_of(std::string_view name, const ResolveOptions& options = {}) {
+    std::optional<Result<std::vector<Address>>> found;
+    const Nanos before = world_.now();
+    Resolving resolving = there_.run([&](Loop& loop) {
+      return resolve(loop, name, 7, [&](auto result) { found = std::move(result); }, options);
+    });
+    EXPECT_EQ(world_.run_until([&] { return found.has_value(); }, 1h), Outcome::done);
+    took_ = std::chrono::round<std::chrono::milliseconds>(world_.now() - before);
+    return found->has_value() ? std::error_code() : found->error();
+  }
+  Nanos took_{0};
+};
+
+TEST_F(SimNameServers, AnswerWithAddressesOfBothFamilies) {
+  const std::vector<Address> both = {here_.address(7), there_.address(7), here_.address_ipv6(7)};
+  world_.answer_name("db.example", {.addresses = both, .delay = 20ms});
+  EXPECT_EQ(look_up("DB.example."), both);
+  EXPECT_EQ(std::chrono::round<std::chrono::milliseconds>(world_.now()), 20ms);
+  EXPECT_FALSE(error_of("db.example", {.ipv6 = false}));
+}
+
+TEST_F(SimNameServers, SayThatThereIsNoSuchName) {
+  EXPECT_EQ(error_of("nobody.example"), NameError::no_such_host);
+  EXPECT_EQ(took_, 1ms);
+  world_.answer_name("six.example", {.addresses = {here_.address_ipv6(0)}});
+  EXPECT_EQ(error_of("six.example", {.ipv6 = false}), NameError::no_address);
+}
+
+TEST_F(SimNameServers, FailOrSayNothing) {
+  world_.answer_name("db.example", {.error = NameError::server_failure, .delay = 1s});
+  EXPECT_EQ(error_of("db.example"), NameError::server_failure);
+  EXPECT_EQ(took_, 1s);
+  world_.answer_name("db.example", {.error = NameError::timeout});
+  EXPECT_EQ(error_of("db.example"), NameError::timeout);
+  EXPECT_GE(took_, 75s);
+  EXPECT_EQ(error_of("db.example", {.timeout = 3s}), NameError::timeout);
+  EXPECT_GE(took_, 3s);
+  EXPECT_LT(took_, 4s);
+}
+
+TEST_F(SimNameServers, ChangeTheirMinds) {
+  world_.at(10s, [&] { world_.answer_name("db.example", {.addresses = {here_.address(0)}}); });
+  EXPECT_EQ(error_of("db.example"), NameError::no_such_host);
+  world_.run_for(10s);
+  EXPECT_FALSE(error_of("db.example"));
+}
+
+TEST_F(SimNameServers, HostsFilesComeFirst) {
+  world_.name("db.example", there_);
+  world_.answer_name("db.example", {.addresses = {here_.address(0)}});
+  EXPECT_EQ(look_up("db.example").front(), there_.address(7));
+}
+
+TEST_F(SimNameServers, ShortageOfDescriptorsIsSaid) {
+  static_cast<void>(look_up("one"));  // The resolver is there.
+  there_.limit_descriptors(there_.open_descriptors());
+  EXPECT_EQ(error_of("two.example"), std::errc::too_many_files_open);
+}
+
+TEST_F(SimNameServers, WhatNobodyWaitsForIsForgotten) {
+  const std::size_t before = there_.open_descriptors();
+  world_.answer_name("db.example", {.error = NameError::timeout});
+  Resolving resolving =
+      there_.run([&](Loop& loop) { return resolve(loop, "db.example", 7, [](auto) { FAIL(); }); });
+  world_.run_for(1s);
+  EXPECT_EQ(there_.open_descriptors(), before + 1);
+  there_.run([&](Loop&) { resolving.cancel(); });
+  world_.run_for(10min);
+  EXPECT_EQ(there_.open_descriptors(), before);
+}
+
+TEST_F(SimNameServers, TheFirstAddressThatIsReachedIsConnectedTo) {
+  auto server =
+      here_.run([](Loop& loop) { return must(serve<Echo>(loop, Address::any_ipv4(7000))); });
+  world_.answer_name(
+      "db.example",
+      {.addresses = {there_.address(0), here_.address(0)}, .delay = 10ms, .jitter = 10ms});
+  std::optional<Result<Stream>> connected;
+  Connecting connecting = there_.run([&](Loop& loop) {
+    return connect(loop, "db.example", 7000,
+                   [&](Result<Stream> stream) { connected = std::move(stream); });
+  });
+  EXPECT_EQ(world_.run_until([&] { return connected.has_value(); }, 1min), Outcome::done);
+  ASSERT_TRUE(*connected) << connected->error().message();
+  EXPECT_EQ((*connected)->peer_address(), here_.address(7000));
+}
+
 }  // namespace
 }  // namespace spate::testing

@@ -275,8 +275,6 @@ TEST_F(WorldTest, AllDescriptorsAreClosedInTheEnd) {
   EXPECT_EQ(world_.open_descriptors(), before);
 }
 
-TEST_F(WorldTest, ThreadsAreRefused) { EXPECT_FALSE(Workers::create({.threads = 2})); }
-
 // A seed is the whole of a run: times, order and bytes.
 std::uint64_t trace_of(std::uint64_t seed) {
   World world(seed);

@@ -25,7 +25,7 @@ INSTANTIATE_TEST_SUITE_P(Kinds, Deadlines, all_kinds(), name_of);
 
 TEST_P(Deadlines, OfAnyLengthMayBeAskedFor) {
   for (const Nanos span : {Nanos::max(), kForever, kForever + Nanos{1}, Nanos{INT64_MAX - 1}}) {
-    left_.set_idle_timeout(span);
+    EXPECT_TRUE(left_.set_idle_timeout(span));
     EXPECT_TRUE(left_.set_read_timeout(span));
     EXPECT_TRUE(left_.set_write_timeout(span));
     EXPECT_TRUE(left_.set_deadline(span));
@@ -46,6 +46,29 @@ TEST_P(Deadlines, ThatAreNegativeAreOverAtOnce) {
   pass(kTicks);
   turn_until([&] { return log.closed_calls == 1; });
   EXPECT_EQ(log.error, Error::idle_timeout);
+}
+
+// The first of a loop needs memory to be noted, which is not lost without a word.
+TEST_P(Deadlines, SayThatThereIsNoMemoryForThem) {
+  const auto setters = {+[](Stream& stream) { return stream.set_idle_timeout(5s); },
+                        +[](Stream& stream) { return stream.set_deadline(5s); },
+                        +[](Stream& stream) { return stream.set_write_timeout(5s); }};
+  for (const auto set : setters) {
+    const std::unique_ptr<Loop> loop = must(Loop::create());
+    auto [one, two] = must(make_pair(*loop, GetParam()));
+    Recorder log;
+    one.start(log);
+    EXPECT_TRUE(one.set_read_timeout(0s));  // That much there is.
+    while (!one.is_full()) ASSERT_TRUE(one.write(std::string(100'000, 'x')));
+    FaultPlan plan;
+    plan.fail_nth(SystemCall::allocate, 1, ENOMEM);
+    {
+      const FaultScope scope(plan);
+      EXPECT_FALSE(set(one));
+    }
+    EXPECT_EQ(plan.failures(SystemCall::allocate), 1u);
+    EXPECT_TRUE(set(one));
+  }
 }
 
 TEST_P(Deadlines, ZeroTakesOneBack) {

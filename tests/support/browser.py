@@ -25,6 +25,8 @@ class Browser:
         self.process = subprocess.Popen(
             ["sh", "-c", f'exec "$@" 3<&{there} 4>&{back}', "sh", path, "--headless",
              "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--remote-debugging-pipe",
+             "--no-first-run", "--disable-sync", "--disable-component-update",
+             "--disable-background-networking",
              f"--user-data-dir={self.profile.name}", "about:blank"],
             pass_fds=(there, back), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         os.close(there)

@@ -252,6 +252,105 @@ TEST_F(WebSocketsOnWorkers, AreResetWhenTheGraceIsOver) {
   EXPECT_EQ(theirs_.answered, 0);
 }
 
+// ---- HTTP/2, by one engine for all threads
+
+// Answers what it is sent, and WebSockets.
+class Echoing final : public http::Service {
+ public:
+  explicit Echoing(Loop& loop) : sessions_(loop) {}
+  void on_request(Exchange exchange) override {
+    if (!exchange.request()[http::FieldId::upgrade].empty()) {
+      sessions_.accept(std::move(exchange));
+      return;
+    }
+    http::read_body(std::move(exchange), 1'000'000, [](Exchange again, Bytes body) {
+      again.respond(http::Status::ok, http::Fields(), body);
+    });
+  }
+
+ private:
+  struct Session : http::WebSocketSession {
+    void on_message(Bytes bytes, http::MessageKind kind) override { socket().send(kind, bytes); }
+    void on_closed(http::CloseCode, std::string_view, std::error_code) override {}
+  };
+  http::WebSocketSessions<Session> sessions_;
+};
+
+// A thread with a loop and a Client of its own: calls, and a WebSocket beside them on one
+// connection.
+class Http2Thread final : http::WebSocketHandler {
+ public:
+  Http2Thread(const http::Http2& engine, std::string authority)
+      : engine_(engine), authority_(std::move(authority)), thread_([this] { run(); }) {}
+  ~Http2Thread() { thread_.join(); }
+
+  static constexpr int kCalls = 20;
+  static constexpr int kMessages = 50;
+  std::atomic<int> answered{0};
+  std::atomic<int> echoed{0};
+  std::atomic<int> connections{0};
+  std::atomic<bool> is_done{false};
+
+ private:
+  void run() {
+    const auto loop = must(Loop::create());
+    http::ClientOptions options{.max_per_origin = 1};
+    options.http2 = engine_;
+    options.http2_without_tls = true;
+    http::Client client = must(http::Client::create(*loop, std::move(options)));
+    socket_ = must(http::WebSocket::connect(client, "ws://" + authority_ + "/", *this));
+    const std::string body(50'000, 'b');
+    std::list<http::Call> calls;
+    for (int i = 0; i < kCalls; ++i) {
+      calls.push_back(client.fetch("http://" + authority_ + "/",
+                                   [&](Result<http::Response> response) {
+                                     answered += response && response->text() == body;
+                                   },
+                                   {.method = http::Method::post, .body = bytes_of(body)}));
+    }
+    loop->run();
+    connections = static_cast<int>(client.metrics().connections);
+    socket_ = {};
+    is_done = true;
+  }
+
+  void on_open() override { socket_.send("again"); }
+  void on_message(Bytes, http::MessageKind) override {
+    ++echoed < kMessages ? static_cast<void>(socket_.send("again")) : socket_.close();
+  }
+  void on_closed(http::CloseCode, std::string_view, std::error_code error) override {
+    EXPECT_FALSE(error) << error.message();
+  }
+
+  const http::Http2 engine_;
+  const std::string authority_;
+  http::WebSocket socket_;
+  std::thread thread_;
+};
+
+TEST_F(HttpOnWorkers, SpeaksHttp2WithClientsOnSeveralLoops) {
+  http::ServerOptions options;
+  options.http2 = must(http::Http2::create());
+  const http::Http2 engine = options.http2;
+  const Result<Address> address =
+      http::serve(*workers_, Address::loopback_ipv4(0),
+                  http::MakeService([](Loop& loop) { return std::make_unique<Echoing>(loop); }),
+                  options, {.balance = Balance::round_robin});
+  ASSERT_TRUE(address) << address.error().message();
+  std::list<Http2Thread> threads;
+  for (int i = 0; i < 3; ++i) threads.emplace_back(engine, address->to_string());
+  run_until([&] {
+    return std::ranges::all_of(threads,
+                               [](const Http2Thread& each) { return each.is_done.load(); });
+  });
+  for (const Http2Thread& each : threads) {
+    EXPECT_EQ(each.answered, Http2Thread::kCalls);
+    EXPECT_EQ(each.echoed, Http2Thread::kMessages);
+    EXPECT_EQ(each.connections, 1);
+  }
+  EXPECT_TRUE(workers_->stop(30s));
+}
+
 TEST_F(HttpOnWorkers, ClosesWhatNoServiceIsMadeFor) {
   ask(http::serve(*workers_, Address::loopback_ipv4(0),
                   http::MakeService([](Loop&) { return std::unique_ptr<http::Service>(); })),

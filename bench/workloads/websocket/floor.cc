@@ -82,34 +82,11 @@ class Server : Floor {
 
   // Where the next one begins; nullptr if this one is not whole.
   char* take_message(char* at, char* end) {
-    const auto byte = [at](int i) { return std::uint64_t(static_cast<unsigned char>(at[i])); };
-    if (end - at < 6) return nullptr;
-    std::uint64_t size = byte(1) & 0x7f;
-    std::ptrdiff_t head = 6;
-    if (size >= 126) {
-      const int bytes = size == 126 ? 2 : 8;
-      head += bytes;
-      if (end - at < head) return nullptr;
-      size = 0;
-      for (int i = 0; i < bytes; ++i) size = size << 8 | byte(2 + i);
-    }
-    char* const payload = at + head;
-    if (std::uint64_t(end - payload) < size) return nullptr;
-    char mask[8];
-    memcpy(mask, payload - 4, 4);
-    memcpy(mask + 4, payload - 4, 4);
-    std::uint64_t i = 0;
-    for (; i + 8 <= size; i += 8) {
-      std::uint64_t word, masks;
-      memcpy(&word, payload + i, 8);
-      memcpy(&masks, mask, 8);
-      word ^= masks;
-      memcpy(payload + i, &word, 8);
-    }
-    for (; i < size; ++i) payload[i] = char(payload[i] ^ mask[i % 4]);
-    out_ += frame_head(size);
-    out_.append(payload, size);
-    return payload + size;
+    const Arrived arrived = unmask({at, std::size_t(end - at)}, at);
+    if (arrived.frame_size == 0) return nullptr;
+    out_ += frame_head(arrived.message.size());
+    out_ += arrived.message;
+    return at + arrived.frame_size;
   }
 
   void send_out(Session& session, const std::string& bytes) {

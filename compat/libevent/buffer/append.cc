@@ -5,6 +5,7 @@
 #include <cstdarg>
 #include <cstdio>
 #include <cstring>
+#include <utility>
 
 #include "compat/libevent/buffer/evbuffer.h"
 #include "compat/libevent/buffer/file_segment.h"
@@ -32,7 +33,7 @@ unsigned char* end_of(const Piece& piece) { return piece.data + piece.size; }
 // ---- room
 
 std::size_t evbuffer::room_in_last() const {
-  const OwnPiece* piece = writable(last_);
+  const OwnPiece* piece = writable(in_->last);
   return piece != nullptr ? piece->room_behind() : 0;
 }
 
@@ -42,43 +43,47 @@ bool evbuffer::make_room(std::size_t at_least) {
 }
 
 bool evbuffer::make_spare(std::size_t at_least) {
-  if (spare_ != nullptr && spare_->capacity() >= at_least) return true;
-  OwnPiece* larger = make_own_piece(piece_size(last_, at_least));
+  if (!hold()) return false;
+  if (in_->spare != nullptr && in_->spare->capacity() >= at_least) return true;
+  OwnPiece* larger = make_own_piece(piece_size(in_->last, at_least));
   if (larger == nullptr) return false;
-  if (spare_ != nullptr) release_piece(spare_);
-  spare_ = larger;
+  if (in_->spare != nullptr) release_piece(in_->spare);
+  in_->spare = larger;
   return true;
 }
 
 int evbuffer::extents(iovec* extents, int count) const {
   int used = 0;
   if (const std::size_t room = room_in_last(); room != 0 && used < count) {
-    extents[used++] = {end_of(*last_), room};
+    extents[used++] = {end_of(*in_->last), room};
   }
-  if (spare_ != nullptr && used < count) extents[used++] = {spare_->data, spare_->capacity()};
+  if (in_->spare != nullptr && used < count)
+    extents[used++] = {in_->spare->data, in_->spare->capacity()};
   return used;
 }
 
 iovec evbuffer::contiguous_room(std::size_t at_least) {
   const std::size_t room = room_in_last();
-  if (room != 0 && room >= at_least) return {end_of(*last_), room};
+  if (room != 0 && room >= at_least) return {end_of(*in_->last), room};
   if (!make_spare(at_least)) return {nullptr, 0};
-  return {spare_->data, spare_->capacity()};
+  return {in_->spare->data, in_->spare->capacity()};
 }
 
 void evbuffer::commit(std::size_t in_last, std::size_t in_spare) {
-  if (in_last != 0) last_->size += in_last;
-  size_ += in_last;
-  added_ += in_last;
+  if (in_last != 0) {
+    in_->last->size += in_last;
+    in_->size += in_last;
+    in_->added += in_last;
+  }
   if (in_spare == 0) return;
-  OwnPiece* piece = spare_;
-  spare_ = nullptr;
+  OwnPiece* piece = in_->spare;
+  in_->spare = nullptr;
   piece->size = in_spare;
   link_last(piece);
 }
 
 void evbuffer::commit_in(const iovec& room, std::size_t count) {
-  const bool is_spare = spare_ != nullptr && room.iov_base == spare_->data;
+  const bool is_spare = in_->spare != nullptr && room.iov_base == in_->spare->data;
   commit(is_spare ? 0 : count, is_spare ? count : 0);
 }
 
@@ -88,10 +93,10 @@ bool evbuffer::append(const void* bytes, std::size_t count) {
   if (!can_grow_by(count) || !make_room(count)) return false;
   const std::size_t room = room_in_last();
   const std::size_t in_last = count < room ? count : room;
-  if (in_last != 0) std::memcpy(end_of(*last_), bytes, in_last);
+  if (in_last != 0) std::memcpy(end_of(*in_->last), bytes, in_last);
   const std::size_t rest = count - in_last;
   if (rest != 0) {
-    std::memcpy(spare_->data, static_cast<const unsigned char*>(bytes) + in_last, rest);
+    std::memcpy(in_->spare->data, static_cast<const unsigned char*>(bytes) + in_last, rest);
   }
   commit(in_last, rest);
   return true;
@@ -99,51 +104,65 @@ bool evbuffer::append(const void* bytes, std::size_t count) {
 
 void evbuffer::link_last(Piece* piece) {
   piece->next = nullptr;
-  (last_ != nullptr ? last_->next : first_) = piece;
-  last_ = piece;
-  size_ += piece->size;
-  added_ += piece->size;
-  may_have_unmapped_ = may_have_unmapped_ || is_unmapped(*piece);
+  (in_->last != nullptr ? in_->last->next : in_->first) = piece;
+  in_->last = piece;
+  in_->size += piece->size;
+  in_->added += piece->size;
+  in_->may_have_unmapped = in_->may_have_unmapped || is_unmapped(*piece);
 }
 
 void evbuffer::append_all(evbuffer& other) {
-  (last_ != nullptr ? last_->next : first_) = other.first_;
-  last_ = other.last_;
+  (in_->last != nullptr ? in_->last->next : in_->first) = other.in_->first;
+  in_->last = other.in_->last;
   take_all(other);
 }
 
 // Of what is linked here already.
 void evbuffer::take_all(evbuffer& other) {
-  size_ += other.size_;
-  added_ += other.size_;
-  may_have_unmapped_ = may_have_unmapped_ || other.may_have_unmapped_;
-  other.first_ = other.last_ = nullptr;
-  other.deleted_ += other.size_;
-  other.size_ = 0;
-  other.may_have_unmapped_ = false;
+  in_->size += other.in_->size;
+  in_->added += other.in_->size;
+  in_->may_have_unmapped = in_->may_have_unmapped || other.in_->may_have_unmapped;
+  other.in_->first = other.in_->last = nullptr;
+  other.in_->deleted += other.in_->size;
+  other.in_->size = 0;
+  other.in_->may_have_unmapped = false;
+}
+
+// Instead, what is in the other can become what is in this one, if that has nothing of its own and
+// nobody but the owner of the other is to be told.
+bool evbuffer::take_contents(evbuffer& other) {
+  const Contents& theirs = *other.in_;
+  if (in_ != nothing() || other.is_alone() || theirs.spare != nullptr || theirs.lock != nullptr ||
+      theirs.callbacks != nullptr || theirs.deferred != nullptr) {
+    return false;
+  }
+  std::swap(in_, other.in_);
+  in_->added = in_->size;
+  if (other.has_owner_) tell_owner(*other.owner(), other, {in_->size, 0, in_->size});
+  return true;
 }
 
 // ---- the front
 
 void evbuffer::link_first(Piece* piece) {
-  piece->next = first_;
-  first_ = piece;
-  if (last_ == nullptr) last_ = piece;
-  size_ += piece->size;
-  added_ += piece->size;
+  piece->next = in_->first;
+  in_->first = piece;
+  if (in_->last == nullptr) in_->last = piece;
+  in_->size += piece->size;
+  in_->added += piece->size;
 }
 
 void evbuffer::prepend_all(evbuffer& other) {
-  other.last_->next = first_;
-  first_ = other.first_;
-  if (last_ == nullptr) last_ = other.last_;
+  other.in_->last->next = in_->first;
+  in_->first = other.in_->first;
+  if (in_->last == nullptr) in_->last = other.in_->last;
   take_all(other);
 }
 
 // A new piece is filled from its end, so that there is room for what may come before it.
 bool evbuffer::prepend(const void* bytes, std::size_t count) {
   if (!can_grow_by(count)) return false;
-  OwnPiece* front = writable(first_);
+  OwnPiece* front = writable(in_->first);
   const std::size_t room = front != nullptr ? front->room_before() : 0;
   const std::size_t in_first = count < room ? count : room;
   const std::size_t rest = count - in_first;
@@ -153,8 +172,8 @@ bool evbuffer::prepend(const void* bytes, std::size_t count) {
     front->data -= in_first;
     front->size += in_first;
     std::memcpy(front->data, static_cast<const unsigned char*>(bytes) + rest, in_first);
-    size_ += in_first;
-    added_ += in_first;
+    in_->size += in_first;
+    in_->added += in_first;
   }
   if (piece != nullptr) {
     piece->data = piece->end - rest;
@@ -281,9 +300,11 @@ int move_all(evbuffer* target, evbuffer* source, bool (evbuffer::*is_frozen)() c
   const UseBoth use(target, source);
   if (source->size() == 0 || source == target) return 0;
   if ((target->*is_frozen)() || source->is_front_frozen()) return -1;
-  if (!target->can_grow_by(source->size())) return -1;
-  (target->*put)(*source);
-  source->changed();
+  if (!target->take_contents(*source)) {
+    if (!target->can_grow_by(source->size())) return -1;
+    (target->*put)(*source);
+    source->changed();
+  }
   target->changed();
   return 0;
 }

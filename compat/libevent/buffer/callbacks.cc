@@ -32,44 +32,45 @@ void call_from_loop(evutil_socket_t, short, void* argument) {
 }  // namespace
 
 void evbuffer::tell() {
-  const evbuffer_cb_info change{size_ + deleted_ - added_, added_, deleted_};
-  added_ = deleted_ = 0;
-  if (callbacks_ != nullptr && deferred_ != nullptr) {
+  const evbuffer_cb_info change{in_->size + in_->deleted - in_->added, in_->added, in_->deleted};
+  in_->added = in_->deleted = 0;
+  if (in_->callbacks != nullptr && in_->deferred != nullptr) {
     schedule(change);
-  } else if (callbacks_ != nullptr) {
+  } else if (in_->callbacks != nullptr) {
     call_callbacks(change);
   }
-  if (watcher_ != nullptr) watcher_(owner_, change);
+  if (has_owner_) tell_owner(*owner(), *this, change);
+  release_if_idle();
 }
 
 void evbuffer::schedule(const evbuffer_cb_info& change) {
-  deferred_->added += change.n_added;
-  deferred_->deleted += change.n_deleted;
-  if (deferred_->is_scheduled) return;
-  deferred_->is_scheduled = true;
+  in_->deferred->added += change.n_added;
+  in_->deferred->deleted += change.n_deleted;
+  if (in_->deferred->is_scheduled) return;
+  in_->deferred->is_scheduled = true;
   take();
-  activate_deferred(deferred_->ev);
+  activate_deferred(in_->deferred->ev);
 }
 
 void evbuffer::call_deferred() {
-  deferred_->is_scheduled = false;
-  const std::size_t added = std::exchange(deferred_->added, 0);
-  const std::size_t deleted = std::exchange(deferred_->deleted, 0);
-  call_callbacks({size_ + deleted - added, added, deleted});
+  in_->deferred->is_scheduled = false;
+  const std::size_t added = std::exchange(in_->deferred->added, 0);
+  const std::size_t deleted = std::exchange(in_->deferred->deleted, 0);
+  call_callbacks({in_->size + deleted - added, added, deleted});
 }
 
 void evbuffer::call_callbacks(const evbuffer_cb_info& change) {
-  ++calling_;
-  for (evbuffer_cb_entry* entry = callbacks_; entry != nullptr; entry = entry->next) {
+  ++in_->calling;
+  for (evbuffer_cb_entry* entry = in_->callbacks; entry != nullptr; entry = entry->next) {
     if (entry->is_enabled && !entry->is_ended) call(this, *entry, change);
   }
-  --calling_;
-  if (calling_ == 0 && has_ended_callbacks_) release_ended_callbacks();
+  --in_->calling;
+  if (in_->calling == 0 && in_->has_ended_callbacks) release_ended_callbacks();
 }
 
 void evbuffer::release_ended_callbacks() {
-  has_ended_callbacks_ = false;
-  evbuffer_cb_entry** place = &callbacks_;
+  in_->has_ended_callbacks = false;
+  evbuffer_cb_entry** place = &in_->callbacks;
   while (*place != nullptr) {
     evbuffer_cb_entry* entry = *place;
     if (entry->is_ended) {
@@ -83,19 +84,20 @@ void evbuffer::release_ended_callbacks() {
 
 evbuffer_cb_entry* evbuffer::add_callback(evbuffer_cb_func callback, evbuffer_cb old_callback,
                                           void* argument) {
+  if (!hold()) return nullptr;
   auto* entry = static_cast<evbuffer_cb_entry*>(allocate(sizeof(evbuffer_cb_entry)));
   if (entry == nullptr) return nullptr;
-  *entry = {callbacks_, callback, old_callback, argument, true, false};
-  callbacks_ = entry;
+  *entry = {in_->callbacks, callback, old_callback, argument, true, false};
+  in_->callbacks = entry;
   return entry;
 }
 
 bool evbuffer::remove_callback(evbuffer_cb_entry* entry) {
-  evbuffer_cb_entry** place = &callbacks_;
+  evbuffer_cb_entry** place = &in_->callbacks;
   while (*place != nullptr && *place != entry) place = &(*place)->next;
   if (*place == nullptr || entry->is_ended) return false;
-  if (calling_ != 0) {
-    entry->is_ended = has_ended_callbacks_ = true;
+  if (in_->calling != 0) {
+    entry->is_ended = in_->has_ended_callbacks = true;
   } else {
     *place = entry->next;
     release(entry);
@@ -104,7 +106,7 @@ bool evbuffer::remove_callback(evbuffer_cb_entry* entry) {
 }
 
 evbuffer_cb_entry* evbuffer::find_callback(evbuffer_cb_func callback, void* argument) const {
-  evbuffer_cb_entry* entry = callbacks_;
+  evbuffer_cb_entry* entry = in_->callbacks;
   while (entry != nullptr &&
          (entry->is_ended || entry->callback != callback || entry->argument != argument)) {
     entry = entry->next;
@@ -113,7 +115,7 @@ evbuffer_cb_entry* evbuffer::find_callback(evbuffer_cb_func callback, void* argu
 }
 
 void evbuffer::remove_callbacks() {
-  for (evbuffer_cb_entry* entry = callbacks_; entry != nullptr;) {
+  for (evbuffer_cb_entry* entry = in_->callbacks; entry != nullptr;) {
     evbuffer_cb_entry* next = entry->next;
     remove_callback(entry);
     entry = next;
@@ -121,12 +123,13 @@ void evbuffer::remove_callbacks() {
 }
 
 bool evbuffer::defer(event_base* base) {
-  if (deferred_ == nullptr) {
-    deferred_ = static_cast<DeferredCall*>(allocate_zeroed(sizeof(DeferredCall)));
-    if (deferred_ == nullptr) return false;
+  if (!hold()) return false;
+  if (in_->deferred == nullptr) {
+    in_->deferred = static_cast<DeferredCall*>(allocate_zeroed(sizeof(DeferredCall)));
+    if (in_->deferred == nullptr) return false;
   }
-  if (deferred_->is_scheduled) return true;
-  return event_assign(&deferred_->ev, base, -1, 0, call_from_loop, this) == 0;
+  if (in_->deferred->is_scheduled) return true;
+  return event_assign(&in_->deferred->ev, base, -1, 0, call_from_loop, this) == 0;
 }
 
 // ---- the exported functions

@@ -12,16 +12,59 @@ using namespace spate::libevent;
 
 evbuffer::~evbuffer() {
   remove_callbacks();
-  release_pieces(first_);
-  if (spare_ != nullptr) release_piece(spare_);
-  if (deferred_ != nullptr) event_debug_unassign(&deferred_->ev);
-  release(deferred_);
+  release_pieces(in_->first);
+  if (in_->spare != nullptr) release_piece(in_->spare);
+  if (in_->deferred != nullptr) event_debug_unassign(&in_->deferred->ev);
+  release(in_->deferred);
+  release_contents();
 }
+
+bool evbuffer::make_contents() {
+  void* memory = allocate(sizeof(Contents));
+  if (memory == nullptr) return false;
+  in_ = new (memory) Contents;
+  return true;
+}
+
+void evbuffer::release_contents() {
+  if (is_alone() || in_ == nothing()) return;
+  release(in_);
+  in_ = nothing();
+}
+
+void evbuffer::release_if_idle() {
+  const bool is_empty = in_->first == nullptr && in_->spare == nullptr;
+  const bool has_callbacks = in_->callbacks != nullptr || in_->deferred != nullptr;
+  if (is_empty && !has_callbacks && in_->lock == nullptr) release_contents();
+}
+
+bool evbuffer::set_lock(void* lock, bool is_own) {
+  if (!hold()) return false;
+  in_->lock = lock;
+  in_->owns_lock = is_own;
+  return true;
+}
+
+namespace {
+
+// What evbuffer_new() gives.
+struct BufferAlone {
+  evbuffer buffer{&contents};
+  Contents contents;
+};
+
+void end(evbuffer* buffer) {
+  bufferevent* owner = buffer->owner();
+  buffer->~evbuffer();
+  if (owner == nullptr) return release(buffer);
+  release_with_owner(*owner);
+}
+
+}  // namespace
 
 void spate::libevent::end_use(evbuffer* buffer, void* lock) {
   const bool owns_lock = buffer->has_own_lock();
-  buffer->~evbuffer();
-  release(buffer);
+  end(buffer);
   give_back(lock);
   if (owns_lock) free_lock(lock);
 }
@@ -29,8 +72,8 @@ void spate::libevent::end_use(evbuffer* buffer, void* lock) {
 // ---- the exported functions
 
 evbuffer* evbuffer_new() {
-  void* memory = allocate(sizeof(evbuffer));
-  return memory != nullptr ? new (memory) evbuffer : nullptr;
+  void* memory = allocate(sizeof(BufferAlone));
+  return memory != nullptr ? &(new (memory) BufferAlone)->buffer : nullptr;
 }
 
 void evbuffer_free(evbuffer* buffer) {
@@ -43,8 +86,9 @@ int evbuffer_enable_locking(evbuffer* buffer, void* lock) {
   const bool is_own = lock == nullptr;
   if (is_own) lock = make_lock();
   if (lock == nullptr) return -1;
-  buffer->set_lock(lock, is_own);
-  return 0;
+  if (buffer->set_lock(lock, is_own)) return 0;
+  if (is_own) free_lock(lock);
+  return -1;
 }
 
 void evbuffer_lock(evbuffer* buffer) { acquire(buffer->lock()); }

@@ -2,6 +2,9 @@
 //
 // Semantics: event2/buffer.h; order, return values and counts: probes.
 //
+// Memory: the two buffers of a bufferevent are parts of it (owner.h). What is in them is allocated
+// when there is something and given back when there is nothing, because most connections are idle.
+//
 // Threads: whoever calls a function below has a Use of the buffer, which holds its lock. Callbacks
 // are called with the lock held, as the header says, and may do anything, to free the buffer too:
 // it stays until the last Use has ended.
@@ -10,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "compat/libevent/buffer/owner.h"
 #include "compat/libevent/buffer/piece.h"
 #include "compat/libevent/threads.h"
 
@@ -35,6 +39,26 @@ struct DeferredCall {
   bool is_scheduled;
 };
 
+// What is in a buffer, and who is told of it.
+struct Contents {
+  Piece* first = nullptr;
+  Piece* last = nullptr;
+  OwnPiece* spare = nullptr;  // Empty, to be the next one.
+  std::size_t size = 0;
+  std::size_t added = 0;  // Since the last tell().
+  std::size_t deleted = 0;
+  evbuffer_cb_entry* callbacks = nullptr;  // The newest first.
+  DeferredCall* deferred = nullptr;
+  void* lock = nullptr;
+  std::uint16_t calling = 0;  // How deep inside call_callbacks().
+  bool owns_lock = false;
+  bool may_have_unmapped = false;
+  bool has_ended_callbacks = false;
+};
+
+// Of all buffers that have none of their own. Nobody writes to it.
+inline constexpr Contents kNothing{};
+
 // Where a reader is.
 struct Cursor {
   const Piece* piece;
@@ -47,19 +71,28 @@ struct evbuffer {
  public:
   using Piece = spate::libevent::Piece;
   using OwnPiece = spate::libevent::OwnPiece;
-  // Told of every change after the callbacks, and never later: for the owner of the buffer.
-  using Watcher = void (*)(void* owner, const evbuffer_cb_info& change);
+  using Contents = spate::libevent::Contents;
 
-  evbuffer() = default;
+  // On its own; the contents are behind it.
+  explicit evbuffer(Contents* contents) : in_(contents) {}
+  // As a part of a bufferevent, so many bytes behind its beginning.
+  explicit evbuffer(std::ptrdiff_t behind_owner)
+      : in_(nothing()), has_owner_(true), words_behind_owner_(behind_owner / kWord & kWordsMost) {}
   evbuffer(const evbuffer&) = delete;
   evbuffer& operator=(const evbuffer&) = delete;
   ~evbuffer();
 
-  std::size_t size() const { return size_; }
-  Piece* first() const { return first_; }
+  std::size_t size() const { return in_->size; }
+  Piece* first() const { return in_->first; }
   bool is_front_frozen() const { return front_is_frozen_; }
   bool is_back_frozen() const { return back_is_frozen_; }
-  void freeze(bool at_front, bool on) { (at_front ? front_is_frozen_ : back_is_frozen_) = on; }
+  void freeze(bool at_front, bool on) {
+    if (at_front) {
+      front_is_frozen_ = on;
+    } else {
+      back_is_frozen_ = on;
+    }
+  }
   bool drains_to_fd() const { return drains_to_fd_; }
   void set_drains_to_fd(bool on) { drains_to_fd_ = on; }
   // What the last evbuffer_read() has brought.
@@ -69,12 +102,13 @@ struct evbuffer {
   // ---- at the back (append.cc); false when memory runs out, and nothing has changed then
 
   bool append(const void* bytes, std::size_t count);
-  bool can_grow_by(std::size_t count) const {
-    return count <= spate::libevent::kLengthMost - size_;
+  bool can_grow_by(std::size_t count) {
+    return count <= spate::libevent::kLengthMost - size() && (count == 0 || hold());
   }
   void link_last(Piece* piece);
   // All of `other`, to either end.
   void append_all(evbuffer& other);
+  bool take_contents(evbuffer& other);
   void prepend_all(evbuffer& other);
   bool prepend(const void* bytes, std::size_t count);
   void link_first(Piece* piece);
@@ -99,17 +133,14 @@ struct evbuffer {
   // The first `count` bytes, at least one, in one piece; null when memory runs out.
   unsigned char* make_contiguous(std::size_t count);
   // Brings parts of files into memory, for who wants to see them.
-  bool make_readable() { return !may_have_unmapped_ || map_files(); }
+  bool make_readable() { return !in_->may_have_unmapped || map_files(); }
 
   // ---- changes (callbacks.cc)
 
-  void watch(Watcher watcher, void* owner) {
-    watcher_ = watcher;
-    owner_ = owner;
-  }
-  // Tells of what was added and deleted since the last call, now or from the loop.
+  // Tells of what was added and deleted since the last call: the callbacks now or from the loop,
+  // and then the owner, never later.
   void changed() {
-    if ((added_ | deleted_) != 0) tell();
+    if ((in_->added | in_->deleted) != 0) tell();
   }
   void call_deferred();
   evbuffer_cb_entry* add_callback(evbuffer_cb_func callback, evbuffer_cb old_callback,
@@ -117,22 +148,45 @@ struct evbuffer {
   bool remove_callback(evbuffer_cb_entry* entry);
   evbuffer_cb_entry* find_callback(evbuffer_cb_func callback, void* argument) const;
   void remove_callbacks();
-  bool has_callbacks() const { return callbacks_ != nullptr; }
+  bool has_callbacks() const { return in_->callbacks != nullptr; }
   bool defer(event_base* base);
+
+  // How much the owner moves at once, into this buffer or out of it; 0 is the default.
+  std::uint32_t most_at_once() const { return most_at_once_; }
+  void set_most_at_once(std::uint32_t most) { most_at_once_ = most; }
 
   // ---- lifetime
 
-  void* lock() const { return lock_; }
-  bool has_own_lock() const { return owns_lock_; }
-  void set_lock(void* lock, bool is_own) {
-    lock_ = lock;
-    owns_lock_ = is_own;
+  void* lock() const {
+    return has_owners_lock_ ? spate::libevent::lock_of_owner(*owner()) : in_->lock;
+  }
+  bool has_own_lock() const { return in_->owns_lock; }
+  // False when memory runs out.
+  bool set_lock(void* lock, bool is_own);
+  // Whose memory it lies in, also after leave_owner(); null if it is on its own.
+  bufferevent* owner() const {
+    if (is_alone()) return nullptr;
+    auto* here = reinterpret_cast<unsigned char*>(const_cast<evbuffer*>(this));
+    return reinterpret_cast<bufferevent*>(here - words_behind_owner_ * kWord);
+  }
+  void use_owners_lock() { has_owners_lock_ = true; }
+  // The owner is no more, but for the memory.
+  void leave_owner() {
+    has_owner_ = false;
+    has_owners_lock_ = false;
   }
   void take() { ++owners_; }
   // True if it was the last owner's.
   bool give_up() { return --owners_ == 0; }
 
  private:
+  static Contents* nothing() { return const_cast<Contents*>(&spate::libevent::kNothing); }
+  // Contents of its own, to be written to. False when memory runs out.
+  bool hold() { return in_ != nothing() || make_contents(); }
+  bool make_contents();
+  void release_contents();
+  void release_if_idle();
+
   bool make_spare(std::size_t at_least);
   void take_all(evbuffer& other);
   void tell();
@@ -142,26 +196,23 @@ struct evbuffer {
   bool map_files();
   void unlink_first_pieces(std::size_t& count, Piece*& unlinked);
 
-  Piece* first_ = nullptr;
-  Piece* last_ = nullptr;
-  OwnPiece* spare_ = nullptr;  // Empty, to be the next one.
-  std::size_t size_ = 0;
-  std::size_t added_ = 0;  // Since the last tell().
-  std::size_t deleted_ = 0;
-  Watcher watcher_ = nullptr;
-  void* owner_ = nullptr;
-  evbuffer_cb_entry* callbacks_ = nullptr;  // The newest first.
-  spate::libevent::DeferredCall* deferred_ = nullptr;
-  void* lock_ = nullptr;
-  int owners_ = 1;
-  std::uint16_t calling_ = 0;  // How deep inside call_callbacks().
-  bool owns_lock_ = false;
-  bool front_is_frozen_ = false;
-  bool back_is_frozen_ = false;
-  bool drains_to_fd_ = false;
-  bool is_sent_much_ = false;
-  bool may_have_unmapped_ = false;
-  bool has_ended_callbacks_ = false;
+  static constexpr int kWord = 8;
+  static constexpr int kWordsMost = 127;
+
+  bool is_alone() const { return words_behind_owner_ == 0; }
+
+  // Two words, of which an idle bufferevent has two.
+  Contents* in_;
+  std::uint32_t most_at_once_ = 0;
+  std::uint16_t owners_ = 1;  // A Use is one: who is so deep in callbacks has no stack left.
+  bool front_is_frozen_ : 1 = false;
+  bool back_is_frozen_ : 1 = false;
+  bool drains_to_fd_ : 1 = false;
+  bool is_sent_much_ : 1 = false;
+  bool has_owner_ : 1 = false;
+  std::uint8_t : 0;  // lock() looks at what follows before it has the lock.
+  bool has_owners_lock_ : 1 = false;
+  std::uint8_t words_behind_owner_ : 7 = 0;
 };
 
 namespace spate::libevent {

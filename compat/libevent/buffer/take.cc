@@ -10,44 +10,44 @@
 using namespace spate::libevent;
 
 bool evbuffer::map_files() {
-  for (Piece* piece = first_; piece != nullptr; piece = piece->next) {
+  for (Piece* piece = in_->first; piece != nullptr; piece = piece->next) {
     if (!is_unmapped(*piece)) continue;
     auto* part = static_cast<FilePiece*>(piece);
     if (!part->segment->load()) return false;
     part->data = part->segment->contents() + part->offset;
   }
-  may_have_unmapped_ = false;
+  in_->may_have_unmapped = false;
   return true;
 }
 
 // Those that lie within the first `count` bytes, which are then the rest.
 void evbuffer::unlink_first_pieces(std::size_t& count, Piece*& unlinked) {
   Piece** end = &unlinked;
-  while (first_ != nullptr && first_->size <= count) {
-    count -= first_->size;
-    *end = first_;
-    end = &first_->next;
-    first_ = first_->next;
+  while (in_->first != nullptr && in_->first->size <= count) {
+    count -= in_->first->size;
+    *end = in_->first;
+    end = &in_->first->next;
+    in_->first = in_->first->next;
   }
   *end = nullptr;
-  if (first_ == nullptr) {
-    last_ = nullptr;
-    may_have_unmapped_ = false;
+  if (in_->first == nullptr) {
+    in_->last = nullptr;
+    in_->may_have_unmapped = false;
   }
 }
 
 // The program's memory goes when all is in order again: its cleanup functions may use the buffer.
 void evbuffer::consume(std::size_t count) {
-  size_ -= count;
-  deleted_ += count;
+  in_->size -= count;
+  in_->deleted += count;
   Piece* unlinked = nullptr;
   unlink_first_pieces(count, unlinked);
-  if (count != 0) shorten(*first_, count);
+  if (count != 0) shorten(*in_->first, count);
   release_pieces(unlinked);
 }
 
 bool evbuffer::move_to(evbuffer& other, std::size_t count) {
-  Piece* cut = first_;
+  Piece* cut = in_->first;
   std::size_t rest = count;
   while (rest >= cut->size) {
     rest -= cut->size;
@@ -74,16 +74,16 @@ bool evbuffer::move_to(evbuffer& other, std::size_t count) {
     moved = next;
   }
   if (split != nullptr) {
-    shorten(*first_, rest);
+    shorten(*in_->first, rest);
     other.link_last(split);
   }
-  size_ -= count;
-  deleted_ += count;
+  in_->size -= count;
+  in_->deleted += count;
   return true;
 }
 
 Cursor evbuffer::cursor_at(std::size_t offset) const {
-  const Piece* piece = first_;
+  const Piece* piece = in_->first;
   while (piece != nullptr && offset >= piece->size) {
     offset -= piece->size;
     piece = piece->next;
@@ -107,18 +107,18 @@ std::size_t evbuffer::copy(Cursor from, void* target, std::size_t count) const {
 
 // A copy; what was copied goes, and the length stays.
 unsigned char* evbuffer::make_contiguous(std::size_t count) {
-  if (first_->size >= count) return first_->data;
+  if (in_->first->size >= count) return in_->first->data;
   OwnPiece* whole = make_own_piece(count);
   if (whole == nullptr) return nullptr;
-  copy({first_, 0}, whole->data, count);
+  copy({in_->first, 0}, whole->data, count);
   whole->size = count;
   Piece* copied = nullptr;
   std::size_t rest = count;
   unlink_first_pieces(rest, copied);
-  if (rest != 0) shorten(*first_, rest);
-  whole->next = first_;
-  first_ = whole;
-  if (last_ == nullptr) last_ = whole;
+  if (rest != 0) shorten(*in_->first, rest);
+  whole->next = in_->first;
+  in_->first = whole;
+  if (in_->last == nullptr) in_->last = whole;
   release_pieces(copied);
   return whole->data;
 }

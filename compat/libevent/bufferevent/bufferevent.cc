@@ -17,22 +17,22 @@ void bufferevent_free(bufferevent* bev) {
 }
 
 void bufferevent_incref(bufferevent* bev) {
-  const Holding holding(connection_of(bev).lock);
+  const Holding holding(connection_of(bev).lock());
   connection_of(bev).take();
 }
 
 int bufferevent_decref(bufferevent* bev) {
-  const Holding holding(connection_of(bev).lock);
+  const Holding holding(connection_of(bev).lock());
   return connection_of(bev).give_up() ? 1 : 0;
 }
 
 void bufferevent_lock(bufferevent* bev) {
   bufferevent_incref(bev);
-  acquire(connection_of(bev).lock);
+  acquire(connection_of(bev).lock());
 }
 
 void bufferevent_unlock(bufferevent* bev) {
-  void* lock = connection_of(bev).lock;
+  void* lock = connection_of(bev).lock();
   connection_of(bev).give_up();
   give_back(lock);
 }
@@ -41,7 +41,7 @@ void bufferevent_unlock(bufferevent* bev) {
 
 void bufferevent_setcb(bufferevent* bev, bufferevent_data_cb on_read, bufferevent_data_cb on_write,
                        bufferevent_event_cb on_event, void* argument) {
-  const Holding holding(connection_of(bev).lock);
+  const Holding holding(connection_of(bev).lock());
   bev->readcb = on_read;
   bev->writecb = on_write;
   bev->errorcb = on_event;
@@ -51,7 +51,7 @@ void bufferevent_setcb(bufferevent* bev, bufferevent_data_cb on_read, buffereven
 void bufferevent_getcb(bufferevent* bev, bufferevent_data_cb* on_read,
                        bufferevent_data_cb* on_write, bufferevent_event_cb* on_event,
                        void** argument) {
-  const Holding holding(connection_of(bev).lock);
+  const Holding holding(connection_of(bev).lock());
   if (on_read != nullptr) *on_read = bev->readcb;
   if (on_write != nullptr) *on_write = bev->writecb;
   if (on_event != nullptr) *on_event = bev->errorcb;
@@ -110,7 +110,7 @@ int bufferevent_disable(bufferevent* bev, short what) {
 }
 
 short bufferevent_get_enabled(bufferevent* bev) {
-  const Holding holding(connection_of(bev).lock);
+  const Holding holding(connection_of(bev).lock());
   return bev->enabled;
 }
 
@@ -140,7 +140,7 @@ void bufferevent_setwatermark(bufferevent* bev, short what, size_t low, size_t h
 
 int bufferevent_getwatermark(bufferevent* bev, short what, size_t* low, size_t* high) {
   if (what != EV_READ && what != EV_WRITE) return -1;
-  const Holding holding(connection_of(bev).lock);
+  const Holding holding(connection_of(bev).lock());
   const event_watermark& mark = what == EV_READ ? bev->wm_read : bev->wm_write;
   if (low != nullptr) *low = mark.low;
   if (high != nullptr) *high = mark.high;
@@ -164,16 +164,16 @@ int bufferevent_setfd(bufferevent* bev, evutil_socket_t fd) {
 }
 
 evutil_socket_t bufferevent_getfd(bufferevent* bev) {
-  const Holding holding(connection_of(bev).lock);
+  const Holding holding(connection_of(bev).lock());
   return bev->be_ops->fd != nullptr ? bev->be_ops->fd(connection_of(bev)) : -1;
 }
 
 bufferevent* bufferevent_get_underlying(bufferevent* bev) {
-  const Holding holding(connection_of(bev).lock);
+  const Holding holding(connection_of(bev).lock());
   return bev->be_ops->underlying != nullptr ? bev->be_ops->underlying(connection_of(bev)) : nullptr;
 }
 
 int bufferevent_get_priority(const bufferevent* bev) {
-  const Holding holding(connection_of(bev).lock);
+  const Holding holding(connection_of(bev).lock());
   return event_get_priority(&bev->ev_read);
 }

@@ -72,7 +72,7 @@ struct Lookup {
 
 // With the lock. The first address is tried; what is enabled begins.
 void end_lookup(SocketConnection& connection, int error, evutil_addrinfo* found) {
-  connection.lookup_error = error;
+  connection.make_extras()->lookup_error = error;  // Made when the lookup began.
   connection.resume_writing(kRestLookup);
   connection.resume_reading(kRestLookup);
   const bool is_trying = error == 0 && found != nullptr &&
@@ -113,10 +113,12 @@ int bufferevent_socket_connect_hostname(bufferevent* bev, evdns_base* base, int 
   const Keep keep(bev);
   SocketConnection* connection = socket_of(bev);
   if (connection == nullptr || !is_known(family) || port < 1 || port > kPortMost) return -1;
+  Extras* extras = connection->make_extras();
+  if (extras == nullptr) return -1;
   const Lookup lookup(family, port);
   connection->rest_writing(kRestLookup);
   connection->rest_reading(kRestLookup);
-  connection->lookup_error = 0;
+  extras->lookup_error = 0;
   if (base != nullptr) {
     connection->take();
     evdns_getaddrinfo(base, name, lookup.service, &lookup.hints, on_found, connection);
@@ -131,5 +133,5 @@ int bufferevent_socket_connect_hostname(bufferevent* bev, evdns_base* base, int 
 int bufferevent_socket_get_dns_error(bufferevent* bev) {
   const Keep keep(bev);
   const SocketConnection* connection = socket_of(bev);
-  return connection != nullptr ? connection->lookup_error : 0;
+  return connection != nullptr ? connection->extras().lookup_error : 0;
 }

@@ -4,6 +4,9 @@
 #include "compat/libevent/bufferevent/connection.h"
 
 #include <cerrno>
+#include <cstddef>
+#include <new>
+#include <utility>
 
 #include "compat/libevent/bufferevent/rate_limit.h"
 #include "compat/libevent/event/deferred.h"
@@ -13,8 +16,12 @@
 namespace spate::libevent {
 namespace {
 
-void on_input_changed(void* owner, const evbuffer_cb_info& change) {
-  auto& connection = *static_cast<Connection*>(owner);
+constexpr std::uint8_t kParts = 3;
+
+// With the allocator's word 448: an idle bufferevent is no more than this.
+static_assert(sizeof(Connection) == sizeof(bufferevent) + 48);
+
+void on_input_changed(Connection& connection, const evbuffer_cb_info& change) {
   if (connection.wm_read.high == 0) return;
   connection.check_input();
   const bool has_room = change.n_deleted != 0 && connection.reading_rests == 0;
@@ -23,63 +30,101 @@ void on_input_changed(void* owner, const evbuffer_cb_info& change) {
   }
 }
 
-void on_output_changed(void* owner, const evbuffer_cb_info& change) {
-  auto& connection = *static_cast<Connection*>(owner);
+void on_output_changed(Connection& connection, const evbuffer_cb_info& change) {
   if (change.n_added != 0) connection.be_ops->output_added(connection);
 }
 
-void end_buffer(evbuffer* buffer) {
-  if (buffer == nullptr) return;
+evbuffer* make_buffer(const Connection& owner, void* place) {
+  const auto* begin = reinterpret_cast<const unsigned char*>(&owner);
+  return new (place) evbuffer(static_cast<unsigned char*>(place) - begin);
+}
+
+// One that still has callbacks to call from the loop stays until it has.
+void end_buffer(evbuffer& buffer) {
   {
-    const Use use(buffer);
-    buffer->watch(nullptr, nullptr);
-    buffer->set_lock(nullptr, false);  // It may stay until its deferred callbacks were called.
+    const Use use(&buffer);
+    buffer.leave_owner();
   }
-  evbuffer_free(buffer);
+  evbuffer_free(&buffer);
 }
 
 }  // namespace
+
+// ---- what its buffers ask
+
+void tell_owner(bufferevent& owner, const evbuffer& buffer, const evbuffer_cb_info& change) {
+  Connection& connection = connection_of(&owner);
+  if (&buffer == connection.input) {
+    on_input_changed(connection, change);
+  } else {
+    on_output_changed(connection, change);
+  }
+}
+
+void* lock_of_owner(const bufferevent& owner) { return connection_of(&owner).lock(); }
+
+void release_with_owner(bufferevent& owner) { connection_of(&owner).end_part(); }
 
 // ---- lifetime
 
 bool Connection::open(event_base* base, const bufferevent_ops& ops, int connection_options) {
   be_ops = &ops;
   ev_base = base;
-  options = connection_options;
+  options = connection_options & (BEV_OPT_CLOSE_ON_FREE | BEV_OPT_THREADSAFE |
+                                  BEV_OPT_DEFER_CALLBACKS | BEV_OPT_UNLOCK_CALLBACKS);
   references = 1;
   enabled = EV_WRITE;
+  extras_ = const_cast<Extras*>(&kNoExtras);
+  parts_ = kParts;
+  input = make_buffer(*this, &input_);
+  output = make_buffer(*this, &output_);
+  input->freeze(false, true);
+  output->freeze(true, true);
   if ((options & (BEV_OPT_UNLOCK_CALLBACKS | BEV_OPT_DEFER_CALLBACKS)) ==
       BEV_OPT_UNLOCK_CALLBACKS) {
     warnx("BEV_OPT_UNLOCK_CALLBACKS needs BEV_OPT_DEFER_CALLBACKS");
     return false;
   }
-  input = evbuffer_new();
-  output = evbuffer_new();
-  if (input == nullptr || output == nullptr) return false;
-  input->watch(on_input_changed, this);
-  output->watch(on_output_changed, this);
-  input->freeze(false, true);
-  output->freeze(true, true);
   if ((options & BEV_OPT_THREADSAFE) == 0) return true;
-  share_lock(make_lock());
-  owns_lock = lock != nullptr;
-  return owns_lock;
+  void* own = make_lock();
+  if (own == nullptr) return false;
+  if (!share_lock(own)) {
+    free_lock(own);
+    return false;
+  }
+  return extras_->owns_lock = true;
 }
 
-void Connection::share_lock(void* other) {
-  lock = other;
-  input->set_lock(other, false);
-  output->set_lock(other, false);
+bool Connection::share_lock(void* other) {
+  if (other == nullptr) return true;
+  Extras* extras = make_extras();
+  if (extras == nullptr) return false;
+  extras->lock = other;
+  input->use_owners_lock();
+  output->use_owners_lock();
+  return true;
+}
+
+Extras* Connection::make_extras() {
+  if (extras_ != &kNoExtras) return extras_;
+  auto* extras = static_cast<Extras*>(allocate_zeroed(sizeof(Extras)));
+  if (extras != nullptr) extras_ = extras;
+  return extras;
 }
 
 void Connection::destroy() {
-  void* last_lock = owns_lock ? lock : nullptr;
-  end_buffer(input);
-  end_buffer(output);
-  release(deferred);
-  release_rate_limit(rate_limit);
-  release(this);
+  void* last_lock = extras_->owns_lock ? lock() : nullptr;
+  end_buffer(input_);
+  end_buffer(output_);
+  release(extras_->deferred);
+  release_rate_limit(extras_->rate_limit);
+  if (extras_ != &kNoExtras) release(extras_);
+  end_part();
   free_lock(last_lock);
+}
+
+void Connection::end_part() {
+  if (parts_.fetch_sub(1, std::memory_order_acq_rel) == 1) release(this);
 }
 
 bool Connection::give_up() {
@@ -95,13 +140,14 @@ void Connection::finalize() {
   if (be_ops->unlink != nullptr) be_ops->unlink(*this);
   leave_rate_limit(*this);
   event_del_noblock(&ev_write);
-  if (deferred != nullptr) event_del_noblock(deferred);
+  if (extras_->deferred != nullptr) event_del_noblock(extras_->deferred);
   const event_finalize_callback_fn end = [](event*, void* argument) {
     auto& connection = *static_cast<Connection*>(argument);
-    acquire(connection.lock);  // Until another thread that has given up the last reference let go.
-    give_back(connection.lock);
+    void* lock = connection.lock();
+    acquire(lock);  // Until another thread that has given up the last reference let go.
+    give_back(lock);
     event_debug_unassign(&connection.ev_write);
-    if (connection.deferred != nullptr) event_debug_unassign(connection.deferred);
+    if (event* deferred = connection.extras().deferred) event_debug_unassign(deferred);
     if (connection.be_ops->destroy != nullptr) connection.be_ops->destroy(connection);
     connection.destroy();
   };
@@ -113,9 +159,9 @@ void Connection::finalize() {
 template <class Call>
 void Connection::call(const Call& callback) {
   const bool unlocks = (options & BEV_OPT_UNLOCK_CALLBACKS) != 0;
-  if (unlocks) give_back(lock);
+  if (unlocks) give_back(lock());
   callback();
-  if (unlocks) acquire(lock);
+  if (unlocks) acquire(lock());
 }
 
 void Connection::trigger(short what, int extra) {
@@ -126,29 +172,24 @@ void Connection::trigger(short what, int extra) {
 
 void Connection::call_read(int extra) {
   if (readcb == nullptr) return;
-  if (is_deferred(extra)) {
-    read_is_due = true;
-    return schedule();
-  }
+  if (is_deferred(extra)) return schedule([](Extras& due) { due.read_is_due = true; });
   readcb(this, cbarg);
   check_retrigger();
 }
 
 void Connection::call_write(int extra) {
   if (writecb == nullptr) return;
-  if (is_deferred(extra)) {
-    write_is_due = true;
-    return schedule();
-  }
+  if (is_deferred(extra)) return schedule([](Extras& due) { due.write_is_due = true; });
   writecb(this, cbarg);
 }
 
 void Connection::call_event(short what, int extra) {
   if (errorcb == nullptr) return;
   if (is_deferred(extra)) {
-    events_due = static_cast<short>(events_due | what);
-    error_due = errno;
-    return schedule();
+    return schedule([what, error = errno](Extras& due) {
+      due.events_due = static_cast<short>(due.events_due | what);
+      due.error_due = error;
+    });
   }
   errorcb(this, what, cbarg);
 }
@@ -161,50 +202,55 @@ void Connection::check_retrigger() {
 }
 
 bool Connection::make_deferred() {
-  if (deferred != nullptr) return true;
-  deferred = static_cast<event*>(allocate(sizeof(event)));
+  if (extras_->deferred != nullptr) return true;
+  auto* deferred = static_cast<event*>(allocate(sizeof(event)));
   if (deferred == nullptr) return false;
   const event_callback_fn run = [](evutil_socket_t, short, void* argument) {
     auto* connection = static_cast<Connection*>(argument);
     const Keep keep(connection);
-    connection->is_scheduled = false;
+    connection->extras_->is_scheduled = false;
     connection->run_due();
     connection->give_up();  // schedule() took it.
   };
   event_assign(deferred, event_get_base(&ev_read), -1, 0, run, this);
   event_priority_set(deferred, event_get_priority(&ev_read));
+  extras_->deferred = deferred;
   return true;
 }
 
-void Connection::schedule() {
-  if (is_finalized || !make_deferred()) return;
-  if (is_scheduled) return;
-  is_scheduled = true;
+// Notes what is to be called from the loop.
+template <class Note>
+void Connection::schedule(const Note& note) {
+  Extras* due = make_extras();
+  if (due == nullptr) return;
+  note(*due);
+  if (is_finalized || !make_deferred() || due->is_scheduled) return;
+  due->is_scheduled = true;
   take();
-  activate_deferred(*deferred);
+  activate_deferred(*due->deferred);
 }
 
+// Each callback may make more due.
 void Connection::run_due() {
-  if ((events_due & BEV_EVENT_CONNECTED) != 0 && errorcb != nullptr) {
-    events_due = static_cast<short>(events_due & ~BEV_EVENT_CONNECTED);
+  Extras& due = *extras_;
+  if ((due.events_due & BEV_EVENT_CONNECTED) != 0 && errorcb != nullptr) {
+    due.events_due = static_cast<short>(due.events_due & ~BEV_EVENT_CONNECTED);
     call([callback = errorcb, this, argument = cbarg] {
       callback(this, BEV_EVENT_CONNECTED, argument);
     });
   }
-  if (read_is_due && readcb != nullptr) {
-    read_is_due = false;
+  if (due.read_is_due && readcb != nullptr) {
+    due.read_is_due = false;
     call([callback = readcb, this, argument = cbarg] { callback(this, argument); });
     check_retrigger();
   }
-  if (write_is_due && writecb != nullptr) {
-    write_is_due = false;
+  if (due.write_is_due && writecb != nullptr) {
+    due.write_is_due = false;
     call([callback = writecb, this, argument = cbarg] { callback(this, argument); });
   }
-  if (events_due != 0 && errorcb != nullptr) {
-    const short what = events_due;
-    events_due = 0;
-    errno = error_due;
-    error_due = 0;
+  if (due.events_due != 0 && errorcb != nullptr) {
+    const short what = std::exchange(due.events_due, short{0});
+    errno = std::exchange(due.error_due, 0);
     call([callback = errorcb, this, what, argument = cbarg] { callback(this, what, argument); });
   }
 }

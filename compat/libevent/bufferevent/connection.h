@@ -13,10 +13,12 @@
 // runs.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
 #include "compat/libevent/buffer/evbuffer.h"
 #include "compat/libevent/bufferevent_api.h"
+#include "compat/libevent/timeval.h"
 
 namespace spate::libevent {
 
@@ -60,12 +62,33 @@ struct bufferevent_ops {
 
 namespace spate::libevent {
 
+// What few bufferevents need: allocated for those.
+struct Extras {
+  void* lock;
+  event* deferred;  // Calls what is due from the loop; null until it was needed.
+  RateLimit* rate_limit;
+  std::size_t much_read_at_once;  // What is too much for evbuffer::most_at_once().
+  std::size_t much_written_at_once;
+  int error_due;     // errno for the event callback that is due.
+  int lookup_error;  // Of getaddrinfo().
+  short events_due;  // BEV_EVENT_*
+  bool owns_lock;
+  bool is_scheduled;
+  bool read_is_due;
+  bool write_is_due;
+};
+
+// Of all bufferevents that have none of their own. Nobody writes to it.
+inline constexpr Extras kNoExtras{};
+
 struct Connection : bufferevent {
   // Of zeroed memory. False if the options do not go together, or memory runs out; then destroy().
   bool open(event_base* base, const bufferevent_ops& ops, int connection_options);
-  // Instead of a lock of its own.
-  void share_lock(void* other);
+  // Instead of a lock of its own; may be null. False when memory runs out.
+  bool share_lock(void* other);
   void destroy();
+  // One has ended of the three that lie in this memory: itself and its two buffers.
+  void end_part();
 
   bool is_deferred(int extra) const { return ((options | extra) & BEV_OPT_DEFER_CALLBACKS) != 0; }
   std::size_t input_size() const { return input->size(); }
@@ -93,31 +116,38 @@ struct Connection : bufferevent {
   // True if it was the last.
   bool give_up();
 
-  void* lock;
-  event* deferred;  // Calls what is due from the loop; null until it was needed.
-  RateLimit* rate_limit;
-  std::size_t max_single_read;  // 0 is the default.
-  std::size_t max_single_write;
+  // ---- what few need
+
+  const Extras& extras() const { return *extras_; }
+  void* lock() const { return extras_->lock; }
+  // To be written to. Null when memory runs out.
+  Extras* make_extras();
+
+  // The members are in an order that leaves no holes: there may be a million of them.
   int references;
-  int options;
-  int error_due;     // errno for the event callback that is due.
-  short events_due;  // BEV_EVENT_*
-  bool owns_lock;
-  bool is_scheduled;
-  bool read_is_due;
-  bool write_is_due;
-  bool is_finalized;
   std::uint8_t reading_rests;
   std::uint8_t writing_rests;
+  std::uint8_t options : 4;  // BEV_OPT_*
+  bool is_finalized : 1;
+  // Of sockets; here, as a byte of their own would cost eight.
+  bool is_connecting : 1;
+  bool is_calling_read : 1;
+  bool has_answered : 1;  // The read callback has written, which is sent when it returns.
 
  private:
   bool make_deferred();
-  void schedule();
+  template <class Note>
+  void schedule(const Note& note);
   void run_due();
   template <class Call>
   void call(const Call& callback);
   void check_retrigger();
   void finalize();
+
+  std::atomic<std::uint8_t> parts_;
+  Extras* extras_;
+  evbuffer input_;
+  evbuffer output_;
 };
 
 inline Connection& connection_of(bufferevent* bev) { return *static_cast<Connection*>(bev); }
@@ -128,7 +158,7 @@ inline const Connection& connection_of(const bufferevent* bev) {
 // Holds the lock, and a reference.
 class Keep {
  public:
-  explicit Keep(bufferevent* bev) : connection_(connection_of(bev)), lock_(connection_.lock) {
+  explicit Keep(bufferevent* bev) : connection_(connection_of(bev)), lock_(connection_.lock()) {
     acquire(lock_);
     connection_.take();
   }
@@ -144,7 +174,6 @@ class Keep {
   void* lock_;
 };
 
-inline bool is_set(const timeval& time) { return time.tv_sec != 0 || time.tv_usec != 0; }
 // With its timeout, if that is set.
 int add_event(event& ev, const timeval& timeout);
 

@@ -180,7 +180,7 @@ void unlink(Connection& connection) {
 void destroy(Connection& connection) {
   Filter& filter = as_filter(connection);
   if (filter.free_context != nullptr) filter.free_context(filter.context);
-  const Holding holding(filter.lock);
+  const Holding holding(filter.lock());
   filter.below->give_up();
 }
 
@@ -218,11 +218,11 @@ bufferevent* bufferevent_filter_new(bufferevent* below, bufferevent_filter_cb in
   const Keep keep(below);
   auto* filter = static_cast<Filter*>(allocate_zeroed(sizeof(Filter)));
   if (filter == nullptr) return nullptr;
-  if (!filter->open(below->ev_base, kFilterOps, options & ~BEV_OPT_THREADSAFE)) {
+  if (!filter->open(below->ev_base, kFilterOps, options & ~BEV_OPT_THREADSAFE) ||
+      !filter->share_lock(connection_of(below).lock())) {
     filter->destroy();
     return nullptr;
   }
-  filter->share_lock(connection_of(below).lock);
   filter->below = &connection_of(below);
   filter->below->take();
   filter->filter_input = input_filter != nullptr ? input_filter : pass_on;

@@ -101,10 +101,11 @@ int flush(Connection& connection, short what, bufferevent_flush_mode mode) {
 void destroy(Connection& connection) {
   auto& end = static_cast<PairEnd&>(connection);
   if (end.other == nullptr) return;
-  const Holding holding(end.lock);
+  const Holding holding(end.lock());
   end.other->other = nullptr;
-  end.other->owns_lock = end.other->owns_lock || end.owns_lock;
-  end.owns_lock = false;
+  if (!end.extras().owns_lock) return;
+  end.other->make_extras()->owns_lock = true;  // They were made for the lock.
+  end.make_extras()->owns_lock = false;
 }
 
 constexpr bufferevent_ops kPairOps = {
@@ -139,11 +140,11 @@ int bufferevent_pair_new(event_base* base, int options, bufferevent* pair[2]) {
   PairEnd* first = make_end(base, options);
   if (first == nullptr) return -1;
   PairEnd* second = make_end(base, options & ~BEV_OPT_THREADSAFE);
-  if (second == nullptr) {
+  if (second == nullptr || !second->share_lock(first->lock())) {
+    if (second != nullptr) second->destroy();
     first->destroy();
     return -1;
   }
-  second->share_lock(first->lock);
   first->other = second;
   second->other = first;
   pair[0] = first;
@@ -153,6 +154,6 @@ int bufferevent_pair_new(event_base* base, int options, bufferevent* pair[2]) {
 
 bufferevent* bufferevent_pair_get_partner(bufferevent* bev) {
   if (bev->be_ops != &kPairOps) return nullptr;
-  const Holding holding(connection_of(bev).lock);
+  const Holding holding(connection_of(bev).lock());
   return partner_of(connection_of(bev));
 }

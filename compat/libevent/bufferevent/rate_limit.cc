@@ -1,6 +1,7 @@
 #include "compat/libevent/bufferevent/rate_limit.h"
 
 #include <algorithm>
+#include <cstdint>
 
 #include "compat/libevent/bufferevent/connection.h"
 #include "compat/libevent/bufferevent/rate_limit_group.h"
@@ -11,30 +12,32 @@ using namespace spate::libevent;
 namespace {
 
 constexpr std::size_t kMostAtOnce =
-    16384;  // Of one system call, unless the program says otherwise.
+    16384;                                 // Of one system call, unless the program says otherwise.
+constexpr std::size_t kMuch = UINT32_MAX;  // evbuffer::most_at_once() knows no more.
 constexpr std::size_t kMostEver =
     EV_SSIZE_MAX;  // Rates of its own are meant instead, as in libevent.
 
 event_base* base_of(const Connection& connection) { return event_get_base(&connection.ev_read); }
 
 void fill(Connection& connection) {
-  RateLimit& limit = *connection.rate_limit;
+  RateLimit& limit = *connection.extras().rate_limit;
   limit.bucket.fill(*limit.rates, tick_now(*limit.rates, base_of(connection)));
 }
 
 bool has_rates(const Connection& connection) {
-  return connection.rate_limit != nullptr && connection.rate_limit->rates != nullptr;
+  return connection.extras().rate_limit != nullptr &&
+         connection.extras().rate_limit->rates != nullptr;
 }
 
 void wait_for_tick(RateLimit& limit) { event_add(&limit.next_tick, &limit.rates->tick); }
 
 // Rests or goes on as the bucket's level says.
 void heed_level(Connection& connection, const Flow& flow) {
-  if (connection.rate_limit->bucket.*flow.level > 0) {
+  if (connection.extras().rate_limit->bucket.*flow.level > 0) {
     (connection.*flow.resume)(kRestBandwidth);
   } else {
     (connection.*flow.rest)(kRestBandwidth);
-    wait_for_tick(*connection.rate_limit);
+    wait_for_tick(*connection.extras().rate_limit);
   }
 }
 
@@ -52,15 +55,18 @@ void on_tick(evutil_socket_t, short, void* argument) {
 }
 
 RateLimit* limit_of(Connection& connection) {
-  if (connection.rate_limit != nullptr) return connection.rate_limit;
+  Extras* extras = connection.make_extras();
+  if (extras == nullptr || extras->rate_limit != nullptr) {
+    return extras != nullptr ? extras->rate_limit : nullptr;
+  }
   auto* limit = static_cast<RateLimit*>(allocate_zeroed(sizeof(RateLimit)));
   if (limit == nullptr) return nullptr;
   event_assign(&limit->next_tick, base_of(connection), -1, EV_FINALIZE, on_tick, &connection);
-  return connection.rate_limit = limit;
+  return extras->rate_limit = limit;
 }
 
 void take_rates_off(Connection& connection) {
-  RateLimit* limit = connection.rate_limit;
+  RateLimit* limit = connection.extras().rate_limit;
   if (limit == nullptr) return;
   limit->rates = nullptr;
   connection.resume_reading(kRestBandwidth);
@@ -72,10 +78,15 @@ std::size_t cut(std::size_t most, ev_ssize_t level) {
   return std::min(most, static_cast<std::size_t>(std::max<ev_ssize_t>(level, 0)));
 }
 
+std::size_t most_at_once(const Connection& connection, const Flow& flow) {
+  const std::size_t most = (connection.*flow.buffer)->most_at_once();
+  if (most == 0) return kMostAtOnce;
+  return most == kMuch ? connection.extras().*flow.much_at_once : most;
+}
+
 std::size_t most_to_move(Connection& connection, const Flow& flow) {
-  std::size_t most = connection.*flow.most_at_once;
-  if (most == 0) most = kMostAtOnce;
-  RateLimit* limit = connection.rate_limit;
+  std::size_t most = most_at_once(connection, flow);
+  RateLimit* limit = connection.extras().rate_limit;
   if (limit == nullptr) [[likely]]
     return most;
   if (limit->rates != nullptr) {
@@ -86,7 +97,7 @@ std::size_t most_to_move(Connection& connection, const Flow& flow) {
 }
 
 void note_moved(Connection& connection, const Flow& flow, std::size_t count) {
-  RateLimit* limit = connection.rate_limit;
+  RateLimit* limit = connection.extras().rate_limit;
   if (limit == nullptr) [[likely]]
     return;
   if (limit->rates != nullptr) {
@@ -100,14 +111,14 @@ ev_ssize_t level_of(bufferevent* bev, const Flow& flow) {
   const Keep keep(bev);
   if (!has_rates(connection_of(bev))) return EV_SSIZE_MAX;
   fill(connection_of(bev));
-  return connection_of(bev).rate_limit->bucket.*flow.level;
+  return connection_of(bev).extras().rate_limit->bucket.*flow.level;
 }
 
 int decrement(bufferevent* bev, const Flow& flow, ev_ssize_t count) {
   Connection& connection = connection_of(bev);
   const Keep keep(bev);
   if (!has_rates(connection)) return -1;
-  ev_ssize_t& level = connection.rate_limit->bucket.*flow.level;
+  ev_ssize_t& level = connection.extras().rate_limit->bucket.*flow.level;
   const bool had_some = level > 0;
   level -= count;
   if (had_some != (level > 0)) heed_level(connection, flow);
@@ -116,14 +127,19 @@ int decrement(bufferevent* bev, const Flow& flow, ev_ssize_t count) {
 
 int set_most_at_once(bufferevent* bev, const Flow& flow, std::size_t size) {
   const Keep keep(bev);
-  connection_of(bev).*flow.most_at_once = size > EV_SSIZE_MAX ? 0 : size;
+  if (size > EV_SSIZE_MAX) size = 0;
+  if (size >= kMuch) {
+    Extras* extras = connection_of(bev).make_extras();
+    if (extras == nullptr) return -1;
+    extras->*flow.much_at_once = size;
+  }
+  (bev->*flow.buffer)->set_most_at_once(static_cast<std::uint32_t>(std::min(size, kMuch)));
   return 0;
 }
 
-ev_ssize_t most_at_once(bufferevent* bev, const Flow& flow) {
+ev_ssize_t get_most_at_once(bufferevent* bev, const Flow& flow) {
   const Keep keep(bev);
-  const std::size_t size = connection_of(bev).*flow.most_at_once;
-  return static_cast<ev_ssize_t>(size != 0 ? size : kMostAtOnce);
+  return static_cast<ev_ssize_t>(most_at_once(connection_of(bev), flow));
 }
 
 }  // namespace
@@ -144,7 +160,7 @@ void spate::libevent::note_written(Connection& connection, std::size_t count) {
 }
 
 void spate::libevent::leave_rate_limit(Connection& connection) {
-  RateLimit* limit = connection.rate_limit;
+  RateLimit* limit = connection.extras().rate_limit;
   if (limit == nullptr) return;
   if (limit->group != nullptr) limit->group->remove(connection);
   event_del_noblock(&limit->next_tick);
@@ -199,8 +215,8 @@ int bufferevent_set_rate_limit(bufferevent* bev, ev_token_bucket_cfg* rates) {
 }
 
 const ev_token_bucket_cfg* bufferevent_get_token_bucket_cfg(const bufferevent* bev) {
-  const Holding holding(connection_of(bev).lock);
-  const RateLimit* limit = connection_of(bev).rate_limit;
+  const Holding holding(connection_of(bev).lock());
+  const RateLimit* limit = connection_of(bev).extras().rate_limit;
   return limit != nullptr ? limit->rates : nullptr;
 }
 
@@ -231,7 +247,7 @@ int bufferevent_add_to_rate_limit_group(bufferevent* bev, bufferevent_rate_limit
 int bufferevent_remove_from_rate_limit_group(bufferevent* bev) {
   Connection& connection = connection_of(bev);
   const Keep keep(bev);
-  RateLimit* limit = connection.rate_limit;
+  RateLimit* limit = connection.extras().rate_limit;
   if (limit != nullptr && limit->group != nullptr) limit->group->remove(connection);
   connection.resume_reading(kRestGroup);
   connection.resume_writing(kRestGroup);
@@ -246,9 +262,11 @@ int bufferevent_set_max_single_read(bufferevent* bev, size_t size) {
 int bufferevent_set_max_single_write(bufferevent* bev, size_t size) {
   return set_most_at_once(bev, kWriting, size);
 }
-ev_ssize_t bufferevent_get_max_single_read(bufferevent* bev) { return most_at_once(bev, kReading); }
+ev_ssize_t bufferevent_get_max_single_read(bufferevent* bev) {
+  return get_most_at_once(bev, kReading);
+}
 ev_ssize_t bufferevent_get_max_single_write(bufferevent* bev) {
-  return most_at_once(bev, kWriting);
+  return get_most_at_once(bev, kWriting);
 }
 
 ev_ssize_t bufferevent_get_max_to_read(bufferevent* bev) {

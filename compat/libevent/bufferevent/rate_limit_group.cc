@@ -11,7 +11,7 @@ namespace {
 
 constexpr ev_ssize_t kLeastShare = 64;
 
-RateLimit& limit_of(Connection& connection) { return *connection.rate_limit; }
+RateLimit& limit_of(Connection& connection) { return *connection.extras().rate_limit; }
 
 bool try_lock(void* lock) { return lock == nullptr || threads.locks.lock(EVTHREAD_TRY, lock) == 0; }
 
@@ -87,12 +87,12 @@ void bufferevent_rate_limit_group::remove(Connection& connection) {
 bool bufferevent_rate_limit_group::change_members(void (Connection::*change)(Rest why)) {
   bool has_all = true;
   for (Connection* member = members_; member != nullptr; member = limit_of(*member).next_member) {
-    if (!try_lock(member->lock)) {
+    if (!try_lock(member->lock())) {
       has_all = false;
       continue;
     }
     (member->*change)(kRestGroup);
-    give_back(member->lock);
+    give_back(member->lock());
   }
   return has_all;
 }

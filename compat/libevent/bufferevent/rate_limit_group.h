@@ -9,17 +9,18 @@ namespace spate::libevent {
 // Reading or writing: what a connection has for each.
 struct Flow {
   ev_ssize_t TokenBucket::* level;
-  std::size_t Connection::* most_at_once;
+  evbuffer* bufferevent::* buffer;
+  std::size_t Extras::* much_at_once;
   std::uint8_t Connection::* rests;
   void (Connection::*rest)(Rest why);
   void (Connection::*resume)(Rest why);
 };
-inline constexpr Flow kReading = {&TokenBucket::read, &Connection::max_single_read,
-                                  &Connection::reading_rests, &Connection::rest_reading,
-                                  &Connection::resume_reading};
-inline constexpr Flow kWriting = {&TokenBucket::write, &Connection::max_single_write,
-                                  &Connection::writing_rests, &Connection::rest_writing,
-                                  &Connection::resume_writing};
+inline constexpr Flow kReading = {&TokenBucket::read,         &bufferevent::input,
+                                  &Extras::much_read_at_once, &Connection::reading_rests,
+                                  &Connection::rest_reading,  &Connection::resume_reading};
+inline constexpr Flow kWriting = {&TokenBucket::write,           &bufferevent::output,
+                                  &Extras::much_written_at_once, &Connection::writing_rests,
+                                  &Connection::rest_writing,     &Connection::resume_writing};
 
 // What a connection has that is limited. Of zeroed memory.
 struct RateLimit {

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <climits>
-#include <utility>
 
 #include "compat/libevent/bufferevent/rate_limit.h"
 #include "compat/libevent/event/closing.h"
@@ -46,18 +45,28 @@ void wait_to_write(Connection& connection) {
 }
 
 // Whether all of the output can go now, without the kernel being asked first, and nobody sees the
-// difference: who has a write callback is told in the loop's next turn, at the earliest.
+// difference but a write callback.
 bool may_write_at_once(Connection& connection) {
   constexpr int kProgramAndKeep = 2;  // Otherwise the program has freed it, and nothing is sent.
-  return connection.writecb == nullptr && !connection.output->has_callbacks() &&
-         connection.rate_limit == nullptr && connection.references >= kProgramAndKeep &&
+  return !connection.output->has_callbacks() && !connection.is_connecting &&
+         connection.extras().rate_limit == nullptr && connection.references >= kProgramAndKeep &&
          (connection.enabled & EV_WRITE) != 0 && connection.writing_rests == 0 &&
          event_pending(&connection.ev_write, EV_WRITE | EV_TIMEOUT, nullptr) == 0;
 }
 
-// An answer, while its bytes are at hand. What is left, and what fails, is for the loop.
+// True if all has gone.
+bool write_whole(Connection& connection) {
+  if (!may_write_at_once(connection)) return false;
+  const std::size_t most = most_to_write(connection);
+  if (connection.output_size() > most) return false;
+  write_from(connection, most);
+  return connection.output_size() == 0;
+}
+
+// An answer, while its bytes are at hand. What is left, and what fails, is for the loop, and so is
+// all if there is a write callback: that is told in the next turn, at the earliest.
 void write_answer(Connection& connection) {
-  if (may_write_at_once(connection)) write_from(connection, most_to_write(connection));
+  if (connection.writecb == nullptr) write_whole(connection);
   if (connection.output_size() != 0) wait_to_write(connection);
 }
 
@@ -159,7 +168,9 @@ void on_readable(evutil_socket_t, short what, void* argument) {
   connection.is_calling_read = true;
   connection.trigger(EV_READ, 0);
   connection.is_calling_read = false;
-  if (std::exchange(connection.has_answered, false)) write_answer(connection);
+  if (!connection.has_answered) return;
+  connection.has_answered = false;
+  write_answer(connection);
 }
 
 // ---- what all bufferevents do
@@ -243,6 +254,15 @@ SocketConnection* spate::libevent::socket_of(bufferevent* bev) {
   return bev->be_ops->socket != nullptr ? bev->be_ops->socket(connection_of(bev)) : nullptr;
 }
 
+bool spate::libevent::write_at_once(bufferevent* bev) {
+  if (bev->be_ops != &kSocketOps) return false;
+  Connection& connection = connection_of(bev);
+  const Keep keep(bev);
+  if (!write_whole(connection)) return false;
+  event_active(&connection.ev_write, EV_WRITE, 1);
+  return true;
+}
+
 int spate::libevent::change_timeouts(Connection& connection) {
   const int read = change_timeout(connection.ev_read, EV_READ, connection.timeout_read);
   const int write = change_timeout(connection.ev_write, EV_WRITE, connection.timeout_write);
@@ -290,6 +310,7 @@ int bufferevent_priority_set(bufferevent* bev, int priority) {
   if (connection == nullptr) return -1;
   if (event_priority_set(&bev->ev_read, priority) == -1) return -1;
   if (event_priority_set(&bev->ev_write, priority) == -1) return -1;
-  if (connection->deferred != nullptr) event_priority_set(connection->deferred, priority);
+  event* deferred = connection->extras().deferred;
+  if (deferred != nullptr) event_priority_set(deferred, priority);
   return 0;
 }

@@ -5,12 +5,7 @@
 
 namespace spate::libevent {
 
-struct SocketConnection : Connection {
-  int lookup_error;  // Of getaddrinfo().
-  bool is_connecting;
-  bool is_calling_read;
-  bool has_answered;  // The read callback has written, which is sent when it returns.
-};
+struct SocketConnection : Connection {};
 
 // Null if it is on no socket of its own.
 SocketConnection* socket_of(bufferevent* bev);

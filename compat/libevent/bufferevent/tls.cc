@@ -167,7 +167,7 @@ void destroy(Connection& connection) {
   if (closes) tls.engine->free(tls);
   if (closes && fd >= 0) evutil_closesocket(fd);
   if (tls.below == nullptr) return;
-  const Holding holding(tls.lock);
+  const Holding holding(tls.lock());
   tls.below->give_up();
 }
 
@@ -187,7 +187,6 @@ constexpr bufferevent_ops kTlsOps = {
 };
 
 void stand_on(TlsConnection& connection, Connection& below) {
-  connection.share_lock(below.lock);
   connection.below = &below;
   below.take();
   assign_timeouts(connection);
@@ -199,15 +198,17 @@ void stand_on(TlsConnection& connection, Connection& below) {
 bufferevent* spate_bufferevent_tls_new(const TlsPlan& plan) {
   auto* connection = static_cast<TlsConnection*>(allocate_zeroed(sizeof(TlsConnection)));
   if (connection == nullptr) return nullptr;
-  const int own_lock = plan.below == nullptr ? plan.options : plan.options & ~BEV_OPT_THREADSAFE;
-  if (!connection->open(plan.base, kTlsOps, own_lock)) {
+  const bool is_filter = plan.below != nullptr;
+  const int own_lock = is_filter ? plan.options & ~BEV_OPT_THREADSAFE : plan.options;
+  if (!connection->open(plan.base, kTlsOps, own_lock) ||
+      (is_filter && !connection->share_lock(connection_of(plan.below).lock()))) {
     connection->destroy();
     return nullptr;
   }
   connection->engine = plan.engine;
   connection->ssl = plan.ssl;
   connection->state = connection->role = plan.state;
-  if (plan.below == nullptr) {
+  if (!is_filter) {
     assign(*connection, plan.fd);
     begin(*connection);
     return connection;

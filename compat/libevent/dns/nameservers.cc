@@ -211,13 +211,24 @@ void evdns_base::server_is_up(Nameserver& server) {
   ++up_count_;
 }
 
+// Servers that have failed in the same turn are probed in that order.
+std::int64_t evdns_base::probe_time(std::int64_t wait) const {
+  std::int64_t time = now() + wait;
+  const Nameserver* server = head_;
+  for (int i = 0; i < server_count_; ++i, server = server->next) {
+    const bool is_next_to_it = server->probe_at >= time && server->probe_at < time + server_count_;
+    if (is_next_to_it) time = server->probe_at + 1;
+  }
+  return time;
+}
+
 void evdns_base::server_has_failed(Nameserver& server, const char* why) {
   if (!server.is_up) return;
   log(Note::message, "name server %s is down: %s", Shown(server).text, why);
   if (--up_count_ == 0) log(Note::message, "all name servers are down");
   server.is_up = false;
   server.failures = 1;
-  server.probe_at = now() + options.first_probe;
+  server.probe_at = probe_time(options.first_probe);
   arm_timer();
   if (up_count_ == 0) return;
   for (Query* query = in_flight_.first(); query != nullptr; query = query->next) {
@@ -242,7 +253,7 @@ void evdns_base::note_probe(Nameserver& server, int error) {
   std::int64_t wait = options.first_probe;
   for (int i = 0; i < server.failures && wait < kProbeMost; ++i) wait *= kProbeBackoff;
   ++server.failures;
-  server.probe_at = now() + std::min(wait, kProbeMost);
+  server.probe_at = probe_time(std::min(wait, kProbeMost));
   arm_timer();
 }
 

@@ -168,6 +168,7 @@ struct evdns_base {
   void shut_down(bool tells);
 
  private:
+  std::int64_t probe_time(std::int64_t wait) const;
   void send_probe(Nameserver& server);
   Nameserver* next_probed() const;
   void watch(Nameserver& server);

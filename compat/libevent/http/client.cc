@@ -46,9 +46,8 @@ bool expects_word(const evhttp_request& request) {
 void add_length(evhttp_request& request) {
   if (request.type != EVHTTP_REQ_POST && request.type != EVHTTP_REQ_PUT) return;
   if (evhttp_find_header(request.output_headers, "Content-Length") != nullptr) return;
-  char text[24];
-  std::snprintf(text, sizeof text, "%zu", evbuffer_get_length(request.output_buffer));
-  evhttp_add_header(request.output_headers, "Content-Length", text);
+  const Decimal length(evbuffer_get_length(request.output_buffer));
+  add_header(*request.output_headers, "Content-Length", length);
 }
 
 // What a proxy is told is no server's business.

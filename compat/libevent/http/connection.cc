@@ -142,7 +142,25 @@ void evhttp_connection::write(WrittenCallback callback, void* argument) {
   after_write = callback;
   after_write_argument = argument;
   bufferevent_setcb(bev, nullptr, on_written, on_event, this);
-  bufferevent_enable(bev, EV_READ | EV_WRITE);
+  if (is_advancing) {
+    bev->enabled |= EV_READ | EV_WRITE;
+    has_answered = true;
+  } else {
+    bufferevent_enable(bev, EV_READ | EV_WRITE);
+  }
+}
+
+// An answer goes while its bytes are at hand, and the kernel is not asked to watch for it. Nor for
+// what comes meanwhile, if the next request is read as soon as the loop has told that it has gone.
+void evhttp_connection::send_answer() {
+  has_answered = false;
+  if (is_freed) return;
+  const bool is_whole = is_server() && request() != nullptr && request()->userdone != 0;
+  if (!write_at_once(bev)) {
+    bufferevent_enable(bev, bev->enabled);
+  } else if (!is_whole) {
+    bufferevent_enable(bev, EV_READ);
+  }
 }
 
 void evhttp_connection::on_readable(bufferevent*, void* argument) {
@@ -153,7 +171,10 @@ void evhttp_connection::on_readable(bufferevent*, void* argument) {
     if (!connection.is_freed) end_if_done(connection);
     return;
   }
+  connection.is_advancing = true;
   connection.advance();
+  connection.is_advancing = false;
+  if (connection.has_answered) connection.send_answer();
 }
 
 void evhttp_connection::on_written(bufferevent*, void* argument) {

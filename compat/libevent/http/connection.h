@@ -22,6 +22,7 @@
 #include <string_view>
 
 #include "compat/libevent/http/message.h"
+#include "compat/libevent/timeval.h"
 
 namespace spate::libevent {
 
@@ -62,7 +63,8 @@ struct evhttp_connection {
 
   // ---- writing
 
-  // What was put into the output. `callback`, which may be null, is called when that has been sent.
+  // What was put into the output. `callback`, which may be null, is called when that has been sent,
+  // from the loop. Inside advance() nothing begins before that ends (send_answer()).
   void write(WrittenCallback callback, void* argument);
   evbuffer* output() const { return bufferevent_get_output(bev); }
   evbuffer* input() const { return bufferevent_get_input(bev); }
@@ -117,11 +119,14 @@ struct evhttp_connection {
   bool awaits_chunk_end;  // The line end behind a chunk's bytes.
   bool discards;          // A body that is too long, before that is said.
   bool is_freed;
+  bool is_advancing;
+  bool has_answered;  // While it advances: write() was called.
   int stays;
 
  private:
   struct Line;
 
+  void send_answer();
   bool find_line(Line& line);
   bool find_split_line(Line& line);
   void drop(const Line& line);
@@ -165,7 +170,5 @@ class Stay {
 // Null without memory; `bev` is null then or belongs to the connection.
 evhttp_connection* make_connection(event_base* base, bufferevent* bev, const char* peer,
                                    ev_uint16_t port);
-
-inline bool is_set(const timeval& time) { return time.tv_sec != 0 || time.tv_usec != 0; }
 
 }  // namespace spate::libevent

@@ -22,7 +22,7 @@ void free_header(evkeyval* header) {
 evkeyval* find(const evkeyvalq* headers, const char* key) {
   evkeyval* header;
   TAILQ_FOREACH(header, headers, next) {
-    if (evutil_ascii_strcasecmp(header->key, key) == 0) return header;
+    if (spate::libevent::has_equal_text(header->key, key)) return header;
   }
   return nullptr;
 }
@@ -30,7 +30,10 @@ evkeyval* find(const evkeyvalq* headers, const char* key) {
 }  // namespace
 
 bool spate::libevent::fits_line(std::string_view text) {
-  return text.find_first_of("\r\n") == std::string_view::npos;
+  for (const char c : text) {
+    if (c == '\r' || c == '\n') return false;
+  }
+  return true;
 }
 
 int spate::libevent::add_header(evkeyvalq& headers, std::string_view key, std::string_view value) {

@@ -6,9 +6,15 @@
 
 #include <string_view>
 
+#include "compat/libevent/ascii.h"
 #include "compat/libevent/http_api.h"
 
 namespace spate::libevent {
+
+// Whatever the case of the letters. Most texts differ in the first one.
+inline bool has_equal_text(const char* one, const char* other) {
+  return lower(*one) == lower(*other) && evutil_ascii_strcasecmp(one, other) == 0;
+}
 
 // Whether a key or a value can be written as one line. evhttp_add_header() refuses any other.
 bool fits_line(std::string_view text);

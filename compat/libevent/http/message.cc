@@ -1,5 +1,7 @@
 #include "compat/libevent/http/message.h"
 
+#include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <cstring>
 
@@ -33,19 +35,32 @@ std::string_view without_blanks(std::string_view text) {
   return text;
 }
 
+bool contains(std::string_view text, char c) { return text.find(c) != std::string_view::npos; }
+
 bool is_equal(std::string_view one, std::string_view other) {
   return one.size() == other.size() &&
          evutil_ascii_strncasecmp(one.data(), other.data(), one.size()) == 0;
 }
 
+constexpr bool is_mark(char c) {
+  return std::string_view("!#$%&'*+-.^_`|~").find(c) != std::string_view::npos;
+}
+
+constexpr auto kTokenCharacters = [] {
+  std::array<bool, 256> is_one{};
+  for (int c = 0; c < 256; ++c) {
+    const char character = static_cast<char>(c);
+    is_one[static_cast<std::size_t>(c)] =
+        is_digit(character) || is_letter(character) || is_mark(character);
+  }
+  return is_one;
+}();
+
 // Of a header's name (RFC 9110 §5.1).
 bool is_token(std::string_view text) {
-  if (text.empty()) return false;
-  for (const char c : text) {
-    const bool is_mark = std::string_view("!#$%&'*+-.^_`|~").find(c) != std::string_view::npos;
-    if (!is_digit(c) && !is_letter(c) && !is_mark) return false;
-  }
-  return true;
+  return !text.empty() && std::ranges::all_of(text, [](char c) {
+    return kTokenCharacters[static_cast<unsigned char>(c)];
+  });
 }
 
 std::optional<std::int64_t> parse_number(std::string_view text, std::size_t most_digits) {
@@ -89,7 +104,7 @@ struct Codings {
 void note_codings(Codings& codings, std::string_view list) {
   codings.are_there = true;
   do {
-    const bool has_more = list.find(',') != std::string_view::npos;
+    const bool has_more = contains(list, ',');
     const bool was_chunked = codings.is_chunked;
     codings.is_chunked |= is_equal(coding_in(next_element(list)), "chunked");
     if (was_chunked) codings.are_right = false;
@@ -121,12 +136,12 @@ std::optional<RequestLine> parse_request_line(std::string_view line) {
   const std::size_t last = line.rfind(' ');
   if (first == std::string_view::npos || last <= first + 1) return {};
   const auto version = parse_version(line.substr(last + 1));
-  if (!version || line.find('\0') != std::string_view::npos) return {};
+  if (!version || contains(line, '\0')) return {};
   return RequestLine{line.substr(0, first), line.substr(first + 1, last - first - 1), *version};
 }
 
 std::optional<StatusLine> parse_status_line(std::string_view line) {
-  if (line.find('\0') != std::string_view::npos) return {};
+  if (contains(line, '\0')) return {};
   const std::size_t space = line.find(' ');
   const auto version = parse_version(line.substr(0, space));
   if (!version || space == std::string_view::npos) return {};
@@ -153,7 +168,7 @@ const char* name_of(evhttp_cmd_type method) {
 }
 
 bool add_header_line(evkeyvalq& headers, std::string_view line) {
-  if (line.find_first_of(std::string_view("\r\0", 2)) != std::string_view::npos) return false;
+  if (contains(line, '\r') || contains(line, '\0')) return false;
   if (is_blank(line.front())) return append_to_last(headers, line);
   const std::size_t colon = line.find(':');
   if (colon == std::string_view::npos || !is_token(line.substr(0, colon))) return false;
@@ -202,10 +217,6 @@ std::optional<std::int64_t> parse_chunk_size(std::string_view line) {
     size = size * 16 + hex_value(c);
   }
   return size;
-}
-
-bool has_equal_text(const char* one, const char* other) {
-  return evutil_ascii_strcasecmp(one, other) == 0;
 }
 
 bool is_kept_alive(const evkeyvalq& headers) {

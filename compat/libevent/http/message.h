@@ -62,8 +62,6 @@ std::optional<Framing> request_framing_of(const evkeyvalq& headers);
 // The size of the next chunk; none if the line is no size.
 std::optional<std::int64_t> parse_chunk_size(std::string_view line);
 
-bool has_equal_text(const char* one, const char* other);
-
 // The version is 1.0, and the headers ask for another request on the connection.
 bool is_kept_alive(const evkeyvalq& headers);
 // The headers, which are of a request by proxy or not, end the connection.

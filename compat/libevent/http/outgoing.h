@@ -1,12 +1,28 @@
 // What is written: the lines of a head, gathered before they go into a buffer.
 #pragma once
 
+#include <charconv>
 #include <cstring>
 #include <string_view>
 
 #include "compat/libevent/http/message.h"
 
 namespace spate::libevent {
+
+// The text of a number.
+class Decimal {
+ public:
+  template <class Number>
+  explicit Decimal(Number number) : end_(std::to_chars(text_, text_ + sizeof text_, number).ptr) {}
+  Decimal(const Decimal&) = delete;
+  Decimal& operator=(const Decimal&) = delete;
+
+  operator std::string_view() const { return {text_, static_cast<std::size_t>(end_ - text_)}; }
+
+ private:
+  char text_[24];
+  const char* end_;
+};
 
 class Outgoing {
  public:

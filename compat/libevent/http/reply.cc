@@ -2,8 +2,6 @@
 //
 // Semantics: event2/http.h (evhttp_send_reply and what follows it); which headers are added, in
 // which order, and what is closed after an answer: probes.
-#include <charconv>
-#include <cstdio>
 #include <ctime>
 
 #include "compat/libevent/http/outgoing.h"
@@ -24,8 +22,9 @@ bool has_header(const evhttp_request& request, const char* name) {
   return evhttp_find_header(request.output_headers, name) != nullptr;
 }
 
-void add(evhttp_request& request, const char* name, const char* value) {
-  evhttp_add_header(request.output_headers, name, value);
+// Of one line.
+void add(evhttp_request& request, std::string_view name, std::string_view value) {
+  add_header(*request.output_headers, name, value);
 }
 
 bool is_old(const evhttp_request& request) { return !version_of(request).is_at_least_1_1(); }
@@ -41,27 +40,30 @@ bool ends_with_connection(const evhttp_request& request) {
 
 // ---- the head
 
-void add_date(evhttp_request& request) {
-  if (has_header(request, "Date")) return;
-  char text[50];
-  if (evutil_date_rfc1123(text, sizeof text, nullptr) > 0) add(request, "Date", text);
+// The same for a second.
+const char* date_now(evhttp& server) {
+  const std::time_t now = std::time(nullptr);
+  if (server.dated != now) {
+    std::tm parts;
+    evutil_date_rfc1123(server.date, sizeof server.date, gmtime_r(&now, &parts));
+    server.dated = now;
+  }
+  return server.date;
 }
 
 void add_length(evhttp_request& request) {
   if (has_header(request, "Transfer-Encoding") || has_header(request, "Content-Length")) return;
-  char text[24];
-  std::snprintf(text, sizeof text, "%zu", evbuffer_get_length(request.output_buffer));
-  add(request, "Content-Length", text);
+  add(request, "Content-Length", Decimal(evbuffer_get_length(request.output_buffer)));
 }
 
-void complete_headers(const evhttp& server, evhttp_request& request) {
+void complete_headers(evhttp& server, evhttp_request& request) {
   const bool has_body = may_have_body(request, request.response_code);
   const bool keeps = is_persistent(request) && !ends_with_connection(request);
-  if (!is_old(request)) add_date(request);
+  if (!is_old(request) && !has_header(request, "Date")) add(request, "Date", date_now(server));
   if (is_old(request) && keeps) add(request, "Connection", "keep-alive");
   if (keeps && has_body) add_length(request);
   if (has_body && server.content_type != nullptr && !has_header(request, "Content-Type")) {
-    add(request, "Content-Type", server.content_type);
+    evhttp_add_header(request.output_headers, "Content-Type", server.content_type);
   }
   if (closes_connection(request, *request.input_headers)) {
     evhttp_remove_header(request.output_headers, "Connection");
@@ -71,10 +73,8 @@ void complete_headers(const evhttp& server, evhttp_request& request) {
 }
 
 void add_status_line(Outgoing& target, const evhttp_request& request) {
-  char code[16];
-  std::snprintf(code, sizeof code, " %d ", request.response_code);
   target.add_version(version_of(request));
-  target.add(code, request.response_code_line, "\r\n");
+  target.add(" ", Decimal(request.response_code), " ", request.response_code_line, "\r\n");
 }
 
 bool begin_answer(evhttp_request& request, int code, const char* reason) {
@@ -144,14 +144,7 @@ void answer_sent(evhttp_connection* connection, void*) {
 // ---- what a client writes, too
 
 void Outgoing::add_version(Version version) {
-  using Digits = char[12];
-  const auto written = [](Digits& digits, int number) {
-    const char* const end = std::to_chars(digits, digits + sizeof digits, number).ptr;
-    return std::string_view(digits, static_cast<std::size_t>(end - digits));
-  };
-  Digits major;
-  Digits minor;
-  add("HTTP/", written(major, version.major), ".", written(minor, version.minor));
+  add("HTTP/", Decimal(version.major), ".", Decimal(version.minor));
 }
 
 void Outgoing::add_headers(const evkeyvalq& headers) {

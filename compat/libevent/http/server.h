@@ -6,6 +6,8 @@
 
 #include <sys/queue.h>
 
+#include <ctime>
+
 #include "compat/libevent/http/connection.h"
 
 struct evhttp_bound_socket {
@@ -54,6 +56,8 @@ struct evhttp {
   timeval timeout;
   std::size_t most_headers;
   std::uint64_t most_body;
+  std::time_t dated;  // When the date was written.
+  char date[50];
   int flags;
   ev_uint16_t methods;
 };

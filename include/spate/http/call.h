@@ -58,7 +58,8 @@ struct CallOptions {
   Nanos expect_continue{0};
   // Asks the server to go on with this protocol ("websocket") on the connection, which is told by
   // CallHandler::on_upgraded() if it does; else its answer is one as any other. With send() only,
-  // and without a body.
+  // and without a body. Of HTTP/2 it is a stream of the connection (RFC 8441), with GET only: other
+  // methods are of HTTP/1.1.
   std::string upgrade{};
 
   // For everything together: waiting for a connection, names, connecting, redirects, the body.
@@ -74,6 +75,9 @@ struct CallOptions {
   unsigned max_redirects = 0;
   // Says that gzip and deflate are understood, and decompresses.
   bool decompress = false;
+  // Says that trailers are understood (TE: trailers), which some servers want to hear before they
+  // send any: those of gRPC. Not with `upgrade`.
+  bool accept_trailers = false;
   // Bytes of the response's body, decompressed, counted while they come out. 0: 16 MiB with
   // fetch(), no limit with send().
   std::uint64_t max_body = 0;
@@ -107,7 +111,10 @@ class SPATE_EXPORT CallHandler {
   virtual void on_drained() {}
   // The server has answered 101 (CallOptions::upgrade): the connection is the handler's, and what
   // has come behind the head is read from it once it is started. The last call, in place of
-  // on_response() and on_closed(). `response` is valid until it returns.
+  // on_response() and on_closed(). `response` is valid until it returns. Over HTTP/2 the server
+  // says 2xx, which is shown as the 101 that it stands for; the Stream ends with the Client, and is
+  // reset if nothing moves for a minute while something waits to be sent, or once its own side has
+  // ended.
   virtual void on_upgraded(const Response& /*response*/, Stream /*stream*/) {}
   // The last call, once: without an error when the answer has ended. Else a HttpError,
   // Error::deadline, connect()'s error, ECONNRESET, ...: Client in client.h has the list.

@@ -74,8 +74,9 @@ struct ClientOptions {
   // Over plain connections, too, without asking: the server must speak it ("prior knowledge"). Not
   // to a proxy that is told the whole URL.
   bool http2_without_tls = false;
-  // In place of `tls` for calls with CallOptions::upgrade, which are of HTTP/1.1 only: one that
-  // does not offer "h2". Needed if `tls` does: a server that chooses it cannot be asked.
+  // In place of `tls` for calls with CallOptions::upgrade to a server that chooses "h2" of that,
+  // and takes no upgrades by HTTP/2 (RFC 8441): one that does not offer "h2". Without it, such a
+  // call ends with HttpError::not_upgraded, as it does with `http2_without_tls`.
   TlsContext tls_for_upgrades{};
   // Whose cookies are sent, and where those of answers are kept; must outlive the Client.
   CookieJar* jar = nullptr;

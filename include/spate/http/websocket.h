@@ -10,7 +10,8 @@
 // Ownership: a WebSocket is a handle, as a Stream is; moving it moves the connection. Destroying it
 // says going_away, sends what was written, and closes; no callback follows. The Exchange, the
 // Server and the Client that it came from may go before it, and so may the loop, which closes it.
-// (Of HTTP/2, RFC 8441, it is one stream of a connection, and ends with that and with the Server.)
+// (Of HTTP/2, RFC 8441, it is one stream of a connection, and ends with that: with the Server, or
+// the Client.)
 // Threads: the loop's thread only.
 // Callbacks: a WebSocketHandler's functions, called by the loop and never from inside a call to the
 // WebSocket. Inside them everything is allowed, destroying the WebSocket and the handler included;

@@ -303,8 +303,8 @@ class SPATE_EXPORT Stream {
   bool set_deadline(Nanos timeout);
 
   // Closes with Error::idle_timeout when no byte has moved in either direction for `timeout`; never
-  // early, and at most about two milliseconds late. At most 26 days.
-  void set_idle_timeout(Nanos timeout);
+  // early, and at most about two milliseconds late. At most 26 days. False when memory runs out.
+  bool set_idle_timeout(Nanos timeout);
   // Closes with Error::read_timeout when it has been reading for `timeout` and nothing has arrived.
   // Costs some 200 bytes of memory; the idle timeout costs none. False when memory runs out.
   bool set_read_timeout(Nanos timeout);

@@ -17,10 +17,15 @@
 // Ownership: the World owns hosts and their loops. Streams, servers and loops of the caller's own
 // are destroyed before it. One World a thread.
 //
-// Threads: the one that made it, for everything. There are no others: whatever of the library would
-// start one (Workers, ThreadPool, offload()) reports EAGAIN; nor processes, nor descriptors of the
-// system's to be watched. Files are the system's. docs/guide/simulation.md says what else is not
-// simulated. explore.h runs one program in many Worlds.
+// Threads: the one that made it, for everything. Threads that the library starts (Workers, a
+// ThreadPool) are the World's: of all of them and of this one only one runs at a time, until it
+// waits in the library, and the World decides which is next. So they may do what they may do
+// elsewhere, and use World and Host, but for running the World. Who waits for them in another way
+// (a latch of its own, a mutex that is held while the library waits) waits for ever. The program's
+// own threads are none of the World's. Workers and ThreadPools are destroyed before it.
+//
+// No descriptor of the system's can be watched; files are the system's. docs/guide/simulation.md
+// says what else is not simulated. explore.h runs one program in many Worlds.
 //
 // Inside callbacks of a host's loop: everything but destroying the World. A run() nested there, of
 // any loop, lets the others go on meanwhile.
@@ -31,8 +36,10 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -41,10 +48,13 @@
 #include "spate/export.h"
 #include "spate/loop.h"
 #include "spate/net/address.h"
+#include "spate/net/resolver.h"
+#include "spate/sim/link.h"
 #include "spate/time.h"
 
 namespace spate::sim {
 
+class Running;
 class World;
 struct WorldState;
 
@@ -105,18 +115,41 @@ class SPATE_EXPORT Host {
   // accept, to receive and to acknowledge as far as there is room. Its timers are late, then. Not
   // while it is inside a run() of the program's own.
   void pause();
-  void resume() { is_paused_ = false; }
+  void resume();
 
   // From now on, what would open more than `most` descriptors fails; those of its loop count, about
   // 3. open_descriptors() says how many are open.
   void limit_descriptors(std::size_t most, Shortage shortage = Shortage::process);
   std::size_t open_descriptors() const;
 
- private:
-  friend World;
-  friend WorldState;
+  // How its clocks differ from the World's, from now on and after a restart as well. Its loops'
+  // timers go by them. The monotonic clock does not jump.
+  void set_clock(const ClockOptions& options);
 
-  // The time during which a host's code runs.
+  // Threads of a ThreadPool begin with the work that they get, and all threads with their first, up
+  // to `most` later, by the seed. At first they begin at once. Zero or more.
+  void delay_work(Nanos most);
+
+  // A signal to its process, 1 ... 64: the Signal watchers of its loops are called. False if there
+  // is none; then nothing happens, whatever the signal.
+  bool raise(int signum);
+
+  // What spawn() finds as `name` on this host, from now on: `body(running)` is called by its loop
+  // for each process, which has begun by then, and what it returns is kept until that has ended
+  // (running.h). Other names are not found (ENOENT); working directories and environments are not
+  // looked at.
+  template <class Body>
+  void program(std::string_view name, Body body) {
+    add_program(name, [body = std::move(body)](Running& running) mutable -> std::shared_ptr<void> {
+      if constexpr (std::is_void_v<std::invoke_result_t<Body&, Running&>>) {
+        return body(running), nullptr;
+      } else {
+        return std::make_shared<std::invoke_result_t<Body&, Running&>>(body(running));
+      }
+    });
+  }
+
+  // While it exists, the thread's code is the host's: what run() is made of.
   class SPATE_EXPORT Turn {
    public:
     explicit Turn(Host& host);
@@ -129,9 +162,15 @@ class SPATE_EXPORT Host {
     int before_;
   };
 
+ private:
+  friend World;
+  friend WorldState;
+
   Host(WorldState& world, int index, std::string_view name);
   void make_loop();
   void start_program();
+  using ProgramBody = std::function<std::shared_ptr<void>(Running&)>;
+  void add_program(std::string_view name, ProgramBody body);
 
   WorldState& world_;
   int index_;
@@ -140,24 +179,21 @@ class SPATE_EXPORT Host {
   std::vector<std::unique_ptr<Loop>> dead_loops_;  // Objects of the program's may still use them.
   std::unique_ptr<Loop> loop_;                     // None while it is down.
   int set_ = -1;                                   // Its poll_fd().
+  Nanos wakes_at_{0};                              // Of its clocks, as far as the World knows.
   std::move_only_function<std::shared_ptr<void>(Loop&)> program_;
   std::shared_ptr<void> kept_;
 };
 
-// What happens to packets on their way. Each takes `latency`, and up to `jitter` longer by the
-// seed; negative counts as zero. Probabilities are 0 ... 1, of each packet.
-//
-// What is lost of TCP is sent again, after 200 ms (1 s while it connects) and twice as long each
-// time, so that a stream stalls and nothing of it is missing; after 15 times (6) its sender fails
-// with ETIMEDOUT. Packets of UDP are lost.
-struct LinkOptions {
-  Nanos latency{100'000};
+// What name servers say of a name.
+struct NameAnswer {
+  std::vector<Address> addresses{};  // Of either family. Ports do not matter.
+  // Instead of addresses: no_such_host, no_address, server_failure or bad_answer; timeout is that
+  // no server answers: who asks gives up after his timeouts and tries (ResolverOptions; at first
+  // after 75 s).
+  std::optional<NameError> error{};
+  // For how long it is under way, and up to how much longer, by the seed. Negative counts as zero.
+  Nanos delay{1'000'000};
   Nanos jitter{0};
-  double loss = 0;
-  double duplicates = 0;  // UDP: it comes twice.
-  double reorder = 0;     // UDP: others overtake it. Else packets of one direction stay in order.
-  // 0: no limit. Packets of UDP that would wait for more than 200 ms for their turn are dropped.
-  std::uint64_t bytes_per_second = 0;
 };
 
 // Why a run of the World has ended.
@@ -185,18 +221,31 @@ class SPATE_EXPORT World {
   void link_one_way(const Host& from, const Host& to, const LinkOptions& options);
   // Nothing passes between the two until heal(). TCP sends it again and again, less and less often:
   // it comes through some time after heal(), as long as the cut lasted at most, or its sender fails
-  // with ETIMEDOUT (LinkOptions). Packets of UDP are lost. What is under way arrives.
-  void cut(const Host& one, const Host& other);
+  // with ETIMEDOUT (LinkOptions). Packets of UDP are lost.
+  void cut(const Host& one, const Host& other, InFlight in_flight = InFlight::arrives);
   void heal(const Host& one, const Host& other);
   // The same in one direction.
-  void cut_one_way(const Host& from, const Host& to);
+  void cut_one_way(const Host& from, const Host& to, InFlight in_flight = InFlight::arrives);
   void heal_one_way(const Host& from, const Host& to);
+
+  // Asked of each packet between two hosts before it leaves, retries included: for what the numbers
+  // of LinkOptions cannot say ("the third answer is lost"). One rule; an empty one ends it. It must
+  // not call the World but for now() and draw().
+  using Rule = std::function<Fate(const WirePacket&)>;
+  void set_rule(Rule rule);
+  // Writes all packets to a file for tcpdump and Wireshark from now on, as they leave their hosts,
+  // those that get lost included. With the error of the system if it cannot be made.
+  std::error_code capture(const std::string& path);
+  // What there is of TCP, by host, as netstat lists it.
+  std::vector<ConnectionInfo> connections() const;
 
   // From now on `name` is this host's to all hosts, as by their /etc/hosts, for resolve() and
   // whatever connects to names. A host may have many names, a name many hosts. Where there is no
-  // name, the system's /etc/hosts holds. No name server is simulated: other names fail, or take for
-  // ever.
+  // name, the system's /etc/hosts holds. Other names are asked of name servers.
   void name(std::string_view name, const Host& host);
+  // What name servers say of `name` to whoever asks from now on. Of any other name they say that it
+  // does not exist.
+  void answer_name(std::string_view name, NameAnswer answer);
 
   // Since the World began.
   Nanos now() const;
@@ -212,6 +261,15 @@ class SPATE_EXPORT World {
 
   // 0 ... bound - 1, by the seed: what the program itself leaves to chance. `bound` is not 0.
   std::uint64_t draw(std::uint64_t bound);
+  // True with `probability` (0 ... 1), by the seed: a fault of the program's own ("cut the link
+  // here", "crash now"). explore() tries whether a failure needs it, and names it by `what`, which
+  // is a literal. Other draws do not depend on how often it is called.
+  bool strikes(double probability, std::string_view what);
+  // From now on system calls of the hosts' code fail as `plan` says, which is that of SPATE_FAULTS
+  // ("recv.short=.3,accept.EMFILE@5..20"; docs/guide/faults.md); an empty one ends it. These are
+  // faults of the seed as well. Returns what is wrong with the plan, which then changes nothing;
+  // empty: nothing is.
+  std::string fail_calls(std::string_view plan);
 
   // A hash of all that was delivered, and when: equal for equal runs.
   std::uint64_t trace() const;

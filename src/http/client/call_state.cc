@@ -76,7 +76,8 @@ std::error_code CallState::check_options() const {
       !(options_.target.empty() || is_target(options_.target)))
     return system_error(EINVAL);
   const bool may_upgrade =
-      is_protocol(options_.upgrade) && handler_ != nullptr && !options_.upload && !has_body;
+      is_protocol(options_.upgrade) && handler_ != nullptr && !options_.upload && !has_body &&
+      !options_.accept_trailers;
   return options_.upgrade.empty() || may_upgrade ? std::error_code() : system_error(EINVAL);
 }
 
@@ -84,7 +85,8 @@ void CallState::choose_route() {
   route_.is_secure = url_->is_secure();
   route_.host = url_->host_name();
   route_.port = url_->port();
-  route_.is_http1 = core_->options().http2 && !options_.upgrade.empty();
+  // HTTP/2 has no other method for an upgrade.
+  route_.is_http1 = core_->options().http2 && asks_upgrade() && options_.method != Method::get;
   route_.address = options_.address;
   if (options_.proxy) {
     route_.proxy = *options_.proxy;
@@ -154,6 +156,11 @@ void CallState::add_own(std::string_view cookies, Add add) const {
   if (awaits_continue_) add_new(FieldId::expect, "100-continue");
 }
 
+ConnectionOption CallState::connection_option() const {
+  if (asks_upgrade()) return ConnectionOption::upgrade;
+  return options_.accept_trailers ? ConnectionOption::te : ConnectionOption::none;
+}
+
 void CallState::write_head(HeadWriter& writer, std::string_view cookies) const {
   const Fields& fields = options_.fields;
   writer.request_line(method_name(options_), target());
@@ -163,15 +170,15 @@ void CallState::write_head(HeadWriter& writer, std::string_view cookies) const {
       !route_.proxy.user.empty() && !fields.contains(FieldId::proxy_authorization);
   if (route_.is_told_url() && is_known)
     writer.field(FieldId::proxy_authorization, basic_credentials(route_.proxy));
-  const auto connection =
-      options_.upgrade.empty() ? ConnectionOption::none : ConnectionOption::upgrade;
-  writer.framing(frame_sent_request(options_.method, body_.content(), body_.size(), connection),
-                 options_.upgrade);
+  writer.framing(
+      frame_sent_request(options_.method, body_.content(), body_.size(), connection_option()),
+      options_.upgrade);
   writer.fields(fields);
   writer.end();
 }
 
-// Host is :authority there.
+// Host is :authority there. An upgrade is an extended CONNECT, which needs no key of a WebSocket's
+// (RFC 8441 §5).
 bool CallState::begin(Http2Request& request) {
   begin_body();
   request.target = target();
@@ -180,7 +187,8 @@ bool CallState::begin(Http2Request& request) {
   constexpr std::size_t kOwn = 5;
   Http2Fields& head = request.head;
   if (!head.reserve(fields.size() + kOwn)) return false;
-  head.add(":method", method_name(options_));
+  head.add(":method", asks_upgrade() ? "CONNECT" : method_name(options_));
+  if (asks_upgrade()) head.add(":protocol", options_.upgrade);
   head.add(":scheme", url_->scheme());
   head.add(":authority",
            fields.contains(FieldId::host) ? fields[FieldId::host] : url_->authority());
@@ -189,8 +197,11 @@ bool CallState::begin(Http2Request& request) {
           [&](FieldId id, std::string_view value) { head.add(name_of(id), value); });
   const Outgoing outgoing = frame_sent_request(options_.method, body_.content(), body_.size(), {});
   if (outgoing.announced == Announced::length) head.add_length(outgoing.length);
-  for (const Field& field : fields.view())
-    if (field.id != FieldId::host) head.add(field.name, field.value);
+  if (options_.accept_trailers) head.add("te", "trailers");
+  for (const Field& field : fields.view()) {
+    const bool is_key = field.id == FieldId::sec_websocket_key && asks_upgrade();
+    if (field.id != FieldId::host && !is_key) head.add(field.name, field.value);
+  }
   return true;
 }
 

@@ -17,6 +17,7 @@
 #include "http/codec/framing.h"
 #include "http/codec/head.h"
 #include "http/codec/http2_fields.h"
+#include "http/codec/outgoing.h"
 #include "spate/http/call.h"
 #include "spate/http/compression.h"
 #include "spate/http/url.h"
@@ -73,12 +74,20 @@ class CallState final : public Counted {
   bool may_repeat() const { return !has_repeated_ && is_idempotent() && body_.may_begin(); }
   // The server has not looked at it, and says so.
   bool may_ask_again() const { return refusals_ < kMostRefusals && body_.may_begin(); }
+  // For another protocol, on the connection or, of HTTP/2, on a stream.
+  bool asks_upgrade() const { return !options_.upgrade.empty(); }
+  std::string_view upgrade() const { return options_.upgrade; }
+  // By a connection of HTTP/1.1, whatever the server prefers.
+  void ask_by_http1() { route_.is_http1 = true; }
   enum class Repeat : std::uint8_t { on_fresh, after_loss, after_refusal };
   void repeat(Repeat why);
   bool needs_fresh() const { return needs_fresh_; }
 
   // ---- with a carrier
 
+  // One that cannot send it yet.
+  void hold(Carrier& carrier) { carrier_ = &carrier; }
+  // It has been sent.
   void attach(Carrier& carrier);
   void detach();
   Carrier* carrier() const { return carrier_; }
@@ -155,6 +164,7 @@ class CallState final : public Counted {
   // The fields of the Client's own.
   template <class Add>
   void add_own(std::string_view cookies, Add add) const;
+  ConnectionOption connection_option() const;
   void write_head(HeadWriter& writer, std::string_view cookies) const;
 
   static constexpr int kMostRefusals = 5;

@@ -15,10 +15,9 @@ ClientConnection::ClientConnection(Origin& origin, Stream stream)
 // A stream that is idle keeps the loop alive no more than the pool does, which is not at all.
 bool ClientConnection::rest(Nanos idle_timeout) {
   const Nanos kept = std::min(idle_timeout, kept_for_);
-  if (kept <= Nanos{0} || !stream_.is_writable()) return false;
+  if (kept <= Nanos{0} || !stream_.is_writable() || !stream_.set_idle_timeout(kept)) return false;
   is_idle_ = true;
   idle_since_ = origin_->core().loop().now();
-  stream_.set_idle_timeout(kept);
   stream_.resume();
   if (stream_.fd() >= 0) {
     origin_->core().loop().unref();

@@ -138,6 +138,16 @@ void ClientCore::upgrade(CallState& call, Stream stream) {
   call.tell_upgraded(std::move(stream));
 }
 
+// With prior knowledge there is only HTTP/2, and the TLS of other calls leads to it again.
+void ClientCore::ask_by_http1(CallState& call) {
+  const Ref<CallState> keep(&call);
+  const bool is_possible = call.route().is_secure && options_.tls_for_upgrades;
+  if (!is_possible) return fail(call, HttpError::not_upgraded);
+  call.carrier()->abandon();
+  call.ask_by_http1();
+  origin_of(call.route()).add(call, Origin::Place::last);
+}
+
 void ClientCore::repeat(CallState& call, CallState::Repeat why) {
   const Ref<CallState> keep(&call);
   call.repeat(why);

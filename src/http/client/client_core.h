@@ -58,6 +58,8 @@ class ClientCore final : public Counted {
   void complete(CallState& call);
   // Its connection goes on as something else.
   void upgrade(CallState& call, Stream stream);
+  // Its connection has no upgrades: asks on one of HTTP/1.1, if there is a way to it.
+  void ask_by_http1(CallState& call);
   // There was nothing of an answer.
   void repeat(CallState& call, CallState::Repeat why);
   // False when memory runs out: it is settled with the next.

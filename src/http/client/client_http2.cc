@@ -15,13 +15,6 @@ namespace spate::http {
 
 namespace {
 
-// What a server may do that brings nothing, as ours puts up with from a client: at once, and in a
-// second. Updates of windows come with what is sent.
-constexpr Budget kResets(500, 33);
-constexpr Budget kIdleFrames(1000, 100);
-constexpr std::int64_t kForUseful = 4;
-constexpr std::size_t kBytesForIdle = 256;
-
 Http2Call& call_of(Http2Stream& stream) { return static_cast<Http2Call&>(stream); }
 
 // The session sees to it that it has three digits.
@@ -36,8 +29,6 @@ Status status_of(std::string_view text) {
 ClientHttp2::ClientHttp2(Origin& origin, Stream stream)
     : ClientConnection(origin, std::move(stream)),
       limits_(origin.core().head_limits()),
-      idle_frames_(kIdleFrames),
-      resets_(kResets),
       flush_(origin.core().loop(), [this] { flush(); }) {}
 
 ClientHttp2::~ClientHttp2() = default;
@@ -65,12 +56,16 @@ bool ClientHttp2::carry(CallState& call) {
   Ref<Http2Call> stream(new (std::nothrow) Http2Call(*this));
   const auto use = has_answered_ ? Http2Call::Use::again : Http2Call::Use::first;
   if (!stream || !stream->begin(call, use)) return is_last_ = true, false;
-  origin_->core().count_request(std::exchange(has_carried_, true) || is_idle());
   wake();
   ++calls_;
+  if (stream->has_news()) has_news_ = true;
   streams_.push_back(std::move(stream));
   flush_later();
   return true;
+}
+
+void ClientHttp2::count_request() {
+  origin_->core().count_request(std::exchange(has_carried_, true) || is_idle());
 }
 
 void ClientHttp2::note_free() {
@@ -220,14 +215,24 @@ bool ClientHttp2::on_head(Http2Stream& stream, Http2End end) {
   Http2Call& call = call_of(stream);
   if (call.has_head()) {
     call.take_end();
-  } else if (is_too_long_) {
-    call.refuse();
   } else {
-    head_.fields = text_.fields(head_.entries);
-    head_.repeated = text_.repeated();
-    call.take_head(head_, end);
+    take_head(call, end);
   }
   return origin_ != nullptr;
+}
+
+void ClientHttp2::take_head(Http2Call& call, Http2End end) {
+  const bool is_tunnel = call.asks_upgrade() && is_success(head_.status);
+  if (is_too_long_ || (is_tunnel && !show_upgrade(call.upgrade()))) return call.refuse();
+  head_.fields = text_.fields(head_.entries);
+  head_.repeated = text_.repeated();
+  is_tunnel ? call.take_upgrade(head_, end) : call.take_head(head_, end);
+}
+
+// As what it stands for in HTTP/1, so that nobody who upgrades has to know of it.
+bool ClientHttp2::show_upgrade(std::string_view protocol) {
+  head_.status = Status::switching_protocols;
+  return take_field("connection", "upgrade") && take_field("upgrade", protocol);
 }
 
 bool ClientHttp2::on_body(Http2Stream& stream, Bytes bytes) {
@@ -242,15 +247,13 @@ bool ClientHttp2::on_body_end(Http2Stream& stream) {
 
 bool ClientHttp2::on_frame(Http2Frame kind) {
   if (origin_ == nullptr) return false;
-  const Nanos now = origin_->core().loop().now();
-  if (kind == Http2Frame::useful) return idle_frames_.give_back(kForUseful), true;
-  return kind == Http2Frame::reset ? resets_.spend(now) : idle_frames_.spend(now);
+  return patience_.bears(kind, origin_->core().loop().now());
 }
 
 void ClientHttp2::on_violation(Broken broken) {
   if (broken == Broken::connection) is_violated_ = true;
   if (origin_ == nullptr || broken == Broken::connection) return;
-  if (!resets_.spend(origin_->core().loop().now())) is_flooded_ = true;
+  if (!patience_.bears_violation(origin_->core().loop().now())) is_flooded_ = true;
 }
 
 void ClientHttp2::on_stream_closed(Http2Stream& stream, Http2Code code) {
@@ -263,7 +266,7 @@ Http2Piece ClientHttp2::next_piece(Http2Stream& stream, std::size_t most) {
 }
 
 bool ClientHttp2::send_piece(Http2Stream& stream, Bytes frame_head, std::size_t size) {
-  idle_frames_.give_back(static_cast<std::int64_t>(size / kBytesForIdle));
+  patience_.on_sent(size);
   return frames_.send_piece(frame_head, size, call_of(stream), stream_);
 }
 

@@ -13,9 +13,9 @@
 
 #include "http/client/client_connection.h"
 #include "http/client/http2_call.h"
-#include "http/codec/budget.h"
 #include "http/codec/head.h"
 #include "http/codec/http2_frames.h"
+#include "http/codec/http2_patience.h"
 #include "http/codec/http2_session.h"
 #include "http/codec/http2_text.h"
 #include "spate/timer.h"
@@ -43,7 +43,10 @@ class ClientHttp2 final : public ClientConnection, public Http2Events {
   void flush_later();
   // The server has answered on it: calls that it loses from now on may have come too late.
   void note_answer() { has_answered_ = true; }
-  // A call has gone.
+  void count_request();
+  // No stream can be begun any more.
+  void take_no_more() { is_last_ = true; }
+  // A call has gone, or a tunnel.
   void note_free();
   // A stream has gone, and its call.
   void forget(Http2Call& stream);
@@ -62,6 +65,8 @@ class ClientHttp2 final : public ClientConnection, public Http2Events {
   bool on_body(Http2Stream& stream, Bytes bytes) override;
   bool on_body_end(Http2Stream& stream) override;
   void on_last_stream() override { is_last_ = true; }
+  // There may be calls that wait for them.
+  void on_settings() override { has_news_ = true; }
   bool on_frame(Http2Frame kind) override;
   void on_violation(Broken broken) override;
   void on_stream_closed(Http2Stream& stream, Http2Code code) override;
@@ -71,6 +76,8 @@ class ClientHttp2 final : public ClientConnection, public Http2Events {
 
  private:
   bool take_field(std::string_view name, std::string_view value);
+  void take_head(Http2Call& call, Http2End end);
+  bool show_upgrade(std::string_view protocol);
   // Each of these may call user code. The connection is out of the pool afterwards, or not.
   void flush();
   void tell_streams();
@@ -86,10 +93,9 @@ class ClientHttp2 final : public ClientConnection, public Http2Events {
   ResponseHead head_;  // That is being received.
   Http2Text text_;
   Http2Frames frames_;
-  Budget idle_frames_;
-  Budget resets_;
+  Http2Patience patience_;
   Timer flush_;
-  std::size_t calls_ = 0;
+  std::size_t calls_ = 0;         // With tunnels.
   std::uint32_t most_calls_ = 0;  // When it was last looked at.
   bool is_in_session_ = false;
   bool is_receiving_ = false;

@@ -17,21 +17,48 @@ namespace {
 
 // As those of a Stream.
 constexpr QueueLimits kLimits;
+// How long a tunnel waits for a server that takes nothing, or that has nothing to say to who has
+// ended.
+constexpr Nanos kPatience{60'000'000'000};
 
 }  // namespace
 
 bool Http2Call::begin(CallState& call, Use use) {
-  Http2Request request;
-  if (!call.begin(request)) return false;
-  const bool has_body = call.body().content() != Content::none;
-  id_ = connection_->session().request(*this, request.head.view(),
-                                       has_body ? Http2End::no : Http2End::yes);
-  if (id_ <= 0) return false;
+  const bool must_wait =
+      call.asks_upgrade() && connection_->session().tunnels() != Http2Tunnels::taken;
+  if (!must_wait && !ask(call)) return false;
   if (use == Use::again) set(kIsReused);
   call_ = Ref<CallState>(&call);
   Ref<Http2Call>(this).leak();
-  call.attach(*this);
+  if (must_wait) {
+    set(kAwaitsSettings);
+    call.hold(*this);
+  } else {
+    call.attach(*this);
+  }
   return true;
+}
+
+bool Http2Call::ask(CallState& call) {
+  Http2Request request;
+  if (!call.begin(request)) return false;
+  const bool has_more = call.asks_upgrade() || call.body().content() != Content::none;
+  id_ = connection_->session().request(*this, request.head.view(),
+                                       has_more ? Http2End::no : Http2End::yes);
+  if (id_ <= 0) return id_ = 0, false;
+  connection_->count_request();
+  return true;
+}
+
+// The server has said whether it takes any.
+void Http2Call::ask_for_upgrade(CallState& call) {
+  clear(kAwaitsSettings);
+  if (connection_->session().tunnels() == Http2Tunnels::refused)
+    return call.core()->ask_by_http1(call);
+  if (ask(call)) return call.attach(*this);
+  connection_->take_no_more();
+  if (!call.may_ask_again()) return fail(call, system_error(ENOMEM));
+  call.core()->repeat(call, CallState::Repeat::after_refusal);
 }
 
 // ---- what comes in
@@ -51,9 +78,36 @@ void Http2Call::take_head(ResponseHead& head, Http2End end) {
   // Frames say where a body ends. A length is the session's to check.
   if (framing.body == BodyKind::until_end) framing.body = BodyKind::chunked;
   if (end == Http2End::yes) framing.body = BodyKind::none;
+  if (call->asks_upgrade()) wake();  // There is none: our side is at its end.
   call->take_head(head, framing);
   if (end == Http2End::yes) set(kEnded);
   go_on(*call);
+}
+
+void Http2Call::take_upgrade(ResponseHead& head, Http2End end) {
+  const Ref<Http2Call> self(this);
+  const Ref<CallState> call(call_.get());
+  set(kHeard);
+  set(kHasHead);
+  connection_->note_answer();
+  call->take_head(head, {.becomes_tunnel = true});
+  if (call->failure()) return fail(*call, call->failure());
+  Result<Stream> stream = open_tunnel(*call);
+  if (!stream) return fail(*call, stream.error());
+  if (end == Http2End::yes) take_end();
+  call->core()->upgrade(*call, std::move(*stream));
+}
+
+// In the place of the call.
+Result<Stream> Http2Call::open_tunnel(CallState& call) {
+  auto ends = Stream::memory_pair(call.core()->loop());
+  if (!ends) return std::unexpected(ends.error());
+  tunnel_.reset(new (std::nothrow) Http2Tunnel(*this, std::move(ends->first), kPatience));
+  if (tunnel_ == nullptr) return std::unexpected(system_error(ENOMEM));
+  const Ref<Http2Call> own = Ref<Http2Call>::adopt(this);
+  call_ = {};
+  call.detach();
+  return std::move(ends->second);
 }
 
 void Http2Call::take_trailer(std::string_view name, std::string_view value) {
@@ -70,6 +124,10 @@ void Http2Call::refuse() {
 }
 
 void Http2Call::take_body(Bytes bytes) {
+  if (tunnel_ != nullptr) {
+    if (!tunnel_->take(bytes)) cut_tunnel();
+    return;
+  }
   if (!call_) return;  // Of no interest any more; what comes is bounded by the window.
   const Ref<CallState> call(call_.get());
   std::size_t used = 0;
@@ -82,6 +140,7 @@ void Http2Call::take_body(Bytes bytes) {
 
 void Http2Call::take_end() {
   set(kEnded);
+  if (tunnel_ != nullptr) return tunnel_->take_end();
   if (!call_) return;
   const Ref<CallState> call(call_.get());
   go_on(*call);
@@ -90,10 +149,14 @@ void Http2Call::take_end() {
 // What is used up the server may send again.
 std::size_t Http2Call::show(CallState& call, Bytes bytes) {
   const std::size_t used = call.show(bytes);
-  if (connection_ == nullptr || !carries(call)) return used;
-  connection_->session().credit(id_, used);
-  connection_->flush_later();
+  if (carries(call)) credit(used);
   return used;
+}
+
+void Http2Call::credit(std::size_t size) {
+  if (connection_ == nullptr || size == 0) return;
+  connection_->session().credit(id_, size);
+  connection_->flush_later();
 }
 
 void Http2Call::show_kept(CallState& call) {
@@ -128,6 +191,10 @@ void Http2Call::go_on(CallState& call) {
 
 void Http2Call::send_body() {
   if (call_->body().waiting() > kLimits.high) set(kIsFull);
+  wake();
+}
+
+void Http2Call::wake() {
   if (connection_ == nullptr || has(kIsClosed)) return;
   if (has(kIsAwaited)) connection_->session().wake(id_);
   clear(kIsAwaited);
@@ -135,6 +202,12 @@ void Http2Call::send_body() {
 }
 
 Http2Piece Http2Call::next_piece(std::size_t most) {
+  if (tunnel_ != nullptr) {
+    const Http2Piece piece = tunnel_->next_piece(most);
+    if (piece.size == 0 && !piece.is_last) set(kIsAwaited);
+    return piece;
+  }
+  if (asks_upgrade() && !has(kHasHead)) return set(kIsAwaited), Http2Piece();
   if (!call_ || call_->awaits_continue()) return set(kIsAwaited), Http2Piece();
   const RequestBody& body = call_->body();
   const auto size = static_cast<std::size_t>(std::min<std::uint64_t>(most, body.ready()));
@@ -155,11 +228,13 @@ void Http2Call::give_up(std::error_code error) {
 }
 
 void Http2Call::take(std::span<std::byte> target) {
+  if (tunnel_ != nullptr) return tunnel_->take(target);
   call_->body().take(target);
   on_piece_sent();
 }
 
 bool Http2Call::take(std::size_t size, Buffer& target) {
+  if (tunnel_ != nullptr) return tunnel_->take(size, target);
   const bool is_taken = call_->body().take(size, target);
   on_piece_sent();
   return is_taken;
@@ -171,12 +246,18 @@ void Http2Call::on_piece_sent() {
   call_->core()->settle_later(*call_);
 }
 
+void Http2Call::on_end_sent() {
+  set(kEndSent);
+  if (tunnel_ != nullptr) tunnel_->on_end_sent();
+}
+
 // ---- how it ends
 
 // A stream that closes before the answer has ended: if the server says that this is no error, the
 // answer was shorter than it had said.
 void Http2Call::on_stream_closed(Http2Code code, By by) {
   set(kIsClosed);
+  if (tunnel_ != nullptr) tunnel_->on_stream_closed(code);
   if (code == Http2Code::refused_stream && !has(kHeard)) set(kIsRefused);
   if (error_) return;
   if (code == Http2Code::no_error) {
@@ -188,13 +269,39 @@ void Http2Call::on_stream_closed(Http2Code code, By by) {
   }
 }
 
+bool Http2Call::has_news() const {
+  if (has(kAwaitsSettings)) return connection_->session().tunnels() != Http2Tunnels::unknown;
+  return has(kIsClosed) && !has(kIsTold);
+}
+
 void Http2Call::tell() {
+  if (has(kAwaitsSettings)) return ask_for_upgrade(*call_);
   set(kIsTold);
+  if (tunnel_ != nullptr) return close_tunnel();
   if (!call_) return connection_->forget(*this);
   if (has(kEnded)) return;
   if (has(kIsRefused) && call_->may_ask_again())
     return call_->core()->repeat(*call_, CallState::Repeat::after_refusal);
   fail(*call_, error_);
+}
+
+void Http2Call::cut_tunnel() {
+  if (connection_ == nullptr || has(kIsClosed | kIsCut)) return;
+  set(kIsCut);
+  connection_->session().reset(id_, Http2Code::cancel);
+  connection_->flush_later();
+}
+
+void Http2Call::close_tunnel() {
+  tunnel_.reset();
+  ClientHttp2& connection = *connection_;
+  connection.forget(*this);
+  connection.note_free();
+}
+
+void Http2Call::leave_connection() {
+  connection_ = nullptr;
+  tunnel_.reset();
 }
 
 void Http2Call::repeat() { call_->core()->repeat(*call_, CallState::Repeat::after_loss); }
@@ -228,10 +335,11 @@ Ref<CallState> Http2Call::let_call_go() {
   call->detach();
   in_.clear();
   if (connection_ == nullptr) return call;
+  const bool was_asked = id_ != 0;
   const bool is_over = has(kIsClosed) || (has(kEnded) && has(kEndSent));
-  if (!is_over) connection_->session().reset(id_, Http2Code::cancel);
+  if (was_asked && !is_over) connection_->session().reset(id_, Http2Code::cancel);
   ClientHttp2& connection = *connection_;
-  if (has(kIsTold)) connection.forget(*this);
+  if (has(kIsTold) || !was_asked) connection.forget(*this);
   connection.note_free();
   return call;
 }

@@ -60,6 +60,8 @@ void HeadWriter::framing(const Outgoing& outgoing, std::string_view protocol) {
       return put("Connection: close\r\n");
     case ConnectionOption::keep_alive:
       return put("Connection: keep-alive\r\n");
+    case ConnectionOption::te:
+      return put("Connection: TE\r\nTE: trailers\r\n");
     case ConnectionOption::upgrade:
       put("Connection: upgrade\r\n");
       field(FieldId::upgrade, protocol);

@@ -37,7 +37,8 @@ class HeadWriter {
 
   // Lines with their CR LF, which are trusted: Date and Server, made once a second.
   void prepared(std::string_view lines) { put(lines); }
-  // Content-Length or Transfer-Encoding, and Connection. `protocol` is what is upgraded to.
+  // Content-Length or Transfer-Encoding, and Connection with what it names. `protocol` is what is
+  // upgraded to.
   void framing(const Outgoing& outgoing, std::string_view protocol = {});
   void field(FieldName name, std::string_view value);
   // Those of a program: refused if one of kFramingFields is among them.

@@ -55,6 +55,13 @@ enum class Http2Frame : std::uint8_t {
 // Whether a side of a stream is at its end.
 enum class Http2End : bool { no, yes };
 
+// Whether a server takes streams that become tunnels (extended CONNECT, RFC 8441).
+enum class Http2Tunnels : std::uint8_t {
+  unknown,  // It has not said anything yet.
+  refused,
+  taken,
+};
+
 class Http2Events {
  public:
   // ---- while bytes are taken in. False: no more of them are wanted; receive() returns false.
@@ -72,6 +79,8 @@ class Http2Events {
   // Of a client: the server takes no further streams. Those that it has not looked at are closed,
   // as refused.
   virtual void on_last_stream() {}
+  // Of a client: the server's settings have come.
+  virtual void on_settings() {}
   // Each frame, behind what it has brought.
   virtual bool on_frame(Http2Frame kind) = 0;
 
@@ -125,6 +134,7 @@ class SPATE_EXPORT Http2Session {
 
   // Of a client: how many streams there may be at the same time.
   virtual std::uint32_t max_streams() const = 0;
+  virtual Http2Tunnels tunnels() const = 0;
 
   // The first step of an end: the peer learns that it is near.
   virtual void announce_end() = 0;

@@ -19,6 +19,17 @@ inline Mask mask_behind(const Mask& mask, std::size_t size) {
   return {mask[size % 4], mask[(size + 1) % 4], mask[(size + 2) % 4], mask[(size + 3) % 4]};
 }
 
+// Writes one Part of bytes with the mask, and goes on behind it.
+template <class Part>
+void mask_part(Part masks, const std::byte*& at, std::byte*& to) {
+  Part part;
+  std::memcpy(&part, at, sizeof(part));
+  part ^= masks;
+  std::memcpy(to, &part, sizeof(part));
+  at += sizeof(part);
+  to += sizeof(part);
+}
+
 // Writes `bytes` with the mask to `to`, which has as much room, and is not a part of them unless it
 // is all.
 inline void apply_mask(const Mask& mask, Bytes bytes, std::byte* to) {
@@ -28,16 +39,12 @@ inline void apply_mask(const Mask& mask, Bytes bytes, std::byte* to) {
   const std::uint64_t twice = std::uint64_t{word} << 32 | word;
   const Vector masks = {twice, twice};
   const std::byte* at = bytes.data();
-  std::size_t left = bytes.size();
-  for (; left >= sizeof(Vector); left -= sizeof(Vector)) {
-    Vector part;
-    std::memcpy(&part, at, sizeof(part));
-    part ^= masks;
-    std::memcpy(to, &part, sizeof(part));
-    at += sizeof(Vector);
-    to += sizeof(Vector);
-  }
-  for (std::size_t i = 0; i < left; ++i) to[i] = at[i] ^ mask[i % 4];
+  const std::size_t size = bytes.size();
+  for (std::size_t left = size; left >= sizeof(Vector); left -= sizeof(Vector))
+    mask_part(masks, at, to);
+  if ((size & 8) != 0) mask_part(twice, at, to);
+  if ((size & 4) != 0) mask_part(word, at, to);
+  for (std::size_t i = 0; i < size % 4; ++i) to[i] = at[i] ^ mask[i];
 }
 
 }  // namespace spate::http

@@ -14,7 +14,7 @@
 namespace spate::http {
 
 enum class Announced : std::uint8_t { nothing, length, chunked };
-enum class ConnectionOption : std::uint8_t { none, close, keep_alive, upgrade };
+enum class ConnectionOption : std::uint8_t { none, close, keep_alive, te, upgrade };
 
 struct Outgoing {
   BodyKind body = BodyKind::none;  // What is sent behind the head.

@@ -31,8 +31,9 @@ WebSocketReader::State WebSocketReader::next(Bytes& bytes, const WebSocketRules&
 }
 
 // `message`: it is one of data.
-WebSocketReader::State WebSocketReader::begin_frame(Bytes& bytes, const WebSocketRules& rules,
-                                                    const Room& room) {
+inline WebSocketReader::State WebSocketReader::begin_frame(Bytes& bytes,
+                                                           const WebSocketRules& rules,
+                                                           const Room& room) {
   FrameHead head;
   const FrameState state = read_frame_head(bytes, head);
   if (state == FrameState::unfinished) return State::unfinished;
@@ -57,7 +58,7 @@ WebSocketReader::State WebSocketReader::begin_frame(Bytes& bytes, const WebSocke
 
 // A client masks, a server does not (§5.1); a message begins where none has, and goes on where one
 // has (§5.4).
-bool WebSocketReader::may_come(const FrameHead& head, const WebSocketRules& rules) const {
+inline bool WebSocketReader::may_come(const FrameHead& head, const WebSocketRules& rules) const {
   if (head.is_masked != (rules.role == WebSocketRole::server)) return false;
   if (head.is_compressed && !rules.takes_compressed) return false;
   return is_control(head.opcode) || (head.opcode == Opcode::continuation) == is_in_message_;
@@ -89,8 +90,8 @@ WebSocketReader::State WebSocketReader::read_close_frame() {
 
 // What there is of the frame. `unfinished` if nothing is to be shown, within the frame or at its
 // end.
-WebSocketReader::State WebSocketReader::read_data(Bytes& bytes, const WebSocketRules& rules,
-                                                  const Room& room) {
+inline WebSocketReader::State WebSocketReader::read_data(Bytes& bytes, const WebSocketRules& rules,
+                                                         const Room& room) {
   const bool is_whole_here = left_ <= bytes.size() && is_last_frame_ && gathered_.empty();
   const bool is_in_parts = rules.view == MessageView::parts && !is_compressed_;
   const bool has_room = !is_masked_ || left_ <= room.bytes.size();
@@ -106,10 +107,10 @@ WebSocketReader::State WebSocketReader::read_data(Bytes& bytes, const WebSocketR
   return is_compressed_ ? inflate(part, rules, room) : show(part, is_last);
 }
 
-Bytes WebSocketReader::unmask(Bytes bytes, std::byte* to) {
+inline Bytes WebSocketReader::unmask(Bytes bytes, std::byte* to) {
   if (!is_masked_) return bytes;
   apply_mask(mask_, bytes, to);
-  mask_ = mask_behind(mask_, bytes.size());
+  if (left_ > bytes.size()) mask_ = mask_behind(mask_, bytes.size());
   return {to, bytes.size()};
 }
 
@@ -146,7 +147,7 @@ WebSocketReader::State WebSocketReader::inflate(Bytes compressed, const WebSocke
   return show(*message, true);
 }
 
-WebSocketReader::State WebSocketReader::show(Bytes bytes, bool is_last) {
+inline WebSocketReader::State WebSocketReader::show(Bytes bytes, bool is_last) {
   if (is_text_ && (!text_.add(bytes) || (is_last && !text_.is_complete())))
     return fail(CloseCode::invalid_text);
   is_last_ = is_last;

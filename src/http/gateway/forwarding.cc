@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "http/codec/characters.h"
 #include "http/codec/system_error.h"
 #include "http/codec/websocket_handshake.h"
 #include "http/gateway/forwarded_fields.h"
@@ -37,6 +38,8 @@ void describe(const Request& request, const GatewayOptions& gateway, CallOptions
   options.target = target_of(request);
   options.deadline = Nanos{0};
   options.upgrade = wanted_upgrade(request, gateway);
+  options.accept_trailers =
+      options.upgrade.empty() && request.fields().list(FieldId::te).contains("trailers");
   if (!request.has_body()) return;
   options.upload = request.content_length().value_or(kUnknownSize);
   const bool asks_first = request.version() != Version::http_1_0;
@@ -49,6 +52,12 @@ bool add_websocket_key(Fields& fields) {
   std::array<char, 16> bytes;
   return sys::random_bytes(std::as_writable_bytes(std::span(bytes))) == 0 &&
          fields.set(FieldId::sec_websocket_key, websocket_key(bytes));
+}
+
+// An upstream of HTTP/2 sees no key, to which a client of HTTP/1 wants an answer.
+bool owes_websocket_answer(const Request& request, const Response& response) {
+  return equal_ignoring_case(response[FieldId::upgrade], kWebSocket) &&
+         response.version() == Version::http_2 && request.version() != Version::http_2;
 }
 
 bool is_late(std::error_code error) {
@@ -148,6 +157,12 @@ void Forwarding::on_closed(std::error_code error) {
 void Forwarding::on_upgraded(const Response& response, Stream stream) {
   Fields fields;
   if (!add_response_fields(response, core_.options(), fields)) return fail(system_error(ENOMEM));
+  if (owes_websocket_answer(exchange_.request(), response)) {
+    const std::string_view key = exchange_.request()[FieldId::sec_websocket_key];
+    if (!is_websocket_key(key)) return refuse(Status::bad_request);
+    if (!fields.set(FieldId::sec_websocket_accept, websocket_accept(key)))
+      return fail(system_error(ENOMEM));
+  }
   Result<Stream> client = exchange_.upgrade(response[FieldId::upgrade], fields);
   if (!client) return fail(client.error());
   timeout_.stop();
@@ -183,8 +198,11 @@ bool Forwarding::try_another(std::error_code error) {
 
 void Forwarding::fail(std::error_code error) {
   ++core_.counts().failed;
-  if (has_begun_) return give_up();
-  exchange_.respond(status_of(error));
+  has_begun_ ? give_up() : refuse(status_of(error));
+}
+
+void Forwarding::refuse(Status status) {
+  exchange_.respond(status);
   done();
 }
 

@@ -66,6 +66,7 @@ class Forwarding final : public CallHandler {
   bool waits_for_client() const;
   bool try_another(std::error_code error);
   void fail(std::error_code error);
+  void refuse(Status status);
   void give_up();
   void done();  // It is destroyed.
 

@@ -223,8 +223,9 @@ std::unique_ptr<BodyReader> ExchangeState::take_reader() {
   return std::move(reader_);
 }
 
+// What nobody is told of is not to wait.
 void ExchangeState::pause() {
-  if (wire_ == nullptr || std::exchange(is_paused_, true)) return;
+  if (wire_ == nullptr || body == Body::discarded || std::exchange(is_paused_, true)) return;
   wire_->pause(*this);
 }
 

@@ -40,7 +40,7 @@ void Http1Connection::start() {
     stream_.set_deadline(server_.options().head_timeout);
   }
   stream_.set_half_open(true);
-  stream_.set_idle_timeout(server_.options().idle_timeout);
+  if (!stream_.set_idle_timeout(server_.options().idle_timeout)) return go();
   stream_.start(*this);
 }
 
@@ -297,9 +297,10 @@ bool Http1Connection::is_last(const ExchangeState& state) const {
 
 // The answer has ended, and what is left of the body is of no interest.
 void Http1Connection::finish(ExchangeState& state, std::error_code error) {
-  const bool closes = is_last(state) || !state.is_over();
+  bool closes = is_last(state) || !state.is_over();
   if (state.has_deadline) stream_.set_deadline(Nanos{0});
-  if (server_.unlist(state)) stream_.set_idle_timeout(server_.options().idle_timeout);
+  if (server_.unlist(state) && !stream_.set_idle_timeout(server_.options().idle_timeout))
+    closes = true;
   server_.note_end(state, error);
   state_ = nullptr;
   clear(kHeld);

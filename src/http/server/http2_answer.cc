@@ -20,13 +20,19 @@ constexpr QueueLimits kLimits;
 
 }  // namespace
 
+// To who asks for an upgrade, 2xx would say that there is one.
+Status Http2Wire::status_of(const ExchangeState& state, const AnswerHead& answer) {
+  const bool is_misleading = state.framing.asks_upgrade && is_success(answer.status);
+  return is_misleading ? Status::not_implemented : answer.status;
+}
+
 bool Http2Wire::send_head(ExchangeState& state, const AnswerHead& answer, Bytes body) {
   Http2Fields head;
   const std::size_t count = answer.fields == nullptr ? 0 : answer.fields->size();
   if (!is_writable() || !head.reserve(count)) return false;
-  state.outgoing =
-      frame_answer({state.view().method, Version::http_2, true}, answer.status, answer.size);
-  head.add_status(answer.status);
+  const Status status = status_of(state, answer);
+  state.outgoing = frame_answer({state.view().method, Version::http_2, true}, status, answer.size);
+  head.add_status(status);
   head.add("date", server().date());
   if (!server().name().empty()) head.add("server", server().name());
   if (state.outgoing.announced == Announced::length) head.add_length(state.outgoing.length);
@@ -66,6 +72,10 @@ bool Http2Wire::has_room(std::uint64_t size) {
 void Http2Wire::on_queued() {
   if (out_.size() > kLimits.high) set(kIsFull);
   last_progress_ = server().loop().now();
+  wake();
+}
+
+void Http2Wire::wake() {
   if (has(kIsAwaited)) session().wake(id_);
   clear(kIsAwaited);
   connection_.flush_later();
@@ -115,8 +125,8 @@ Result<Stream> Http2Wire::upgrade(ExchangeState& state, std::string_view, const 
   if (fields.view().contains_any(kFramingFields)) return std::unexpected(system_error(EINVAL));
   auto ends = Stream::memory_pair(server().loop());
   if (!ends) return std::unexpected(ends.error());
-  std::unique_ptr<Http2Tunnel> tunnel(new (std::nothrow)
-                                          Http2Tunnel(*this, std::move(ends->first)));
+  std::unique_ptr<Http2Tunnel> tunnel(new (std::nothrow) Http2Tunnel(
+      *this, std::move(ends->first), server().options().idle_timeout));
   if (tunnel == nullptr || !head.reserve(fields.size()))
     return std::unexpected(system_error(ENOMEM));
   head.add_status(Status::ok);
@@ -134,16 +144,8 @@ Result<Stream> Http2Wire::upgrade(ExchangeState& state, std::string_view, const 
   return std::move(ends->second);
 }
 
-void Http2Wire::pass_on(Bytes bytes) {
-  if (!is_writable()) return;
-  if (!out_.append(bytes)) return reset(Http2Code::internal_error, system_error(ENOMEM));
-  on_queued();
-}
-
-void Http2Wire::pass_end() {
-  if (!is_writable()) return;
-  set(kOutEnded);
-  on_queued();
+void Http2Wire::send_tunneled() {
+  if (is_writable()) wake();
 }
 
 void Http2Wire::credit(std::size_t size) {
@@ -155,6 +157,11 @@ void Http2Wire::credit(std::size_t size) {
 // ---- in the session
 
 Http2Piece Http2Wire::next_piece(std::size_t most) {
+  if (tunnel_ != nullptr) {
+    const Http2Piece piece = is_writable() ? tunnel_->next_piece(most) : Http2Piece();
+    if (piece.size == 0 && !piece.is_last) set(kIsAwaited);
+    return piece;
+  }
   const long prepared = is_writable() ? out_.prepare(most) : 0;
   if (prepared < 0) {
     reset(Http2Code::internal_error, system_error(static_cast<int>(-prepared)));
@@ -167,6 +174,19 @@ Http2Piece Http2Wire::next_piece(std::size_t most) {
   return piece;
 }
 
+void Http2Wire::take(std::span<std::byte> target) {
+  if (tunnel_ != nullptr) return tunnel_->take(target);
+  out_.take(target);
+  on_piece_sent();
+}
+
+bool Http2Wire::take(std::size_t size, Buffer& target) {
+  if (tunnel_ != nullptr) return tunnel_->take(size, target);
+  const bool is_taken = out_.take(size, target);
+  on_piece_sent();
+  return is_taken;
+}
+
 void Http2Wire::on_piece_sent() {
   last_progress_ = server().loop().now();
   if (!has(kIsFull) || out_.size() > kLimits.low) return;
@@ -177,11 +197,13 @@ void Http2Wire::on_piece_sent() {
 
 void Http2Wire::on_end_sent() {
   set(kEndSent);
+  if (tunnel_ != nullptr) tunnel_->on_end_sent();
   if (state_ == nullptr && tunnel_ == nullptr && !has(kClientEnded)) reset(Http2Code::no_error, {});
 }
 
-void Http2Wire::on_stream_closed() {
+void Http2Wire::on_stream_closed(Http2Code code) {
   set(kIsClosed);
+  if (tunnel_ != nullptr) tunnel_->on_stream_closed(code);
   connection_.note_news();
 }
 

@@ -14,13 +14,6 @@ namespace spate::http {
 namespace {
 
 constexpr Nanos kTick{1'000'000'000};
-// What a client may do that brings nothing: at once, and in a second. Streams that it resets, or
-// makes us reset, cost a request each; other frames little, and each that is of use makes up for
-// some: a body that is sent comes with updates of its windows.
-constexpr Budget kResets(500, 33);
-constexpr Budget kIdleFrames(1000, 100);
-constexpr std::int64_t kForUseful = 4;
-constexpr std::size_t kBytesForIdle = 256;
 
 Http2Wire& wire_of(Http2Stream& stream) { return static_cast<Http2Wire&>(stream); }
 
@@ -31,8 +24,6 @@ Http2Connection::Http2Connection(ServerCore& server, Stream stream,
     : server_(server),
       stream_(std::move(stream)),
       forwarded_(std::move(forwarded)),
-      idle_frames_(kIdleFrames),
-      resets_(kResets),
       flush_(server.loop(), [this] { flush(); }),
       tick_(server.loop(), [this] { on_tick(); }) {}
 
@@ -54,9 +45,10 @@ Http2Connection::~Http2Connection() {
 void Http2Connection::start() {
   const ServerOptions& options = server_.options();
   session_ = options.http2.engine()->make_server(*this, options.max_head).release();
-  if (session_ == nullptr || !stream_.set_write_timeout(options.idle_timeout)) return go();
+  const bool is_set_up = session_ != nullptr && stream_.set_write_timeout(options.idle_timeout) &&
+                         stream_.set_idle_timeout(options.idle_timeout);
+  if (!is_set_up) return go();
   stream_.set_half_open(true);
-  stream_.set_idle_timeout(options.idle_timeout);
   stream_.start(*this);
   if (server_.is_draining()) session_->announce_end();
   flush();
@@ -192,7 +184,7 @@ void Http2Connection::on_tick() {
   const Nanos now = server_.loop().now();
   if (wires_ == nullptr) {
     tick_.stop();
-    stream_.set_idle_timeout(options.idle_timeout);
+    if (!stream_.set_idle_timeout(options.idle_timeout)) close_to_requests();
     return;
   }
   if (is_late(now)) return fail(Http2Code::cancel, Error::read_timeout);
@@ -258,20 +250,19 @@ bool Http2Connection::on_body_end(Http2Stream& stream) {
 }
 
 bool Http2Connection::on_frame(Http2Frame kind) {
-  const Nanos now = server_.loop().now();
-  if (kind == Http2Frame::useful) return idle_frames_.give_back(kForUseful), true;
-  return kind == Http2Frame::reset ? resets_.spend(now) : idle_frames_.spend(now);
+  return patience_.bears(kind, server_.loop().now());
 }
 
 void Http2Connection::on_violation(Broken broken) {
   server_.count_refused();
-  if (broken == Broken::stream && !resets_.spend(server_.loop().now())) is_flooded_ = true;
+  if (broken == Broken::stream && !patience_.bears_violation(server_.loop().now()))
+    is_flooded_ = true;
 }
 
-void Http2Connection::on_stream_closed(Http2Stream& stream, Http2Code) {
+void Http2Connection::on_stream_closed(Http2Stream& stream, Http2Code code) {
   Http2Wire& wire = wire_of(stream);
   if (incoming_ == &wire) incoming_ = nullptr;
-  wire.on_stream_closed();
+  wire.on_stream_closed(code);
 }
 
 Http2Piece Http2Connection::next_piece(Http2Stream& stream, std::size_t most) {
@@ -279,11 +270,8 @@ Http2Piece Http2Connection::next_piece(Http2Stream& stream, std::size_t most) {
 }
 
 bool Http2Connection::send_piece(Http2Stream& stream, Bytes frame_head, std::size_t size) {
-  idle_frames_.give_back(static_cast<std::int64_t>(size / kBytesForIdle));
-  Http2Wire& wire = wire_of(stream);
-  if (!frames_.send_piece(frame_head, size, wire.out(), stream_)) return false;
-  wire.on_piece_sent();
-  return true;
+  patience_.on_sent(size);
+  return frames_.send_piece(frame_head, size, wire_of(stream), stream_);
 }
 
 void Http2Connection::on_end_sent(Http2Stream& stream) { wire_of(stream).on_end_sent(); }

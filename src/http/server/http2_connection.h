@@ -11,8 +11,8 @@
 #include <string_view>
 #include <system_error>
 
-#include "http/codec/budget.h"
 #include "http/codec/http2_frames.h"
+#include "http/codec/http2_patience.h"
 #include "http/codec/http2_session.h"
 #include "http/server/http2_head.h"
 #include "http/server/http2_wire.h"
@@ -100,8 +100,7 @@ class Http2Connection final : public ServerConnection, public Http2Events {
   Nanos head_since_{0};
   std::uint64_t requests_ = 0;
   Http2Frames frames_;
-  Budget idle_frames_;
-  Budget resets_;
+  Http2Patience patience_;
   Timer flush_;
   Timer tick_;
   Lifetime lifetime_;

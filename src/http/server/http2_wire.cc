@@ -64,7 +64,10 @@ void Http2Wire::take_trailer(std::string_view name, std::string_view value) {
 }
 
 void Http2Wire::take_body(Bytes bytes) {
-  if (tunnel_ != nullptr) return take_tunneled(bytes);
+  if (tunnel_ != nullptr) {
+    if (!tunnel_->take(bytes)) cut_tunnel();
+    return;
+  }
   if (state_ == nullptr) return;  // Of no interest any more; what comes is bounded by the window.
   ExchangeState& state = *state_;
   const ExchangeState::Use use(state);
@@ -100,11 +103,6 @@ void Http2Wire::show_kept(ExchangeState& state) {
     kept.append(std::move(in_));
     in_ = std::move(kept);
   }
-}
-
-void Http2Wire::take_tunneled(Bytes bytes) {
-  last_progress_ = server().loop().now();
-  if (!tunnel_->take(bytes)) cut_tunnel();
 }
 
 void Http2Wire::take_end() {
@@ -204,7 +202,6 @@ void Http2Wire::settle_now(ExchangeState& state) {
 // What has closed first: of that it is the last call.
 void Http2Wire::tell() {
   clear(kIsDrained);
-  if (tunnel_ != nullptr) tunnel_->resume();
   if (state_ == nullptr) return;
   ExchangeState& state = *state_;
   const ExchangeState::Use use(state);
@@ -239,8 +236,7 @@ void Http2Wire::on_tick(ExchangeState& state, Nanos now) {
 }
 
 void Http2Wire::check_progress(Nanos timeout, Nanos now) {
-  const bool is_expected = !out_.empty() || (tunnel_ != nullptr && has(kEndSent));
-  if (is_expected && now - last_progress_ >= timeout)
+  if (!out_.empty() && now - last_progress_ >= timeout)
     reset(Http2Code::cancel, Error::write_timeout);
 }
 

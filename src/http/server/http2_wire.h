@@ -6,14 +6,15 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <system_error>
 
 #include "http/codec/http2_fields.h"
 #include "http/codec/http2_session.h"
 #include "http/codec/refusal.h"
-#include "http/server/http2_tunnel.h"
 #include "http/server/outbox.h"
 #include "http/server/wire.h"
+#include "http/tunnel/http2_tunnel.h"
 #include "spate/http/fields.h"
 #include "spate/net/buffer.h"
 #include "spate/timer.h"
@@ -29,7 +30,7 @@ struct Http2Trailers {
   Http2Fields list;
 };
 
-class Http2Wire final : public Wire, public Http2Stream {
+class Http2Wire final : public Wire, public Http2Stream, Http2Tunnel::Way {
  public:
   Http2Wire(Http2Connection& connection, std::int32_t id, ExchangeState& state);
   Http2Wire(const Http2Wire&) = delete;
@@ -63,21 +64,14 @@ class Http2Wire final : public Wire, public Http2Stream {
   // ---- what goes out, in the session; nobody is called
 
   Http2Piece next_piece(std::size_t most);
-  Outbox& out() { return out_; }
-  void on_piece_sent();
+  // From what waits: Http2Frames::send_piece().
+  void take(std::span<std::byte> target);
+  bool take(std::size_t size, Buffer& target);
   void on_end_sent();
-  void on_stream_closed();
-  // If nothing of what waits was sent for so long, it is reset; or if our side has ended, and the
-  // other end of a tunnel has nothing to say.
+  void on_stream_closed(Http2Code code);
+  // If nothing of what waits was sent for so long, it is reset.
   void check_progress(Nanos timeout, Nanos now);
   void note_progress(Nanos now) { last_progress_ = now; }
-
-  // ---- what its tunnel has to send
-
-  void pass_on(Bytes bytes);
-  void pass_end();
-  void cut_tunnel() { reset(Http2Code::cancel, {}); }
-  void credit(std::size_t size);
 
   // ---- what was noted meanwhile
 
@@ -132,8 +126,13 @@ class Http2Wire final : public Wire, public Http2Stream {
 
   Http2Session& session() const;
 
+  // ---- Http2Tunnel::Way
+
+  void send_tunneled() override;
+  void credit(std::size_t size) override;
+  void cut_tunnel() override { reset(Http2Code::cancel, {}); }
+
   Refusal check(ExchangeState& state, Http2End end);
-  void take_tunneled(Bytes bytes);
   bool show(ExchangeState& state, Bytes bytes);
   void show_kept(ExchangeState& state);
   void refuse(ExchangeState& state, const Refusal& refusal);
@@ -143,8 +142,11 @@ class Http2Wire final : public Wire, public Http2Stream {
   void reset(Http2Code code, std::error_code error);
   void let_go(ExchangeState& state, std::error_code error);
   void note_end(ExchangeState& state, std::error_code error);
+  static Status status_of(const ExchangeState& state, const AnswerHead& answer);
   bool has_room(std::uint64_t size);
   void on_queued();
+  void wake();
+  void on_piece_sent();
 
   Http2Connection& connection_;
   ExchangeState* state_;

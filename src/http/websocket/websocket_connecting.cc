@@ -107,6 +107,14 @@ void WebSocketConnecting::on_upgraded(const Response& response, Stream stream) {
   state_.tell_open();
 }
 
+// Of HTTP/2 there is no key, and no answer to it (RFC 8441 §5).
+bool WebSocketConnecting::has_answered_key(const Response& response) const {
+  const FieldsView fields = response.fields();
+  return response.version() == Version::http_2 ||
+         (fields.count(FieldId::sec_websocket_accept) == 1 &&
+          fields[FieldId::sec_websocket_accept] == websocket_accept(key_));
+}
+
 // What the server has agreed to is to be among what it was asked (RFC 6455 §4.1).
 std::error_code WebSocketConnecting::enter(const Response& response, Stream stream) {
   const FieldsView fields = response.fields();
@@ -115,9 +123,7 @@ std::error_code WebSocketConnecting::enter(const Response& response, Stream stre
   const AgreedExtensions extensions = agreed_extensions(fields, is_compressing);
   const std::string_view protocol = fields[FieldId::sec_websocket_protocol];
   const std::size_t number = number_of(protocol, options.protocols);
-  const bool is_good = fields.count(FieldId::sec_websocket_accept) == 1 &&
-                       fields[FieldId::sec_websocket_accept] == websocket_accept(key_) &&
-                       extensions != AgreedExtensions::bad &&
+  const bool is_good = has_answered_key(response) && extensions != AgreedExtensions::bad &&
                        (number != 0 || !fields.contains(FieldId::sec_websocket_protocol));
   if (!is_good) return HttpError::malformed_response;
   const bool may_compress = extensions == AgreedExtensions::deflate;

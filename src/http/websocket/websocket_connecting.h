@@ -27,6 +27,7 @@ class WebSocketConnecting final : public CallHandler {
   explicit WebSocketConnecting(WebSocketState& state) : state_(state) {}
   bool open(Client& client, std::string_view url, CallOptions call);
   bool add_fields(Fields& fields) const;
+  bool has_answered_key(const Response& response) const;
   std::error_code enter(const Response& response, Stream stream);
 
   WebSocketState& state_;

@@ -10,11 +10,13 @@
 
 #include <cstdint>
 #include <memory>
+#include <new>
 #include <span>
 #include <system_error>
 #include <utility>
 
 #include "base/array.h"
+#include "base/kept_memory.h"
 #include "core/user_code.h"
 #include "net/stream/connection_state.h"
 #include "net/stream/deadlines.h"
@@ -78,7 +80,7 @@ class Connection {
   void abort();
   void abandon();  // The Stream is being destroyed.
   void set_half_open(bool on) { set(kHalfOpen, on); }
-  void set_idle_timeout(Nanos timeout);
+  bool set_idle_timeout(Nanos timeout);
   bool set_deadline(Nanos timeout);
   bool set_read_timeout(Nanos timeout);
   bool set_write_timeout(Nanos timeout);
@@ -165,6 +167,12 @@ class Connection {
   struct BusyState {
     BusyState();
     ~BusyState();
+    static void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
+      return take_memory(size);
+    }
+    static void operator delete(void* memory, std::size_t size) noexcept {
+      give_memory(memory, size);
+    }
     bool is_needed() const {
       return !queue.empty() || held_place != 0 || !unread.empty() || wanted != 0 ||
              limits_are_set || read_timeout != Nanos{0} || write_timeout != Nanos{0} ||
@@ -340,10 +348,9 @@ class Connection {
   void update_wish();
   void wish_for(Events wish);
   bool catch_up();
-  void note_deadline() {
-    if (has_deadline()) note_next_deadline();
-  }
-  void note_next_deadline();
+  // False when memory runs out.
+  bool note_deadline() { return !has_deadline() || note_next_deadline(); }
+  bool note_next_deadline();
   std::int64_t last_active() const;
   std::int64_t idle_deadline() const;
   std::int64_t linger_deadline() const;

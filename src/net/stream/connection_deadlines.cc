@@ -21,13 +21,13 @@ constexpr Nanos kLinger{10'000'000'000};
 
 // ---- what the owner sets
 
-void Connection::set_idle_timeout(Nanos timeout) {
+bool Connection::set_idle_timeout(Nanos timeout) {
   const auto span = static_cast<std::uint64_t>(timeout < Nanos{0} ? 1 : timeout.count());
   const std::uint64_t rounded_up = (span + kNanosPerTick - 1) / kNanosPerTick;
   idle_ticks_ = static_cast<std::uint32_t>(std::min<std::uint64_t>(rounded_up, INT32_MAX));
-  if (!is_open() || is_discarding()) return;
+  if (!is_open() || is_discarding()) return true;
   touch();
-  note_deadline();
+  return note_deadline();
 }
 
 bool Connection::set_deadline(Nanos timeout) {
@@ -36,8 +36,7 @@ bool Connection::set_deadline(Nanos timeout) {
   if (!is_open()) return true;
   busy->deadline =
       timeout == Nanos{0} ? kNever : deadline_after(hub().loop().now(), timeout).count();
-  note_deadline();
-  return true;
+  return note_deadline();
 }
 
 bool Connection::set_read_timeout(Nanos timeout) {
@@ -54,8 +53,7 @@ bool Connection::set_write_timeout(Nanos timeout) {
   busy->write_timeout = timeout;
   if (!is_open()) return true;
   busy->last_sent = hub().loop().now().count();
-  note_deadline();
-  return true;
+  return note_deadline();
 }
 
 bool Connection::set_rate_limits(const RateLimits& limits) {
@@ -138,11 +136,12 @@ std::int64_t Connection::throttle_deadline() const {
 }
 
 // Without memory to note it, it is looked at when something happens. While it rests, nothing would.
-void Connection::note_next_deadline() {
+bool Connection::note_next_deadline() {
   const std::int64_t opens_at = throttle_deadline();
   const std::int64_t when = std::min(opens_at, next_deadline().when);
-  if (when == kNever || hub().note_deadline(*this, when)) return;
+  if (when == kNever || hub().note_deadline(*this, when)) return true;
   if (opens_at != kNever) give_up(sys::error_code(-ENOMEM));
+  return false;
 }
 
 // Not before it was; so a deadline that is counted from it is not early.

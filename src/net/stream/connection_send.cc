@@ -57,11 +57,12 @@ bool Connection::write(std::span<const Bytes> pieces) {
     }
     return true;
   }
-  Bytes all[Transport::kMaxPieces];
+  Transport::Pieces room;
+  const std::span<Bytes> all = room.all;
   if (is_ours) size += gather.size();
-  const std::size_t gathered = is_ours ? gather.take(std::span(all).first<2>()) : 0;
-  std::ranges::copy(pieces, all + gathered);
-  return send_now(std::span(all).first(gathered + pieces.size()), size);
+  const std::size_t gathered = is_ours ? gather.take(all.first<2>()) : 0;
+  std::ranges::copy(pieces, all.begin() + static_cast<std::ptrdiff_t>(gathered));
+  return send_now(all.first(gathered + pieces.size()), size);
 }
 
 bool Connection::write(Buffer&& buffer) {

@@ -29,12 +29,12 @@ struct Portion {
     }
   }
   void add(Bytes piece) {
-    pieces[count++] = piece;
+    pieces.all[count++] = piece;
     size += piece.size();
   }
-  std::span<const Bytes> given() const { return {pieces, count}; }
+  std::span<const Bytes> given() const { return {pieces.all, count}; }
 
-  Bytes pieces[Transport::kMaxPieces];
+  Transport::Pieces pieces;
   std::size_t count = 0;
   std::size_t size = 0;
 };

@@ -106,10 +106,10 @@ std::error_code Stream::start(StreamCallbacks callbacks, const StreamOptions& op
 
 bool Stream::configure(const StreamOptions& options) {
   const StreamOptions none;
-  if (options.idle_timeout != Nanos{0}) set_idle_timeout(options.idle_timeout);
   if (options.half_open) set_half_open(true);
   if (options.receive_descriptors) set_receive_descriptors(true);
   return (options.limits == none.limits || set_limits(options.limits)) &&
+         (options.idle_timeout == Nanos{0} || set_idle_timeout(options.idle_timeout)) &&
          (options.read_timeout == Nanos{0} || set_read_timeout(options.read_timeout)) &&
          (options.write_timeout == Nanos{0} || set_write_timeout(options.write_timeout)) &&
          (options.deadline == Nanos{0} || set_deadline(options.deadline)) &&
@@ -177,8 +177,8 @@ void Stream::set_half_open(bool on) {
   if (connection() != nullptr) connection()->set_half_open(on);
 }
 
-void Stream::set_idle_timeout(Nanos timeout) {
-  if (connection() != nullptr) connection()->set_idle_timeout(timeout);
+bool Stream::set_idle_timeout(Nanos timeout) {
+  return connection() != nullptr && connection()->set_idle_timeout(timeout);
 }
 bool Stream::set_read_timeout(Nanos timeout) {
   return connection() != nullptr && connection()->set_read_timeout(timeout);

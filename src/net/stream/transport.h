@@ -35,6 +35,11 @@ struct ArrivedDescriptors {
 class Transport {
  public:
   static constexpr std::size_t kMaxPieces = 64;
+  // Room for them. A KiB of it is not filled with nothing before each send.
+  union Pieces {
+    Pieces() {}
+    Bytes all[kMaxPieces];
+  };
 
   // How bytes move: by recv() and send() on the connection's descriptor, which is most often so and
   // asks nobody, or by the functions of the derived class.

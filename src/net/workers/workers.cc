@@ -3,11 +3,9 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <latch>
 #include <list>
 #include <mutex>
 #include <optional>
-#include <thread>
 #include <vector>
 
 #include "core/ownership.h"
@@ -375,7 +373,7 @@ std::size_t Workers::Team::choose(Balance balance, const Address& peer) {
 // and some were not called; with `insist`, waits for memory instead.
 template <class Function>
 bool Workers::Team::on_each(Function function, bool insist) {
-  std::latch done(static_cast<std::ptrdiff_t>(workers.size()));
+  sys::Latch done(static_cast<int>(workers.size()));
   bool all = true;
   for (const std::unique_ptr<Worker>& worker : workers) {
     const auto task = [&, worker = worker.get()] {
@@ -384,7 +382,7 @@ bool Workers::Team::on_each(Function function, bool insist) {
     };
     bool posted = worker->post(task);
     while (!posted && insist) {
-      std::this_thread::yield();
+      sys::yield();
       posted = worker->post(task);
     }
     if (!posted) done.count_down();
@@ -403,11 +401,11 @@ void Workers::Team::resume(Service& service) {
 // here is called after the connections that it has passed on.
 void Workers::Team::stop_listening(bool serves_backlog) {
   on_each([&](Worker& worker) { worker.stop_listening(serves_backlog); }, true);
-  std::latch arrived(static_cast<std::ptrdiff_t>(workers.size()));
+  sys::Latch arrived(static_cast<int>(workers.size()));
   const auto tell_all = [&](Worker& first) {
     if (&first != workers.front().get()) return;
     for (const std::unique_ptr<Worker>& worker : workers) {
-      while (!worker->post([&arrived] { arrived.count_down(); })) std::this_thread::yield();
+      while (!worker->post([&arrived] { arrived.count_down(); })) sys::yield();
     }
   };
   on_each(tell_all, true);

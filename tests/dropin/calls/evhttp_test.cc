@@ -127,6 +127,48 @@ constexpr const char* kOk = "HTTP/1.1 200";
 constexpr const char* kBad = "HTTP/1.1 400";
 constexpr const char* kTooLarge = "HTTP/1.1 413";
 
+TEST_F(EvhttpServer, SendsAnAnswerWhenTheCallbackHasReturned) {
+  answer_ = reply_with_text;
+  const int fd = connect_to(port_);
+  turn();
+  send_text(fd, "GET / HTTP/1.1\r\n\r\n");
+  event_base_loop(base_, EVLOOP_ONCE | EVLOOP_NONBLOCK);
+  EXPECT_EQ(requests_, 1);
+  std::string received;
+  receive(fd, received);
+  EXPECT_TRUE(received.ends_with("\r\n\r\ntext")) << received;
+  ::close(fd);
+}
+
+TEST_F(EvhttpServer, SendsNothingIfTheConnectionIsFreedBehindTheAnswer) {
+  answer_ = [](evhttp_request* request) {
+    reply_with_text(request);
+    evhttp_connection_free(evhttp_request_get_connection(request));
+  };
+  EXPECT_EQ(exchange("GET / HTTP/1.1\r\n\r\n"), "");
+}
+
+TEST_F(EvhttpServer, LeavesItToTheLoopWhatTheProgramDoesNotLetGo) {
+  bufferevent* bev = nullptr;
+  answer_ = [&bev](evhttp_request* request) {
+    reply_with_text(request);
+    bev = evhttp_connection_get_bufferevent(evhttp_request_get_connection(request));
+    bufferevent_disable(bev, EV_WRITE);
+  };
+  const int fd = connect_to(port_);
+  turn();
+  send_text(fd, "GET / HTTP/1.1\r\n\r\n");
+  turn();
+  std::string received;
+  receive(fd, received);
+  EXPECT_EQ(received, "");
+  bufferevent_enable(bev, EV_WRITE);
+  turn();
+  receive(fd, received);
+  EXPECT_TRUE(received.ends_with("text")) << received;
+  ::close(fd);
+}
+
 TEST_F(EvhttpServer, RefusesALengthThatIsNoNumber) {
   for (const char* length : {"+3", "-3", "3x", "0x3", "", "3, 3", "9999999999999999999"}) {
     EXPECT_EQ(post("Content-Length: " + std::string(length) + "\r\n\r\nabc"), kBad) << length;

@@ -1,7 +1,8 @@
-// HTTP and DNS when memory runs out: each block that is asked for is missing once, alone and with
-// all that come after it. Nothing is left, and whoever waits for an answer is told that there is
-// none.
+// Bufferevents, HTTP and DNS when memory runs out: each block that is asked for is missing once,
+// alone and with all that come after it. Nothing is left, and whoever waits for an answer is told
+// that there is none.
 #include <event2/buffer.h>
+#include <event2/bufferevent.h>
 #include <event2/dns.h>
 #include <event2/dns_struct.h>
 #include <event2/event.h>
@@ -17,6 +18,7 @@
 #include <chrono>
 #include <climits>
 #include <csignal>
+#include <cstdint>
 
 #include "scarce_memory.h"
 
@@ -50,6 +52,38 @@ void run_until_told(event_base* base, std::chrono::milliseconds most) {
   while (waiting > 0 && std::chrono::steady_clock::now() < end) {
     if (event_base_loop(base, EVLOOP_NONBLOCK) < 0) return;
   }
+}
+
+// ---- bufferevents
+
+void echo(bufferevent* bev, void*) { bufferevent_write_buffer(bev, bufferevent_get_input(bev)); }
+void take(bufferevent* bev, void*) {
+  evbuffer* input = bufferevent_get_input(bev);
+  evbuffer_drain(input, evbuffer_get_length(input));
+}
+void note(bufferevent*, short, void*) {}
+
+void exchange(event_base* base, bufferevent* asking, bufferevent* answering) {
+  if (asking != nullptr && answering != nullptr) {
+    bufferevent_setcb(asking, take, nullptr, note, nullptr);
+    bufferevent_setcb(answering, echo, nullptr, note, nullptr);
+    for (bufferevent* bev : {asking, answering}) bufferevent_enable(bev, EV_READ | EV_WRITE);
+    bufferevent_write(asking, "question", 8);
+    for (int turn = 0; turn < 4; ++turn) event_base_loop(base, EVLOOP_NONBLOCK);
+  }
+  if (asking != nullptr) bufferevent_free(asking);
+  if (answering != nullptr) bufferevent_free(answering);
+}
+
+void bufferevents(event_base* base) {
+  int fds[2];
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds), 0);
+  bufferevent* asking = bufferevent_socket_new(base, fds[0], BEV_OPT_DEFER_CALLBACKS);
+  if (asking != nullptr) bufferevent_set_max_single_read(asking, std::size_t{1} << 33);
+  exchange(base, asking, bufferevent_socket_new(base, fds[1], 0));
+  for (const int fd : fds) ::close(fd);
+  bufferevent* pair[2];
+  if (bufferevent_pair_new(base, 0, pair) == 0) exchange(base, pair[0], pair[1]);
 }
 
 // ---- HTTP
@@ -216,8 +250,67 @@ void run_without_each_block(void (*scenario)(event_base*)) {
   }
 }
 
+TEST(WithoutMemory, NothingOfBuffereventsIsLeft) { run_without_each_block(bufferevents); }
 TEST(WithoutMemory, HttpTellsWhoWaits) { run_without_each_block(http); }
 TEST(WithoutMemory, TextsOfHttpAreNotLeft) { run_without_each_block(http_texts); }
 TEST(WithoutMemory, DnsTellsWhoWaits) { run_without_each_block(dns); }
+
+// A server may have a million of them.
+TEST(Bufferevent, IsOneBlockOfMemoryWhileItIsIdle) {
+  ScarceMemory memory;
+  int fds[2];
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds), 0);
+  event_base* base = event_base_new();
+  bufferevent* bev = bufferevent_socket_new(base, fds[0], 0);
+  bufferevent_setcb(bev, echo, nullptr, nullptr, nullptr);
+  bufferevent_set_max_single_read(bev, 100);
+  bufferevent_enable(bev, EV_READ | EV_WRITE);
+  event_base_loop(base, EVLOOP_NONBLOCK);
+  const int before = memory.blocks();
+  ASSERT_EQ(::write(fds[1], "question", 8), 8);
+  event_base_loop(base, EVLOOP_NONBLOCK);
+  char answered[8];
+  EXPECT_EQ(::read(fds[1], answered, sizeof answered), 8);
+  EXPECT_EQ(memory.blocks(), before);
+  bufferevent_free(bev);
+  event_base_loop(base, EVLOOP_NONBLOCK);
+  EXPECT_EQ(memory.blocks(), before - 1);
+  event_base_free(base);
+  for (const int fd : fds) ::close(fd);
+}
+
+TEST(Bufferevent, TellsHowMuchIsReadAtOnceWhateverThatIs) {
+  event_base* base = event_base_new();
+  bufferevent* bev = bufferevent_socket_new(base, -1, 0);
+  constexpr std::size_t kMost = UINT32_MAX;
+  for (const std::size_t size : {std::size_t{1}, kMost - 1, kMost, kMost + 1, std::size_t{7}}) {
+    EXPECT_EQ(bufferevent_set_max_single_read(bev, size), 0);
+    EXPECT_EQ(bufferevent_get_max_single_read(bev), static_cast<ev_ssize_t>(size));
+    EXPECT_EQ(bufferevent_get_max_single_write(bev), 16384);
+  }
+  bufferevent_free(bev);
+  event_base_free(base);
+}
+
+// Its memory is that of the bufferevent.
+TEST(Bufferevent, ABufferOfOneThatWasFreedStillCallsWhatIsDue) {
+  event_base* base = event_base_new();
+  bufferevent* bev = bufferevent_socket_new(base, -1, 0);
+  evbuffer* output = bufferevent_get_output(bev);
+  std::size_t added = 0;
+  evbuffer_defer_callbacks(output, base);
+  evbuffer_add_cb(
+      output,
+      [](evbuffer* buffer, const evbuffer_cb_info* change, void* total) {
+        *static_cast<std::size_t*>(total) += change->n_added;
+        EXPECT_EQ(evbuffer_get_length(buffer), 4U);
+      },
+      &added);
+  bufferevent_write(bev, "text", 4);
+  bufferevent_free(bev);
+  event_base_loop(base, EVLOOP_NONBLOCK);
+  EXPECT_EQ(added, 4U);
+  event_base_free(base);
+}
 
 }  // namespace

@@ -149,22 +149,36 @@ static inline void send_at_once(int fd) {
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
 }
 
-// Whose connections have the option, too.
-static inline int listen_at(const struct sockaddr_in* address) {
+// While this is open and nobody listens, no other process gets the port.
+static inline int bind_at(const struct sockaddr_in* address) {
   const int on = 1;
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
   setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-  send_at_once(fd);
   if (bind(fd, (const struct sockaddr*)address, sizeof *address) != 0) perror("bind");
+  return fd;
+}
+
+// Whose connections have the option, too.
+static inline int listen_at(const struct sockaddr_in* address) {
+  const int fd = bind_at(address);
+  send_at_once(fd);
   listen(fd, 16);
   return fd;
 }
 
-static inline int open_listener(struct sockaddr_in* address) {
-  *address = (struct sockaddr_in){.sin_family = AF_INET, .sin_addr.s_addr = htonl(0x7f000001)};
+static inline struct sockaddr_in any_port(void) {
+  return (struct sockaddr_in){.sin_family = AF_INET, .sin_addr.s_addr = htonl(0x7f000001)};
+}
+
+static inline void find_port(int fd, struct sockaddr_in* address) {
   socklen_t size = sizeof *address;
-  const int fd = listen_at(address);
   getsockname(fd, (struct sockaddr*)address, &size);
+}
+
+static inline int open_listener(struct sockaddr_in* address) {
+  *address = any_port();
+  const int fd = listen_at(address);
+  find_port(fd, address);
   return fd;
 }
 

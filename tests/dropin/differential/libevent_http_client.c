@@ -22,6 +22,7 @@ typedef struct Asked {
 static struct evhttp_connection* connection;
 static struct sockaddr_in address;
 static int listener = -1;
+static int port_kept = -1;
 static int peer = -1;
 static int peers;
 static Asked asked[kRequests];
@@ -303,7 +304,10 @@ static void pump(void) {
 }
 
 static void set_up(void) {
-  listener = open_listener(&address);
+  address = any_port();
+  port_kept = bind_at(&address);
+  find_port(port_kept, &address);
+  listener = listen_at(&address);
   connection = evhttp_connection_base_new(base, NULL, "127.0.0.1", ntohs(address.sin_port));
   evhttp_connection_set_closecb(connection, on_close, NULL);
   if (random_chance(40)) evhttp_connection_set_timeout(connection, 1);

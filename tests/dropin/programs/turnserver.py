@@ -46,7 +46,7 @@ def check_exchange(client):
 def test(run):
     harness.need("turnserver", "turnutils_uclient", "turnutils_peer", "openssl")
     plain, secure, peer = (harness.free_port() for _ in range(3))
-    echo = run.start("turnutils_peer", "-L", "127.0.0.1", "-p", peer, dropin=False)
+    echo = run.start("turnutils_peer", "-L", "127.0.0.1", "-p", peer)
     echo.wait_udp(peer)
     server = start_server(run, plain, secure)
     clients = [exchange(run, peer, secure, "-t", "-S") for _ in range(2)]

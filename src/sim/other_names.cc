@@ -1,0 +1,71 @@
+// Other names of calls: those with the size of the room, where the library was compiled with
+// _FORTIFY_SOURCE and the compiler knows that and not what will be read; and those for large files.
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/sendfile.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdarg>
+
+extern "C" {
+
+// calls.cc and faulty_calls.cc.
+ssize_t spate_faulty_read(int fd, void* data, std::size_t size);
+ssize_t spate_faulty_recv(int fd, void* data, std::size_t size, int flags);
+int spate_sim_poll(pollfd* fds, nfds_t count, int timeout_ms);
+int spate_faulty_ppoll(pollfd* fds, nfds_t count, const timespec* timeout, const sigset_t* mask);
+int spate_faulty_open(const char* path, int flags, ...);
+int spate_sim_fcntl(int fd, int command, ...);
+int spate_sim_lstat(const char* path, struct stat* status);
+ssize_t spate_faulty_sendfile(int to, int file, off_t* offset, std::size_t size);
+
+ssize_t spate_sim_read_chk(int fd, void* data, std::size_t size, std::size_t room) {
+  return spate_faulty_read(fd, data, std::min(size, room));
+}
+
+ssize_t spate_sim_recv_chk(int fd, void* data, std::size_t size, std::size_t room, int flags) {
+  return spate_faulty_recv(fd, data, std::min(size, room), flags);
+}
+
+int spate_sim_poll_chk(pollfd* fds, nfds_t count, int timeout_ms, std::size_t room) {
+  return spate_sim_poll(fds, std::min(count, nfds_t{room / sizeof(*fds)}), timeout_ms);
+}
+
+int spate_sim_ppoll_chk(pollfd* fds, nfds_t count, const timespec* timeout, const sigset_t* mask,
+                        std::size_t room) {
+  return spate_faulty_ppoll(fds, std::min(count, nfds_t{room / sizeof(*fds)}), timeout, mask);
+}
+
+int spate_sim_open_2(const char* path, int flags) { return spate_faulty_open(path, flags, 0); }
+
+int spate_sim_open64_2(const char* path, int flags) { return spate_sim_open_2(path, flags); }
+
+int spate_sim_open64(const char* path, int flags, ...) {
+  std::va_list list;
+  va_start(list, flags);
+  const int mode = va_arg(list, int);
+  va_end(list);
+  return spate_faulty_open(path, flags, mode);
+}
+
+int spate_sim_fcntl64(int fd, int command, ...) {
+  std::va_list list;
+  va_start(list, command);
+  const long argument = va_arg(list, long);
+  va_end(list);
+  return spate_sim_fcntl(fd, command, argument);
+}
+
+int spate_sim_lstat64(const char* path, struct stat* status) {
+  return spate_sim_lstat(path, status);
+}
+
+ssize_t spate_sim_sendfile64(int to, int file, off_t* offset, std::size_t size) {
+  return spate_faulty_sendfile(to, file, offset, size);
+}
+
+}  // extern "C"

@@ -1,0 +1,241 @@
+// How connections come about, or do not.
+#include <optional>
+
+#include "sim/parity/stage.h"
+#include "spate/net/connect.h"
+
+namespace spate::parity {
+
+namespace {
+
+// What a program is told of an attempt to connect.
+void try_to_connect(Stage& stage, std::vector<Address> addresses,
+                    const ConnectOptions& options = {}) {
+  std::optional<std::error_code> told;
+  auto connecting = connect(
+      stage.loop(), std::move(addresses),
+      [&](Result<Stream> stream) { told = stream ? std::error_code() : stream.error(); }, options);
+  stage.until([&] { return told.has_value(); });
+  if (told) stage.note("connected", *told);
+}
+
+constexpr Scenario kArrivals[] = {
+    {"WhereNobodyListens",
+     [](Stage& stage) {
+       Actor& client = stage.actor("client");
+       stage.note("begun", client.stream.connect(stage.loop(), stage.nowhere(), client));
+       client.stream.write("hello");
+       stage.until([&] { return client.is_over; });
+     }},
+    {"WhereNobodyListensOverIPv6",
+     [](Stage& stage) { try_to_connect(stage, {Address::loopback_ipv6(9)}); }},
+    {"WithoutAnAddress", [](Stage& stage) { try_to_connect(stage, {}); }},
+    {"TheSecondAddressIsTheRightOne",
+     [](Stage& stage) {
+       Actor& server = stage.actor("server");
+       Listener& listener = stage.listen({&server});
+       try_to_connect(stage, {stage.nowhere(), listener.address()});
+       stage.until([&] { return server.is_over; });
+     }},
+    {"NoneOfTwoAddressesIsRight",
+     [](Stage& stage) { try_to_connect(stage, {stage.nowhere(), stage.nowhere()}); }},
+    {"FromAnAddressOfAnotherFamily",
+     [](Stage& stage) {
+       try_to_connect(stage, {Address::loopback_ipv4(9)}, {.local = Address::loopback_ipv6(0)});
+     }},
+    {"FromAnAddressThatIsNotOurs",
+     [](Stage& stage) {
+       try_to_connect(stage, {stage.nowhere()}, {.local = *Address::parse("192.0.2.1:0")});
+     }},
+    {"FromAnAddressThatIsOurs",
+     [](Stage& stage) {
+       Actor& server = stage.actor("server");
+       Listener& listener = stage.listen({&server});
+       try_to_connect(stage, {listener.address()}, {.local = Address::loopback_ipv4(0)});
+       stage.until([&] { return server.is_over; });
+     }},
+    {"AnAttemptThatIsCancelledSaysNothing",
+     [](Stage& stage) {
+       Listener& listener = stage.listen({});
+       auto connecting = connect(stage.loop(), listener.address(),
+                                 [&](Result<Stream>) { stage.note("told nevertheless"); });
+       stage.note("pending", connecting.is_pending() ? 1u : 0u);
+       connecting.cancel();
+       stage.pass(20ms);
+     }},
+    {"APortThatIsTaken",
+     [](Stage& stage) {
+       Listener& listener = stage.listen({});
+       const auto again =
+           Listener::create(stage.loop(), listener.address(), [](Stream, const Address&) {});
+       stage.note("listening", again ? std::error_code() : again.error());
+     }},
+    {"APortThatIsShared",
+     [](Stage& stage) {
+       Listener& listener = stage.listen({}, {.reuse_port = true});
+       const auto again = Listener::create(stage.loop(), listener.address(),
+                                           [](Stream, const Address&) {}, {.reuse_port = true});
+       stage.note("listening", again ? std::error_code() : again.error());
+     }},
+    {"AnAddressThatIsNotOurs",
+     [](Stage& stage) {
+       const auto listener = Listener::create(stage.loop(), *Address::parse("192.0.2.1:0"),
+                                              [](Stream, const Address&) {});
+       stage.note("listening", listener ? std::error_code() : listener.error());
+     }},
+    {"AnAddressWithoutAFamily",
+     [](Stage& stage) {
+       const auto listener =
+           Listener::create(stage.loop(), Address(), [](Stream, const Address&) {});
+       stage.note("listening", listener ? std::error_code() : listener.error());
+     }},
+    {"AListenerThatIsClosedRefuses",
+     [](Stage& stage) {
+       Listener& listener = stage.listen({});
+       const Address address = listener.address();
+       listener.close();
+       stage.until([&] { return !listener.is_open(); });
+       try_to_connect(stage, {address});
+     }},
+    {"AListenerThatIsDestroyedRefuses",
+     [](Stage& stage) {
+       Listener& listener = stage.listen({});
+       const Address address = listener.address();
+       listener = Listener();
+       try_to_connect(stage, {address});
+     }},
+    {"APausedListenerAcceptsLater",
+     [](Stage& stage) {
+       Actor& client = stage.actor("client");
+       Actor& server = stage.actor("server");
+       Listener& listener = stage.listen({&server});
+       listener.pause();
+       stage.connect(client, listener);
+       client.stream.write("early");
+       stage.until([&] { return client.is_connected; });
+       stage.pass(20ms);
+       stage.note("accepted", listener.accepted());
+       listener.resume();
+       stage.until([&] { return server.received == 5; });
+       stage.note("accepted", listener.accepted());
+     }},
+    {"WhoWaitsInTheBacklogOfAListenerThatGoesIsReset",
+     [](Stage& stage) {
+       Actor& client = stage.actor("client");
+       Listener& listener = stage.listen({});
+       listener.pause();
+       stage.connect(client, listener);
+       stage.until([&] { return client.is_connected; });
+       listener = Listener();
+       stage.until([&] { return client.is_over; });
+     }},
+    {"WhoWaitsInTheBacklogOfAListenerThatClosesIsServed",
+     [](Stage& stage) {
+       Actor& client = stage.actor("client");
+       Actor& server = stage.actor("server");
+       Listener& listener = stage.listen({&server});
+       listener.pause();
+       stage.connect(client, listener);
+       stage.until([&] { return client.is_connected; });
+       listener.close();
+       stage.until([&] { return server.is_connected && !listener.is_open(); });
+     }},
+    {"AFullBacklogLetsConnectingTimeOut",
+     [](Stage& stage) {
+       Listener& listener = stage.listen({}, {.backlog = 1});
+       listener.pause();
+       Actor& one = stage.actor("one");
+       Actor& two = stage.actor("two");
+       stage.connect(one, listener);
+       stage.connect(two, listener);
+       stage.until([&] { return one.is_connected && two.is_connected; });
+       try_to_connect(stage, {listener.address()}, {.timeout = 100ms});
+     }},
+    {"MoreThanTheMostConnectionsWait",
+     [](Stage& stage) {
+       Actor& one = stage.actor("one");
+       Actor& two = stage.actor("two");
+       Actor& first = stage.actor("first");
+       Actor& second = stage.actor("second");
+       Listener& listener = stage.listen({&first, &second}, {.max_connections = 1});
+       stage.connect(one, listener);
+       stage.until([&] { return first.is_connected; });
+       stage.connect(two, listener);
+       stage.until([&] { return two.is_connected; });
+       stage.pass(20ms);
+       stage.note("accepted", listener.accepted());
+       one.stream.end();
+       stage.until([&] { return second.is_connected; });
+       stage.note("accepted", listener.accepted());
+     }},
+    {"AClientOfIPv4AtAListenerOfIPv6",
+     [](Stage& stage) {
+       std::optional<std::string> peer;
+       auto listener = Listener::create(stage.loop(), Address::any_ipv6(0),
+                                        [&](Stream, const Address& from) { peer = from.host(); });
+       if (!listener) return stage.note("listening", listener.error());
+       try_to_connect(stage, {Address::loopback_ipv4(listener->address().port())});
+       stage.until([&] { return peer.has_value(); });
+       stage.note(peer.value_or("nobody"));
+     }},
+    {"AClientOfIPv4AtAListenerOfIPv6Only",
+     [](Stage& stage) {
+       auto listener = Listener::create(stage.loop(), Address::any_ipv6(0),
+                                        [](Stream, const Address&) {}, {.v6_only = true});
+       if (!listener) return stage.note("listening", listener.error());
+       try_to_connect(stage, {Address::loopback_ipv4(listener->address().port())});
+     }},
+    {"WithoutDescriptorsNobodyConnects",
+     [](Stage& stage) {
+       const Address nowhere = stage.nowhere();
+       stage.set_exhausted(true);
+       try_to_connect(stage, {nowhere});
+       stage.set_exhausted(false);
+     }},
+    {"WithoutDescriptorsNobodyListens",
+     [](Stage& stage) {
+       stage.set_exhausted(true);
+       stage.listen({});
+       stage.datagram();
+       auto pair = Stream::socket_pair(stage.loop());
+       stage.note("pair", pair ? std::error_code() : pair.error());
+       stage.set_exhausted(false);
+     }},
+    {"WithoutDescriptorsAcceptingWaits",
+     [](Stage& stage) {
+       Actor& client = stage.actor("client");
+       Actor& server = stage.actor("server");
+       Listener& listener = stage.listen({&server});
+       listener.pause();
+       stage.connect(client, listener);
+       stage.until([&] { return client.is_connected; });
+       stage.set_exhausted(true);
+       listener.resume();
+       stage.pass(20ms);
+       stage.note("accepted", listener.accepted());
+       stage.note("why", listener.last_error());
+       stage.set_exhausted(false);
+       stage.until([&] { return server.is_connected; });
+     }},
+    {"AListeningSocketIsReleasedAndAdopted",
+     [](Stage& stage) {
+       Actor& client = stage.actor("client");
+       Listener& listener = stage.listen({});
+       const Address address = listener.address();
+       auto fd = listener.release();
+       if (!fd) return stage.note("released", fd.error());
+       bool is_accepted = false;
+       auto heir =
+           Listener::adopt(stage.loop(), *fd, [&](Stream, const Address&) { is_accepted = true; });
+       if (!heir) return stage.note("adopted", heir.error());
+       stage.note("same", heir->address() == address ? 1u : 0u);
+       stage.note("begun", client.stream.connect(stage.loop(), address, client));
+       stage.until([&] { return is_accepted && client.is_over; });
+     }},
+};
+
+}  // namespace
+
+std::span<const Scenario> arrivals() { return kArrivals; }
+
+}  // namespace spate::parity

@@ -1,0 +1,184 @@
+// What becomes of packets.
+#include <array>
+#include <string>
+
+#include "sim/parity/stage.h"
+
+namespace spate::parity {
+
+namespace {
+
+// Notes each packet: its size, and what is in small ones.
+struct Reader {
+  Reader(Stage& noting, Datagram& from) : stage(noting) {
+    if (from.fd() < 0) return;
+    stage.note("started", from.start({.on_packets =
+                                          [this](std::span<const Packet> some) {
+                                            for (const Packet& packet : some) take(packet);
+                                          },
+                                      .on_error =
+                                          [this](std::error_code error) {
+                                            ++errors;
+                                            stage.note("an error", error);
+                                          }}));
+  }
+  void take(const Packet& packet) {
+    ++count;
+    last_peer = packet.peer;
+    const std::string text(
+        text_of(packet.bytes.first(std::min<std::size_t>(packet.bytes.size(), 20))));
+    stage.note("a packet of " + std::to_string(packet.bytes.size()) + ": " + text +
+               (packet.truncated ? ", cut" : ""));
+  }
+  Stage& stage;
+  std::size_t count = 0;
+  std::size_t errors = 0;
+  Address last_peer;
+};
+
+constexpr Scenario kPackets[] = {
+    {"AnAnswerToWhoAsks",
+     [](Stage& stage) {
+       Datagram& here = stage.datagram();
+       Datagram& there = stage.datagram();
+       Reader reader(stage, here);
+       Reader asker(stage, there);
+       stage.note("sent", there.send(bytes_of("hello"), here.local_address()));
+       stage.until([&] { return reader.count == 1; });
+       stage.note("same", reader.last_peer == there.local_address() ? 1u : 0u);
+       stage.note("sent", here.send(bytes_of("hello to you"), reader.last_peer));
+       stage.until([&] { return asker.count == 1; });
+     }},
+    {"APacketOfNothing",
+     [](Stage& stage) {
+       Datagram& here = stage.datagram();
+       Reader reader(stage, here);
+       stage.note("sent", stage.datagram().send({}, here.local_address()));
+       stage.until([&] { return reader.count == 1; });
+     }},
+    {"ThePacketsOfABatchKeepTheirOrder",
+     [](Stage& stage) {
+       Datagram& here = stage.datagram();
+       Reader reader(stage, here);
+       const Address to = here.local_address();
+       const std::array<Outgoing, 3> batch{Outgoing{bytes_of("one"), &to},
+                                           Outgoing{bytes_of("two"), &to},
+                                           Outgoing{bytes_of("three"), &to}};
+       stage.note("sent", stage.datagram().send(batch));
+       stage.until([&] { return reader.count == 3; });
+     }},
+    {"APacketThatIsLongerThanItsRoomIsCut",
+     [](Stage& stage) {
+       Datagram& here = stage.datagram({.packet_size = 10});
+       Reader reader(stage, here);
+       stage.note("sent", stage.datagram().send(bytes_of("0123456789abc"), here.local_address()));
+       stage.until([&] { return reader.count == 1; });
+     }},
+    {"TheLongestPacket",
+     [](Stage& stage) {
+       Datagram& here = stage.datagram({.packet_size = 65536});
+       Reader reader(stage, here);
+       const std::string text(65507, 'x');
+       stage.note("sent", stage.datagram().send(bytes_of(text), here.local_address()));
+       stage.until([&] { return reader.count == 1; });
+     }},
+    {"APacketThatIsTooLong",
+     [](Stage& stage) {
+       const std::string text(65508, 'x');
+       stage.note("sent", stage.datagram().send(bytes_of(text), stage.nowhere()));
+     }},
+    {"ToNobody",
+     [](Stage& stage) {
+       Datagram& here = stage.datagram();
+       Reader reader(stage, here);
+       const Address nowhere = stage.nowhere();
+       stage.note("sent", here.send(bytes_of("hello"), nowhere));
+       stage.pass(20ms);
+       stage.note("sent", here.send(bytes_of("hello"), nowhere));
+     }},
+    {"ToNobodyWhileConnected",
+     [](Stage& stage) {
+       Datagram& here = stage.datagram();
+       Reader reader(stage, here);
+       stage.note("connected", here.connect(stage.nowhere()));
+       stage.note("sent", here.send(bytes_of("hello")));
+       stage.until([&] { return reader.errors == 1; });
+     }},
+    {"WithoutAPeer",
+     [](Stage& stage) { stage.note("sent", stage.datagram().send(bytes_of("hello"))); }},
+    {"ToPortZero",
+     [](Stage& stage) {
+       stage.note("sent", stage.datagram().send(bytes_of("x"), Address::loopback_ipv4(0)));
+     }},
+    {"WhoIsConnectedHearsOnlyItsPeer",
+     [](Stage& stage) {
+       Datagram& here = stage.datagram();
+       Datagram& friendly = stage.datagram();
+       Reader reader(stage, here);
+       stage.note("connected", here.connect(friendly.local_address()));
+       stage.note("sent", stage.datagram().send(bytes_of("stranger"), here.local_address()));
+       stage.note("sent", friendly.send(bytes_of("friend"), here.local_address()));
+       stage.until([&] { return reader.count == 1; });
+       stage.pass(20ms);
+     }},
+    {"WhatComesWhilePausedComesLater",
+     [](Stage& stage) {
+       Datagram& here = stage.datagram();
+       Reader reader(stage, here);
+       here.pause();
+       stage.note("sent", stage.datagram().send(bytes_of("early"), here.local_address()));
+       stage.pass(20ms);
+       stage.note("resumes");
+       here.resume();
+       stage.until([&] { return reader.count == 1; });
+     }},
+    {"APortThatIsTakenByPackets",
+     [](Stage& stage) {
+       const auto again = Datagram::create(stage.loop(), stage.datagram().local_address());
+       stage.note("bound", again ? std::error_code() : again.error());
+     }},
+    {"APortThatIsSharedByPackets",
+     [](Stage& stage) {
+       const auto again =
+           Datagram::create(stage.loop(), stage.datagram({.reuse_port = true}).local_address(),
+                            {.reuse_port = true});
+       stage.note("bound", again ? std::error_code() : again.error());
+     }},
+    {"AnAddressOfAnotherFamily",
+     [](Stage& stage) {
+       stage.note("sent", stage.datagram().send(bytes_of("x"), Address::loopback_ipv6(9)));
+     }},
+    {"WhereAPacketWasSentTo",
+     [](Stage& stage) {
+       auto here = Datagram::create(stage.loop(), Address::any_ipv4(0), {.local_address = true});
+       if (!here) return stage.note("bound", here.error());
+       std::string local;
+       stage.note("started", here->start({.on_packets = [&](std::span<const Packet> some) {
+         local = some.front().local.host();
+       }}));
+       const Address to = Address::loopback_ipv4(here->local_address().port());
+       stage.note("sent", stage.datagram().send(bytes_of("x"), to));
+       stage.until([&] { return !local.empty(); });
+       stage.note(local);
+     }},
+    {"AMarkOfCongestion",
+     [](Stage& stage) {
+       Datagram& here = stage.datagram({.ecn = true});
+       Datagram& there = stage.datagram();
+       if (here.fd() < 0) return;
+       std::size_t marks = 0;
+       stage.note("started", here.start({.on_packets = [&](std::span<const Packet> some) {
+         for (const Packet& packet : some) marks += packet.ecn == Ecn::congested ? 1 : 100;
+       }}));
+       stage.note("set", there.set_ecn(Ecn::congested));
+       stage.note("sent", there.send(bytes_of("x"), here.local_address()));
+       stage.until([&] { return marks != 0; });
+       stage.note("marks", marks);
+     }},
+};
+
+}  // namespace
+
+std::span<const Scenario> packets() { return kPackets; }
+
+}  // namespace spate::parity

@@ -1,0 +1,134 @@
+// Where a scenario is played: a loop on the system's sockets, or a World with one host. A scenario
+// notes what a program sees, each of its actors for itself: whatever the backend, these are to be
+// the same. What may differ is the order of two actors' events, and into how many pieces bytes
+// come.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "spate/loop.h"
+#include "spate/net/connect.h"
+#include "spate/net/datagram.h"
+#include "spate/net/listener.h"
+#include "spate/net/stream.h"
+
+namespace spate::parity {
+
+using namespace std::chrono_literals;
+
+// "-" for none.
+std::string said(std::error_code error);
+
+class Stage;
+
+// Whoever has a Stream, and what it sees of it.
+class Actor final : public StreamHandler {
+ public:
+  Actor(Stage& stage, std::string name) : stage_(stage), name_(std::move(name)) {}
+
+  Stream stream;
+  std::size_t received = 0;
+  bool is_connected = false;
+  bool is_over = false;
+  // What it does when something happens, besides noting it.
+  std::function<void(Bytes)> does_with_data;
+  std::function<void()> does_at_end;
+  std::function<void()> does_when_connected;
+  std::function<void()> does_when_drained;
+  std::function<void(std::span<const int>)> does_with_descriptors;
+  // How much of what has come it uses; all if empty.
+  std::function<std::size_t(Bytes)> uses;
+
+  void note(std::string_view event);
+  std::string text() const;
+
+  std::size_t on_data(Bytes bytes) override;
+  void on_end() override;
+  void on_connected() override;
+  void on_drained() override;
+  void on_descriptors(std::span<const int> descriptors, bool some_lost) override;
+  void on_closed(std::error_code error) override;
+
+ private:
+  Stage& stage_;
+  std::string name_;
+  std::string events_;
+  std::string data_;  // Not yet noted.
+  // What a callback has told; nothing may follow on_closed().
+  void see(std::string_view event);
+  void flush();
+  static std::string told(std::string_view data);
+};
+
+class Stage {
+ public:
+  virtual ~Stage() = default;
+  virtual Loop& loop() = 0;
+  // Lets so much time pass.
+  virtual void pass(Nanos span) = 0;
+  // While it is on, nothing more can be opened.
+  virtual void set_exhausted(bool on) = 0;
+
+  // Waits until it holds, and notes if it does not.
+  void until(const std::function<bool()>& condition);
+  void note(std::string_view event);
+  void note(std::string_view what, std::error_code error);
+  void note(std::string_view what, std::size_t number);
+
+  Actor& actor(std::string name);
+  // A listener at a free port of 127.0.0.1, which gives its first connection to `accepted`, and so
+  // on; more than there are actors are refused by closing them.
+  Listener& listen(std::vector<Actor*> accepted, const ListenOptions& options = {});
+  void connect(Actor& client, const Listener& listener, const ConnectOptions& options = {});
+  struct Two {
+    Actor& client;
+    Actor& server;
+  };
+  // A connection over TCP.
+  Two connected();
+  void until_over(const Two& two);
+  Datagram& datagram(const DatagramOptions& options = {});
+  // A port where nobody listens.
+  Address nowhere();
+
+  // What was seen. The actors' objects are gone then.
+  std::string finish();
+
+ protected:
+  virtual bool wait(const std::function<bool()>& condition) = 0;
+  void clear();
+
+ private:
+  std::string events_;
+  std::vector<std::unique_ptr<Actor>> actors_;
+  std::vector<std::unique_ptr<Listener>> listeners_;
+  std::vector<std::unique_ptr<Datagram>> datagrams_;
+};
+
+// A heavy one moves megabytes.
+enum class Weight : std::uint8_t { light, heavy };
+struct Scenario {
+  std::string_view name;
+  void (*play)(Stage& stage);
+  Weight weight = Weight::light;
+};
+std::span<const Scenario> endings();
+std::span<const Scenario> transfers();
+std::span<const Scenario> arrivals();
+std::span<const Scenario> packets();
+std::vector<Scenario> all_scenarios();
+
+std::unique_ptr<Stage> real_stage(std::string_view backend);
+std::unique_ptr<Stage> world_stage();
+// The same, in which calls fail as SPATE_FAULTS has it.
+std::unique_ptr<Stage> world_stage(std::string_view plan);
+
+}  // namespace spate::parity

@@ -1,0 +1,237 @@
+// Signals and children in a World.
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "spate/child.h"
+#include "spate/net/bytes.h"
+#include "spate/net/process.h"
+#include "spate/signal.h"
+#include "spate/sim/running.h"
+#include "spate/sim/world.h"
+
+namespace spate::testing {
+namespace {
+
+using namespace std::chrono_literals;
+using sim::Host;
+using sim::Outcome;
+using sim::Running;
+using sim::World;
+
+class SimSignals : public ::testing::Test {
+ protected:
+  World world_{1};
+  Host& here_ = world_.add_host("here");
+  Host& there_ = world_.add_host("there");
+};
+
+TEST_F(SimSignals, ReachTheLoopsOfTheirHostOnly) {
+  int here = 0;
+  int there = 0;
+  Signal one(here_.loop(), [&] { ++here; });
+  Signal other(there_.loop(), [&] { ++there; });
+  EXPECT_FALSE(here_.run([&](Loop&) { return one.start(SIGTERM); }));
+  EXPECT_FALSE(there_.run([&](Loop&) { return other.start(SIGTERM); }));
+  EXPECT_TRUE(here_.raise(SIGTERM));
+  world_.run_for(1s);
+  EXPECT_EQ(here, 1);
+  EXPECT_EQ(there, 0);
+  one.stop();
+  EXPECT_FALSE(here_.raise(SIGTERM));
+  EXPECT_TRUE(there_.raise(SIGTERM));
+  world_.run_for(1s);
+  EXPECT_EQ(here, 1);
+  EXPECT_EQ(there, 1);
+}
+
+TEST_F(SimSignals, AreMergedWhileTheHostIsPaused) {
+  int calls = 0;
+  Signal signal(here_.loop(), [&] { ++calls; });
+  EXPECT_FALSE(here_.run([&](Loop&) { return signal.start(SIGHUP); }));
+  here_.pause();
+  EXPECT_TRUE(here_.raise(SIGHUP));
+  EXPECT_TRUE(here_.raise(SIGHUP));
+  world_.run_for(1s);
+  EXPECT_EQ(calls, 0);
+  here_.resume();
+  world_.run_for(1s);
+  EXPECT_EQ(calls, 1);
+}
+
+TEST_F(SimSignals, AreNotTheSystems) {
+  struct sigaction before{};
+  struct sigaction now{};
+  ::sigaction(SIGUSR1, nullptr, &before);
+  Signal signal(here_.loop(), [] {});
+  EXPECT_FALSE(here_.run([&](Loop&) { return signal.start(SIGUSR1); }));
+  ::sigaction(SIGUSR1, nullptr, &now);
+  EXPECT_EQ(before.sa_handler, now.sa_handler);
+}
+
+TEST_F(SimSignals, DieWithTheirHost) {
+  int calls = 0;
+  Signal signal(here_.loop(), [&] { ++calls; });
+  EXPECT_FALSE(here_.run([&](Loop&) { return signal.start(SIGTERM); }));
+  here_.crash();
+  here_.restart();
+  EXPECT_FALSE(here_.raise(SIGTERM));
+  signal.stop();
+  EXPECT_EQ(calls, 0);
+}
+
+// ---- children
+
+// Says what it reads in capitals, and ends when its input does.
+class Upper final : public StreamHandler {
+ public:
+  explicit Upper(Running& running) : running_(running) {
+    if (running_.output.is_open()) running_.output.start(output_);
+    running_.input.start(*this);
+  }
+  std::size_t on_data(Bytes bytes) override {
+    for (const char c : text_of(bytes)) {
+      const auto upper = static_cast<char>(std::toupper(c));
+      running_.output.write(std::string_view(&upper, 1));
+    }
+    return bytes.size();
+  }
+  void on_end() override { running_.exit(7); }
+  void on_closed(std::error_code) override {}
+
+ private:
+  struct Quiet final : StreamHandler {
+    std::size_t on_data(Bytes bytes) override { return bytes.size(); }
+    void on_closed(std::error_code) override {}
+  };
+  Running& running_;
+  Quiet output_;
+};
+
+class SimChildren : public SimSignals {
+ protected:
+  SimChildren() {
+    here_.program("upper", [](Running& running) { return std::make_unique<Upper>(running); });
+    here_.program("true", [](Running& running) { running.exit(0); });
+    here_.program("sleep", [](Running&) {});
+    here_.program("tough", [](Running& running) {
+      running.on_signal([&running](int signum) {
+        if (signum == SIGTERM) running.exit(3);
+      });
+    });
+  }
+  Result<Process> start(const ProcessOptions& options) {
+    return here_.run([&](Loop& loop) {
+      return spawn(loop, options, [this](const Child& child) {
+        status_ = child.status();
+        ended_at_ = world_.now();
+      });
+    });
+  }
+  int finish() {
+    EXPECT_EQ(world_.run_until([&] { return status_.has_value(); }, 1h), Outcome::done);
+    return status_.value_or(-1);
+  }
+
+  std::optional<int> status_;
+  Nanos ended_at_{0};
+};
+
+TEST_F(SimChildren, TalkThroughPipesAndEndWithACode) {
+  const std::size_t before = here_.open_descriptors();
+  Process process = must(start({.file = "upper", .input = Stdio::pipe(), .output = Stdio::pipe()}));
+  std::string said;
+  here_.run([&](Loop&) {
+    process.output.start({.on_data = [&](Bytes bytes) {
+      said += text_of(bytes);
+      return bytes.size();
+    }});
+    process.input.start({});
+    process.input.write("hello");
+    process.input.end();
+  });
+  EXPECT_EQ(finish(), 7 << 8);
+  world_.run_for(1s);
+  EXPECT_EQ(said, "HELLO");
+  EXPECT_FALSE(process.is_running());
+  here_.run([&](Loop&) { process = Process(); });
+  world_.run_for(1s);
+  EXPECT_EQ(here_.open_descriptors(), before);
+}
+
+TEST_F(SimChildren, AProgramThatThereIsNotIsNotFound) {
+  const auto process = start({.file = "nothing"});
+  ASSERT_FALSE(process);
+  EXPECT_EQ(process.error(), std::errc::no_such_file_or_directory);
+  const auto elsewhere =
+      there_.run([](Loop& loop) { return spawn(loop, {.file = "true"}, [](const Child&) {}); });
+  EXPECT_FALSE(elsewhere);
+}
+
+TEST_F(SimChildren, AreKilledByASignalOrHandleIt) {
+  Process sleeping = must(start({.file = "sleep"}));
+  world_.run_for(10s);
+  EXPECT_TRUE(sleeping.is_running());
+  EXPECT_FALSE(here_.run([&](Loop&) { return sleeping.kill(SIGTERM); }));
+  EXPECT_EQ(finish(), SIGTERM);
+  EXPECT_EQ(sleeping.kill(SIGTERM), std::errc::no_such_process);
+  status_.reset();
+  Process tough = must(start({.file = "tough"}));
+  world_.run_for(1s);
+  EXPECT_FALSE(here_.run([&](Loop&) { return tough.kill(SIGINT); }));
+  world_.run_for(1s);
+  EXPECT_FALSE(status_);
+  EXPECT_FALSE(here_.run([&](Loop&) { return tough.kill(SIGTERM); }));
+  EXPECT_EQ(finish(), 3 << 8);
+}
+
+TEST_F(SimChildren, AreKilledBeforeTheyBegin) {
+  Process process = must(start({.file = "upper", .input = Stdio::pipe()}));
+  EXPECT_FALSE(here_.run([&](Loop&) { return process.kill(SIGKILL); }));
+  EXPECT_EQ(finish(), SIGKILL);
+}
+
+TEST_F(SimChildren, AreReapedByTheLoopIfNobodyKeepsThem) {
+  {
+    const Process orphan = must(start({.file = "sleep", .kill_when_destroyed = true}));
+  }
+  world_.run_for(1s);
+  EXPECT_FALSE(status_);
+}
+
+TEST_F(SimChildren, AreWatchedByNumberAndForStops) {
+  Process process = must(start({.file = "tough"}));
+  int changes = 0;
+  Child child(here_.loop(), [&](Child& one) {
+    ++changes;
+    EXPECT_EQ(one.exit_code(), 3);
+  });
+  EXPECT_FALSE(here_.run(
+      [&](Loop&) { return child.start(process.pid(), Child::Report::exit_stop_continue); }));
+  world_.run_for(1s);
+  EXPECT_EQ(here_.run([&](Loop&) { return process.kill(SIGSTOP); }),
+            std::errc::function_not_supported);
+  EXPECT_FALSE(here_.run([&](Loop&) { return process.kill(SIGTERM); }));
+  world_.run_for(1s);
+  EXPECT_EQ(changes, 1);
+  EXPECT_EQ(child.start(1), std::errc::no_child_process);
+}
+
+TEST_F(SimChildren, AreLostInACrash) {
+  Process process = must(start({.file = "upper", .input = Stdio::pipe()}));
+  world_.run_for(1s);
+  here_.crash();
+  world_.run_for(1s);
+  here_.restart();
+  world_.run_for(1s);
+  EXPECT_FALSE(status_);
+  Process again = must(start({.file = "true"}));
+  EXPECT_EQ(finish(), 0);
+}
+
+}  // namespace
+}  // namespace spate::testing

@@ -1,0 +1,93 @@
+#!/usr/bin/env python3
+"""Whether all that the library calls of the system comes to a simulated World, or is known to do no
+harm there.   tools/check_sim_calls.py ARCHIVE [--compiler COMPILER]
+
+ARCHIVE is that for simulations. Every symbol that its members leave to the system must be one of
+src/sim/harmless.txt; those of src/sim/calls.txt have other names by then. With a compiler, files
+that make most of the calls are compiled as distributions do (_FORTIFY_SOURCE, large files), where
+the same calls have other names.
+"""
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+SIMULATION = re.compile(r"_ZNK?5spate3sim")
+DISTRIBUTIONS = ["-O2", "-D_FORTIFY_SOURCE=3", "-D_FILE_OFFSET_BITS=64", "-std=c++23", "-w"]
+COMPILED = ["src/sys/socket.cc", "src/sys/file.cc", "src/backend/poll.cc",
+            "src/net/stream/connection_receive.cc"]
+
+
+def symbols_of(path):
+    """Two sets of each member: what it defines, and what it asks for."""
+    text = subprocess.run(["nm", path], check=True, stdout=subprocess.PIPE,
+                          stderr=subprocess.DEVNULL, text=True).stdout
+    members = [(set(), set())]
+    for line in text.splitlines():
+        words = line.split()
+        if line.endswith(":"):
+            members.append((set(), set()))
+        elif len(words) == 2 and words[0] in "Uvw":
+            members[-1][1].add(words[1])
+        elif len(words) == 3:
+            members[-1][0].add(words[2])
+    return members
+
+
+def redirected(root=ROOT):
+    with open(os.path.join(root, "src/sim/calls.txt"), encoding="utf-8") as file:
+        return {line.split()[0] for line in file if line.strip()}
+
+
+def harmless(root=ROOT):
+    with open(os.path.join(root, "src/sim/harmless.txt"), encoding="utf-8") as file:
+        return " ".join(line for line in file if not line.startswith("#")).split()
+
+
+def escaping(members, allowed, known):
+    """What the members of the library ask for, that nobody defines and nobody allows."""
+    defined = set().union(*(own for own, _ in members))
+    asked = set()
+    for own, wanted in members:
+        if not any(SIMULATION.match(symbol) for symbol in own):
+            asked |= wanted
+    exact = {name for name in allowed if not name.endswith("*")}
+    begin = tuple(name[:-1] for name in allowed if name.endswith("*"))
+    return sorted(symbol for symbol in asked - defined - exact - known
+                  if not symbol.startswith(begin))
+
+
+def compiled(compiler):
+    with tempfile.TemporaryDirectory() as directory:
+        members = []
+        for name in COMPILED:
+            out = os.path.join(directory, "out.o")
+            subprocess.run([compiler, *DISTRIBUTIONS, "-I", "include", "-iquote", "src", "-c", name,
+                            "-o", out], check=True, cwd=ROOT)
+            members += symbols_of(out)
+        return members
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("archive")
+    parser.add_argument("--compiler")
+    options = parser.parse_args()
+    escaped = escaping(symbols_of(options.archive), harmless(), set())
+    for symbol in escaped:
+        print(f"{symbol} goes past the World: src/sim/calls.txt, or harmless.txt")
+    if options.compiler:
+        own = re.compile(r"_ZNK?5spate|_ZTV?N5spate|_ZGV|_ZT[HW]")
+        for symbol in escaping(compiled(options.compiler), harmless(), redirected()):
+            if not own.match(symbol):
+                print(f"{symbol} goes past the World in a fortified build: src/sim/calls.txt")
+                escaped.append(symbol)
+    return 1 if escaped else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
