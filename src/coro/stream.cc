@@ -178,9 +178,10 @@ void Stream::Reading::cancel() {
 }
 
 // A connection that ends between two arrivals is the end of file to read_some().
-Result<Bytes> Stream::Read::end_of_file() const {
-  if (const std::error_code error = stream_.error()) return std::unexpected(error);
-  return Bytes();
+Result<Bytes> Stream::Read::end_of_file() {
+  const std::error_code why = stream_.error_of_read();
+  if (why == Error::ended && !stream_.error()) return Bytes();
+  return std::unexpected(why);
 }
 
 // Why there is no message any more.

@@ -278,6 +278,38 @@ TEST_P(CoroStream, AReadThatIsGivenUpHasTakenNothing) {
   }
 }
 
+// ---- the end, and nobody who could be told
+
+constexpr std::string_view kBeginning = "the beginning of a message";
+
+Task<void> reads_much(coro::Stream* stream) {
+  co_await stream->read_exactly(100);
+  ADD_FAILURE() << "resumed";
+}
+Task<void> ends_the_peer(spate::Stream* peer, Loop* loop) {
+  for (int i = 0; i < 3; ++i) co_await coro::next_turn();
+  peer->end();
+  for (int i = 0; i < 3; ++i) EXPECT_FALSE(loop->run(Run::no_wait));
+}
+// Whoever waited for them is woken, as his chain runs, and is given up before he goes on.
+Task<void> loses_its_reader(spate::Stream own, spate::Stream* peer, Loop* loop) {
+  coro::Stream stream(std::move(own));
+  co_await coro::when_any(reads_much(&stream), ends_the_peer(peer, loop));
+  const Result<Bytes> some = co_await stream.read_some();
+  EXPECT_TRUE(some ? text_of(*some) == kBeginning : some.error() == Error::truncated)
+      << "lost, and nobody is told";
+  const Result<Bytes> more = co_await stream.read_some();
+  EXPECT_TRUE(more && more->empty());
+}
+
+TEST_P(CoroStream, TheBeginningOfAMessageIsReadOrTold) {
+  coro::Scope scope(*loop_);
+  scope.spawn(loses_its_reader(std::move(right_), &left_, loop_.get()));
+  left_.write(kBeginning);
+  turns();
+  EXPECT_TRUE(scope.empty());
+}
+
 // ---- given back
 
 struct Collector final : StreamHandler {

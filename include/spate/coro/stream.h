@@ -47,7 +47,8 @@ class SPATE_EXPORT Stream final : StreamHandler {
   Stream& operator=(const Stream&) = delete;
 
   // co_await: bytes that have come, at least one; none at the end of file. Errors: what has closed
-  // the connection.
+  // the connection; Error::truncated, the peer has ended inside a message for which somebody
+  // waited who was given up before he could be told.
   inline Read read_some();
   // co_await: the next message, in one piece. Errors: Error::ended, the peer has ended before it;
   // Error::truncated, inside it; EBADMSG, the framing is broken; what has closed the connection.
@@ -108,14 +109,15 @@ class SPATE_EXPORT Stream final : StreamHandler {
     }
     bool is_over() const { return (bits_ & kOver) != 0; }
     bool is_closed() const { return (bits_ & kClosed) == kClosed; }
-    // A reader was told of the end in the middle of a message.
+    // The end has come in the middle of a message for which somebody waited, and nobody has been
+    // told.
     bool is_cut() const { return (bits_ & kCut) == kCut; }
 
     void clear() { bits_ = 0; }
     void set(Arrival& arrival) { bits_ = reinterpret_cast<std::uintptr_t>(&arrival); }
     void set(Retry& retry) { bits_ = reinterpret_cast<std::uintptr_t>(&retry) | kRetry; }
     void end() { bits_ = kOver; }
-    void close() { bits_ = kClosed; }
+    void close() { bits_ = is_cut() ? kClosed | kCut : kClosed; }
     void cut() { bits_ |= kCut; }
     void forget_cut() { bits_ &= ~(kCut & ~kOver); }
 
@@ -239,7 +241,7 @@ class SPATE_EXPORT Stream::Read : public Operation<Read>, public Reading {
   }
 
  private:
-  Result<Bytes> end_of_file() const;
+  Result<Bytes> end_of_file();
 };
 
 // What read() gives to co_await is one of these.
