@@ -39,7 +39,7 @@ LAYERS = {
     "http/codec": {"base", "spate/net/bytes.h", "spate/net/buffer.h", "spate/net/address.h"},
     "http/tunnel": {PUBLIC, "http/codec"},
     "http/server": {PUBLIC, "sys", "http/codec", "http/tunnel"},
-    "http2": {PUBLIC, "base", "http/codec"},
+    "http2": {PUBLIC, "http/codec"},
     "http/client": {PUBLIC, "http/codec", "http/tunnel"},
     "http/websocket": {PUBLIC, "base", "sys", "core", "http/codec", "http/server", "http/client"},
     "http/gateway": {PUBLIC, "sys", "http/codec", "http/server", "http/client"},

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <new>
 
-#include "base/kept_memory.h"
+#include "spate/kept_memory.h"
 
 namespace spate::http {
 

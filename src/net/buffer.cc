@@ -5,7 +5,7 @@
 #include <cstring>
 #include <new>
 
-#include "base/kept_memory.h"
+#include "core/kept_memory.h"
 #include "spate/assert.h"
 
 namespace spate {
@@ -74,7 +74,7 @@ void Buffer::destroy(Chunk* chunk) {
   if (block->chunks.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
   if (block->release != nullptr) block->release(block->context);
   std::byte* const memory = reinterpret_cast<std::byte*>(block) - sizeof(Chunk);
-  block->kept_size == 0 ? deallocate(memory) : give_memory(memory, block->kept_size);
+  block->kept_size == 0 ? free_memory(memory) : give_memory(memory, block->kept_size);
 }
 
 void Buffer::link(Chunk* chunk) {

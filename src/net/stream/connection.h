@@ -16,7 +16,7 @@
 #include <utility>
 
 #include "base/array.h"
-#include "base/kept_memory.h"
+#include "core/kept_memory.h"
 #include "core/user_code.h"
 #include "net/stream/connection_state.h"
 #include "net/stream/deadlines.h"

@@ -1,4 +1,4 @@
-#include "base/kept_memory.h"
+#include "core/kept_memory.h"
 
 #include <gtest/gtest.h>
 
@@ -7,6 +7,8 @@
 #include <cstring>
 #include <thread>
 #include <vector>
+
+#include "base/memory.h"
 
 namespace spate::testing {
 namespace {
@@ -25,9 +27,9 @@ TEST(KeptMemory, FindsWhatWasGivenBackOfThatSize) {
   EXPECT_TRUE(kept.keep(small, 1));
   EXPECT_TRUE(kept.keep(large, 2000));
   EXPECT_EQ(kept.find(1000), nullptr);
-  EXPECT_EQ(kept.find(1990), large);
-  EXPECT_EQ(kept.find(1990), nullptr);
-  EXPECT_EQ(kept.find(32), small);
+  EXPECT_EQ(kept.find(2008), large);
+  EXPECT_EQ(kept.find(2008), nullptr);
+  EXPECT_EQ(kept.find(8), small);
   EXPECT_TRUE(kept.keep(small, 0));
   EXPECT_EQ(kept.find(0), small);
   std::free(small);
@@ -37,7 +39,7 @@ TEST(KeptMemory, FindsWhatWasGivenBackOfThatSize) {
 TEST(KeptMemory, KeepsNoMoreThanSoMuch) {
   KeptMemory kept;
   kept.open();
-  int count = 0;
+  std::size_t count = 0;
   for (;; ++count) {
     void* const memory = std::malloc(KeptMemory::kLargest);
     if (kept.keep(memory, KeptMemory::kLargest)) continue;
@@ -45,8 +47,8 @@ TEST(KeptMemory, KeepsNoMoreThanSoMuch) {
     std::free(memory);
     break;
   }
-  EXPECT_EQ(count, 128);
-  kept.retire();
+  EXPECT_EQ(count, KeptMemory::kMost / KeptMemory::kLargest);
+  kept.close();
   EXPECT_EQ(kept.find(KeptMemory::kLargest), nullptr);
   void* const memory = std::malloc(KeptMemory::kLargest);
   EXPECT_FALSE(kept.keep(memory, KeptMemory::kLargest));
