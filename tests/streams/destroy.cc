@@ -145,7 +145,8 @@ class StreamThing final : public Thing, public StreamHandler {
       case 5:
         return stream_.set_half_open(random.one_in(2));
       case 6:
-        return stream_.set_idle_timeout(Nanos{random.span(2'000'000)});
+        stream_.set_idle_timeout(Nanos{random.span(2'000'000)});
+        return;
       case 7:
         stream_.set_write_timeout(Nanos{random.span(2'000'000)});
         return;
