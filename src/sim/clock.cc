@@ -47,7 +47,8 @@ Nanos Clocks::wall(int host, Nanos now) const {
 
 Nanos Clocks::deadline(int host, Nanos now, Nanos span) const {
   const Clock* clock = find(host);
-  if (clock == nullptr) return deadline_after(now, span);
+  // Who does not wait must not: what when() rounds up would be a wait.
+  if (clock == nullptr || span <= Nanos{0}) return deadline_after(now, span);
   return clock->when(deadline_after(clock->at(now), span));
 }
 

@@ -100,6 +100,12 @@ TEST(SimClocks, ALoopThatTheProgramRunsSleepsByItsHostsClock) {
   EXPECT_LE(world.now(), 20s + 5ms);
 }
 
+TEST(SimClocks, WhoDoesNotWaitIsNotHeldUp) {
+  sim::Clocks clocks;
+  clocks.set(0, 1h, 0s, -89'496);
+  for (Nanos now = 1h; now < 1h + 10us; now += 7ns) EXPECT_EQ(clocks.deadline(0, now, 0s), now);
+}
+
 TEST(SimClocks, WhenIsTheInverseOfAt) {
   for (const int drift : {-500'000, -3, 7, 999'999}) {
     const sim::Clock clock{.since = 5s, .monotonic = 100s, .drift = drift};
