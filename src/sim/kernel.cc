@@ -91,6 +91,10 @@ bool Kernel::is_waited_for(const Thread& thread) const {
       waiting_hosts_, [&](int waiting) { return waiting == thread.host() || waiting == kNoHost; });
 }
 
+bool Kernel::is_inside(int of_host) const {
+  return host == of_host || std::ranges::find(waiting_hosts_, of_host) != waiting_hosts_.end();
+}
+
 void Kernel::wait_for_notice(const void* condition) {
   Thread* thread = Thread::current();
   SPATE_ASSERT(thread != nullptr);

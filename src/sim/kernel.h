@@ -151,6 +151,8 @@ class Kernel {
   void serve_this_thread();
   // Whose code waits for threads; they may run, then, though their host is down or paused.
   bool is_waited_for(const Thread& thread) const;
+  // Code of the host's runs, or waits.
+  bool is_inside(int of_host) const;
 
   // ---- the seed
   std::uint64_t draw(Purpose purpose, std::uint64_t number) const {

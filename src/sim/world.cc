@@ -279,8 +279,12 @@ void Host::start_program() {
   if (program_) kept_ = run(program_);
 }
 
+bool Host::is_at_rest() const {
+  return is_up() && loop_->depth() == 0 && !world_.kernel().is_inside(index_);
+}
+
 void Host::crash() {
-  SPATE_ASSERT(is_up() && loop_->depth() == 0 && world_.kernel().host != index_);
+  SPATE_ASSERT(is_at_rest(), "a host does not crash while its own code runs or waits");
   world_.kernel().crash(index_, [](Socket& socket) { socket.vanish(); });
   world_.network().crash(index_);
   {

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/swarm.h"
 #include "sim/weather.h"
 #include "spate/net/bytes.h"
 #include "spate/net/connect.h"
@@ -243,10 +244,7 @@ void play_machine(World& world) {
   sim::always(rounds > before, "the machine goes on");
 }
 
-TEST(SimSwarm, AMachineKeepsItsPromises) {
-  const sim::Exploration found = sim::explore(1, 40, play_machine);
-  EXPECT_TRUE(found) << found.report();
-}
+TEST(SimSwarm, AMachineKeepsItsPromises) { explore_swarm(40, play_machine); }
 
 }  // namespace
 }  // namespace spate::testing

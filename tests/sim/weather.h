@@ -72,14 +72,14 @@ inline void draw_weather(sim::World& world, sim::Host& mortal, sim::Host& other,
       world.at(later, [&] { world.heal(mortal, other); });
     } else if (has_crashes && world.strikes(1, "a crash")) {
       world.at(time, [&] {
-        if (mortal.is_up()) mortal.crash();
+        if (mortal.is_at_rest()) mortal.crash();
       });
       world.at(later, [&] {
         if (!mortal.is_up()) mortal.restart();
       });
     } else if (has_pauses && world.strikes(1, "a pause")) {
       world.at(time, [&] {
-        if (mortal.is_up()) mortal.pause();
+        if (mortal.is_at_rest()) mortal.pause();
       });
       world.at(later, [&] { mortal.resume(); });
     }

@@ -104,12 +104,15 @@ class SPATE_EXPORT Host {
   // ETIMEDOUT, after 127 s where they connect and after a quarter of an hour else, or get a reset
   // once the host is up again. Peers that only wait are told nothing, ever. What the program keeps
   // itself of this host's objects may be destroyed now or later, and is of no more use.
-  // Not from the host's own code, nor while it is inside a run() of the program's own.
+  // Only while is_at_rest().
   void crash();
   // Up again after crash(): the same addresses, a new loop, no limit of descriptors, and the
   // program of boot() begins anew.
   void restart();
   bool is_up() const { return loop_ != nullptr; }
+  // It is up, and none of its code runs, or waits inside the library (a run() of the program's own,
+  // Workers that begin or stop): at() may call while it does.
+  bool is_at_rest() const;
 
   // As a process that is stopped (SIGSTOP): its loop is not turned, while its kernel goes on to
   // accept, to receive and to acknowledge as far as there is room. Its timers are late, then. Not
