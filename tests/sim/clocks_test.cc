@@ -50,7 +50,7 @@ TEST(SimClocks, NoTimerIsEarlyByItsOwnClock) {
     int early = 0;
     int calls = 0;
     for (int i = 1; i < 200; ++i) {
-      const Nanos span{i * 12'345'677};
+      const Nanos span = i * 12'345'677ns;
       host.run([&](Loop& loop) {
         const Nanos due = loop.now() + span;
         loop.after(span, [&calls, &early, &loop, due] {
