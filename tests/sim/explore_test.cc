@@ -1,8 +1,10 @@
 // explore(): what it finds, and what it says of it.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <csignal>
 #include <cstdlib>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,14 +19,29 @@ using sim::Exploration;
 using sim::Host;
 using sim::World;
 
-// Explorations here are of these seeds, whatever the environment says of those of others.
+// Explorations here are of these seeds, whatever the environment says of those of others, which
+// find it as it was.
 class SimExplore : public ::testing::Test {
  protected:
+  static constexpr std::array kNames{"SPATE_SEED", "SPATE_SEEDS", "SPATE_ONLY"};
+
   void SetUp() override {
-    ::unsetenv("SPATE_SEED");
-    ::unsetenv("SPATE_SEEDS");
-    ::unsetenv("SPATE_ONLY");
+    for (const char* name : kNames) {
+      const char* const value = std::getenv(name);
+      said_.push_back(value ? std::optional<std::string>(value) : std::nullopt);
+      ::unsetenv(name);
+    }
   }
+
+  void TearDown() override {
+    for (std::size_t i = 0; i < kNames.size(); ++i) {
+      if (said_[i]) ::setenv(kNames[i], said_[i]->c_str(), 1);
+      if (!said_[i]) ::unsetenv(kNames[i]);
+    }
+  }
+
+ private:
+  std::vector<std::optional<std::string>> said_;
 };
 
 TEST_F(SimExplore, RunsAllSeedsWhereNothingFails) {
