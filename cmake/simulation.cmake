@@ -1,5 +1,5 @@
 # The library for simulations: the same objects, in which the names of system calls are replaced by
-# those of src/sim (src/sim/calls.txt). Nothing is compiled twice, and the library proper does not
+# those of src/sim (src/sim/calls/calls.txt). Nothing is compiled twice, and the library proper does not
 # know of it.
 
 find_program(SPATE_OBJCOPY NAMES objcopy llvm-objcopy)
@@ -13,14 +13,14 @@ function(spate_add_simulated_library name)
     return()
   endif()
   if(NOT TARGET spate_sim_objects)
-    file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/sim/*.cc)
+    file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/sim/*.cc)
     add_library(spate_sim_objects OBJECT EXCLUDE_FROM_ALL ${sources})
     spate_configure(spate_sim_objects)
     spate_compile_by_folder(spate_sim_objects)
     set_target_properties(spate_sim_objects PROPERTIES POSITION_INDEPENDENT_CODE ON)
   endif()
   set(archive ${CMAKE_CURRENT_BINARY_DIR}/lib${name}.a)
-  set(calls ${PROJECT_SOURCE_DIR}/src/sim/calls.txt)
+  set(calls ${PROJECT_SOURCE_DIR}/src/sim/calls/calls.txt)
   list(TRANSFORM arg_OBJECTS REPLACE "(.+)" "$<TARGET_OBJECTS:\\1>" OUTPUT_VARIABLE objects)
   set(own $<TARGET_OBJECTS:spate_sim_objects>)
   add_custom_command(OUTPUT ${archive}

@@ -1,5 +1,5 @@
 // Plans of failing system calls: what is taken has sane rules, what is not has a reason.
-#include "sim/call_faults.h"
+#include "sim/calls/call_faults.h"
 
 #include "input.h"
 

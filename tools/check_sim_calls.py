@@ -3,7 +3,7 @@
 harm there.   tools/check_sim_calls.py ARCHIVE [--compiler COMPILER]
 
 ARCHIVE is that for simulations. Every symbol that its members leave to the system must be one of
-src/sim/harmless.txt; those of src/sim/calls.txt have other names by then. With a compiler, files
+src/sim/calls/harmless.txt; those of src/sim/calls/calls.txt have other names by then. With a compiler, files
 that make most of the calls are compiled as distributions do (_FORTIFY_SOURCE, large files), where
 the same calls have other names.
 """
@@ -39,12 +39,12 @@ def symbols_of(path):
 
 
 def redirected(root=ROOT):
-    with open(os.path.join(root, "src/sim/calls.txt"), encoding="utf-8") as file:
+    with open(os.path.join(root, "src/sim/calls/calls.txt"), encoding="utf-8") as file:
         return {line.split()[0] for line in file if line.strip()}
 
 
 def harmless(root=ROOT):
-    with open(os.path.join(root, "src/sim/harmless.txt"), encoding="utf-8") as file:
+    with open(os.path.join(root, "src/sim/calls/harmless.txt"), encoding="utf-8") as file:
         return " ".join(line for line in file if not line.startswith("#")).split()
 
 
@@ -79,12 +79,12 @@ def main():
     options = parser.parse_args()
     escaped = escaping(symbols_of(options.archive), harmless(), set())
     for symbol in escaped:
-        print(f"{symbol} goes past the World: src/sim/calls.txt, or harmless.txt")
+        print(f"{symbol} goes past the World: src/sim/calls/calls.txt, or harmless.txt")
     if options.compiler:
         own = re.compile(r"_ZNK?5spate|_ZTV?N5spate|_ZGV|_ZT[HW]")
         for symbol in escaping(compiled(options.compiler), harmless(), redirected()):
             if not own.match(symbol):
-                print(f"{symbol} goes past the World in a fortified build: src/sim/calls.txt")
+                print(f"{symbol} goes past the World in a fortified build: src/sim/calls/calls.txt")
                 escaped.append(symbol)
     return 1 if escaped else 0
 

@@ -5,8 +5,8 @@
 #include <numeric>
 #include <utility>
 
-#include "sim/ip_socket.h"
-#include "sim/signals.h"
+#include "sim/kernel/signals.h"
+#include "sim/net/ip_socket.h"
 #include "sim/world_state.h"
 #include "spate/assert.h"
 

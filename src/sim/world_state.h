@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "sim/kernel.h"
-#include "sim/network.h"
+#include "sim/kernel/kernel.h"
+#include "sim/net/network.h"
 #include "spate/sim/world.h"
 
 namespace spate::sim {

@@ -57,7 +57,7 @@ class ThreadEnd {
 };
 
 // As std::latch, of which a program has one copy, the library's or its own: this one's calls are
-// the library's (src/sim/calls.txt).
+// the library's (src/sim/calls/calls.txt).
 class Latch {
  public:
   explicit Latch(int count) : left_(count) {}

@@ -12,9 +12,9 @@
 #include <string>
 #include <vector>
 
-#include "sim/call_faults.h"
+#include "sim/calls/call_faults.h"
+#include "sim/calls/real_faults.h"
 #include "sim/echo.h"
-#include "sim/real_faults.h"
 #include "spate/net/datagram.h"
 #include "spate/sim/explore.h"
 #include "spate/sim/test_loop.h"

@@ -1,7 +1,7 @@
 // Hosts whose clocks are not the World's.
 #include <gtest/gtest.h>
 
-#include "sim/clock.h"
+#include "sim/kernel/clock.h"
 #include "spate/sim/world.h"
 #include "spate/timer.h"
 

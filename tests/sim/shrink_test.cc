@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "sim/letter.h"
-#include "sim/shrink.h"
+#include "sim/explore/letter.h"
+#include "sim/explore/shrink.h"
 
 namespace spate::testing {
 namespace {

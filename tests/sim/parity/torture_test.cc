@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/kernel.h"
+#include "sim/kernel/kernel.h"
 #include "sim/parity/stage.h"
 
 namespace spate::parity {

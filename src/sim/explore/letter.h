@@ -1,0 +1,16 @@
+// A Play as bytes, for another process.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "sim/explore/play.h"
+
+namespace spate::sim {
+
+std::string write_letter(const Play& play);
+// None if it is not whole.
+std::optional<Play> read_letter(std::string_view letter);
+
+}  // namespace spate::sim

@@ -1,0 +1,58 @@
+// A socket's descriptor: what the calls for sockets work on, of whatever family.
+//
+// Functions are those of the kernel, and return zero or more, or a negated errno.
+#pragma once
+
+#include <sys/socket.h>
+
+#include <memory>
+#include <optional>
+
+#include "sim/kernel/file.h"
+
+namespace spate::sim {
+
+class Socket : public File {
+ public:
+  // `type` is SOCK_STREAM and the like.
+  Socket(int host, int family, int type) : host_(host), family_(family), type_(type) {}
+  Socket* as_socket() final { return this; }
+
+  int host() const { return host_; }
+  int type() const { return type_; }
+  virtual bool is_listening() const = 0;
+  // Connections that wait to be accepted.
+  virtual std::size_t waiting() const { return 0; }
+  // Its host has crashed: nothing is sent any more.
+  virtual void vanish() = 0;
+
+  long read(std::span<std::byte> room) final;
+  long write(std::span<const std::byte> bytes) final;
+
+  virtual long bind(const sockaddr* address, socklen_t size) = 0;
+  virtual long listen(int backlog) = 0;
+  virtual long connect(const sockaddr* address, socklen_t size) = 0;
+  virtual std::shared_ptr<Socket> accept(long& error) = 0;
+  virtual long send(const msghdr& message) = 0;
+  virtual long receive(msghdr& message, int flags) = 0;
+  virtual long shut_down(int how) = 0;
+  virtual long local_address(sockaddr* address, socklen_t* size) const = 0;
+  virtual long peer_address(sockaddr* address, socklen_t* size) const = 0;
+  virtual long set_option(int level, int name, const void* value, socklen_t size);
+  long get_option(int level, int name, void* value, socklen_t* size);
+
+ protected:
+  static constexpr std::size_t kMostBuffer = 4 * 1024 * 1024;
+  static constexpr std::size_t kLeastBuffer = 1448;
+
+  virtual std::optional<int> option(int level, int name);
+  virtual void set_buffer(bool to_send, std::size_t size) = 0;
+  virtual std::size_t buffer(bool to_send) const = 0;
+  virtual int take_error() = 0;
+
+  const int host_;
+  const int family_;
+  const int type_;
+};
+
+}  // namespace spate::sim

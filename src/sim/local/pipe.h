@@ -1,0 +1,52 @@
+// pipe(2): its two ends, which are files of their own.
+#pragma once
+
+#include <memory>
+#include <utility>
+
+#include "sim/kernel/file.h"
+#include "sim/local/channel.h"
+
+namespace spate::sim {
+
+class PipeReader;
+class PipeWriter;
+
+struct Pipe {
+  static constexpr std::size_t kRoom = 64 * 1024;
+  static constexpr std::size_t kAtomic = 4096;  // PIPE_BUF: written whole, or not at all.
+
+  Channel bytes;
+  PipeReader* reader = nullptr;
+  PipeWriter* writer = nullptr;
+};
+
+class PipeReader final : public File {
+ public:
+  explicit PipeReader(std::shared_ptr<Pipe> pipe) : pipe_(std::move(pipe)) { pipe_->reader = this; }
+  ~PipeReader() override;
+  std::uint32_t ready() const override;
+  int access() const override;
+  long read(std::span<std::byte> room) override;
+  long write(std::span<const std::byte>) override { return -EBADF; }
+
+ private:
+  const std::shared_ptr<Pipe> pipe_;
+};
+
+class PipeWriter final : public File {
+ public:
+  explicit PipeWriter(std::shared_ptr<Pipe> pipe) : pipe_(std::move(pipe)) { pipe_->writer = this; }
+  ~PipeWriter() override;
+  std::uint32_t ready() const override;
+  int access() const override;
+  long read(std::span<std::byte>) override { return -EBADF; }
+  long write(std::span<const std::byte> bytes) override;
+
+ private:
+  const std::shared_ptr<Pipe> pipe_;
+};
+
+std::pair<std::shared_ptr<PipeReader>, std::shared_ptr<PipeWriter>> make_pipe();
+
+}  // namespace spate::sim

@@ -1,0 +1,44 @@
+// A Unix socket: what those of streams and those of packets share.
+#pragma once
+
+#include <string>
+
+#include "sim/kernel/passed.h"
+#include "sim/kernel/socket.h"
+#include "sim/local/names.h"
+
+namespace spate::sim {
+
+class LocalSocket : public Socket {
+ public:
+  LocalSocket(LocalNames& names, int host, int type) : Socket(host, AF_UNIX, type), names_(names) {
+    names_.add(*this);
+  }
+  ~LocalSocket() override { names_.remove(*this); }
+
+  const std::string& name() const { return name_; }
+  // What it holds for others is moved to `dropped`.
+  virtual void give_up(Passed& dropped) = 0;
+  void vanish() override { names_.release(*this); }
+
+  long bind(const sockaddr* address, socklen_t size) final;
+  long local_address(sockaddr* address, socklen_t* size) const final;
+
+ protected:
+  static constexpr std::size_t kDefaultRoom = 208 * 1024;
+
+  void set_name(const std::string& name) { name_ = name; }
+  void set_buffer(bool to_send, std::size_t size) final {
+    (to_send ? send_buffer_ : receive_buffer_) = size;
+  }
+  std::size_t buffer(bool to_send) const final { return to_send ? send_buffer_ : receive_buffer_; }
+
+  LocalNames& names_;
+  std::size_t send_buffer_ = kDefaultRoom;
+
+ private:
+  std::string name_;  // Empty: none.
+  std::size_t receive_buffer_ = kDefaultRoom;
+};
+
+}  // namespace spate::sim

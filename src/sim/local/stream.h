@@ -1,0 +1,51 @@
+// A Unix socket of streams: first none, then a listener or one end of a connection. What is written
+// is with the peer at once.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <string>
+
+#include "sim/local/channel.h"
+#include "sim/local/socket.h"
+
+namespace spate::sim {
+
+class LocalStream final : public LocalSocket {
+ public:
+  LocalStream(LocalNames& names, int host) : LocalSocket(names, host, SOCK_STREAM) {}
+  ~LocalStream() override;
+  static void join(LocalStream& one, LocalStream& other);
+
+  bool is_listening() const override { return backlog_ >= 0; }
+  void give_up(Passed& dropped) override;
+  void vanish() override;
+  std::uint32_t ready() const override;
+
+  long listen(int backlog) override;
+  long connect(const sockaddr* address, socklen_t size) override;
+  std::shared_ptr<Socket> accept(long& error) override;
+  long send(const msghdr& message) override;
+  long receive(msghdr& message, int flags) override;
+  long shut_down(int how) override;
+  long peer_address(sockaddr* address, socklen_t* size) const override;
+
+ private:
+  // Its peer has gone; with unread bytes, or before it was accepted, it has an error.
+  void lose_peer(int error);
+  int take_error() override { return std::exchange(error_, 0); }
+
+  // A listener.
+  int backlog_ = -1;
+  std::deque<std::shared_ptr<LocalStream>> waiting_;
+  // A connection.
+  LocalStream* peer_ = nullptr;
+  std::string peer_name_;
+  Channel arrivals_;
+  bool is_connected_ = false;  // Or was.
+  bool may_read_ = true;       // More may come.
+  bool may_write_ = true;
+  int error_ = 0;
+};
+
+}  // namespace spate::sim

@@ -1,0 +1,72 @@
+#include "sim/net/ip_socket.h"
+
+#include <cerrno>
+#include <cstring>
+
+namespace spate::sim {
+
+bool IpSocket::hears(const Ip& own, const Ip& ip) const {
+  if (own == ip) return true;
+  if (!own.is_any()) return false;
+  return own.is_v4() ? ip.is_v4() : !ip.is_v4() || v6_only_ == 0;
+}
+
+bool IpSocket::shares_port(const IpSocket& other) const {
+  if (shares_port_ != 0 && other.shares_port_ != 0) return true;
+  return protocol_ == Protocol::udp && shares_address_ != 0 && other.shares_address_ != 0;
+}
+
+// ---- addresses
+
+long IpSocket::bind(const sockaddr* address, socklen_t size) {
+  std::optional<Place> place = Place::from_system(family_, address, size);
+  if (is_bound_ || local_.port != 0 || !place) return -EINVAL;
+  if (const long result = network_.bind(*this, *place); result < 0) return result;
+  local_ = *place;
+  is_bound_ = true;
+  return 0;
+}
+
+void IpSocket::unbind() {
+  if (std::exchange(is_bound_, false)) network_.unbind(*this);
+}
+
+Ip IpSocket::own_like(const Ip& ip) const {
+  if (ip.is_loopback()) return ip;
+  return ip.is_v4() ? Ip::v4_of(host_) : Ip::v6_of(host_);
+}
+
+long IpSocket::local_address(sockaddr* address, socklen_t* size) const {
+  local_.to_system(family_, address, size);
+  return 0;
+}
+
+// ---- options
+
+long IpSocket::set_option(int level, int name, const void* value, socklen_t size) {
+  int* remembered = nullptr;
+  if (level == SOL_SOCKET && name == SO_REUSEPORT) remembered = &shares_port_;
+  if (level == SOL_SOCKET && name == SO_REUSEADDR) remembered = &shares_address_;
+  if (level == IPPROTO_IPV6 && name == IPV6_V6ONLY) remembered = &v6_only_;
+  if (remembered == nullptr) return Socket::set_option(level, name, value, size);
+  if (size < sizeof(*remembered)) return -EINVAL;
+  std::memcpy(remembered, value, sizeof(*remembered));
+  return 0;
+}
+
+std::optional<int> IpSocket::option(int level, int name) {
+  if (level == IPPROTO_IPV6 && name == IPV6_V6ONLY) return v6_only_;
+  if (level != SOL_SOCKET) return std::nullopt;
+  switch (name) {
+    case SO_PROTOCOL:
+      return protocol_ == Protocol::tcp ? IPPROTO_TCP : IPPROTO_UDP;
+    case SO_REUSEPORT:
+      return shares_port_;
+    case SO_REUSEADDR:
+      return shares_address_;
+    default:
+      return Socket::option(level, name);
+  }
+}
+
+}  // namespace spate::sim

@@ -1,0 +1,64 @@
+// What a World has in place of a channel of c-ares: that has its own clock and its own chance.
+#pragma once
+
+#include <ares.h>
+
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "sim/kernel/kernel.h"
+
+namespace spate::sim {
+
+class NameChannel {
+ public:
+  NameChannel(Kernel& kernel, const ares_options& options, int mask);
+
+  void set_functions(const ares_socket_functions* functions, void* context) {
+    functions_ = functions;
+    context_ = context;
+  }
+  int timeout_ms() const { return timeout_ms_; }
+  void ask(std::string_view name, int family, ares_addrinfo_callback callback, void* context);
+  // Those whose answer has come are told.
+  void process();
+  // All are told `status`.
+  void end_all(int status);
+
+ private:
+  struct Query {
+    std::uint64_t number;
+    int family;
+    ares_addrinfo_callback callback;
+    void* context;
+    NameAnswer answer;
+    bool is_due = false;
+  };
+  // Where answers come in: readable when one is there. Told to the loop through c-ares' callback.
+  struct Inbox {
+    std::vector<Query> queries;
+    std::shared_ptr<EventCounter> bell = std::make_shared<EventCounter>();
+  };
+
+  // Until all servers have been asked as often as configured.
+  Nanos patience() const;
+  Nanos delay_of(const NameAnswer& answer);
+  // False if no descriptor is left for it.
+  bool open();
+  void close_if_idle();
+  static void tell(const Query& query, int status);
+
+  Kernel& kernel_;
+  const ares_sock_state_cb on_state_;
+  void* const state_context_;
+  const int timeout_ms_;
+  const int tries_;
+  const ares_socket_functions* functions_ = nullptr;
+  void* context_ = nullptr;
+  std::shared_ptr<Inbox> inbox_ = std::make_shared<Inbox>();
+  int fd_ = -1;
+};
+
+}  // namespace spate::sim

@@ -1,0 +1,393 @@
+#include "sim/net/network.h"
+
+#include <algorithm>
+#include <cerrno>
+
+#include "sim/net/ip_socket.h"
+#include "sim/net/packet_socket.h"
+
+namespace spate::sim {
+
+namespace {
+
+constexpr std::uint16_t kFirstFreePort = 32768;
+
+// What IP, and TCP or UDP put before the bytes.
+constexpr std::size_t kStreamHead = 40;
+constexpr std::size_t kPacketHead = 28;
+// The same with TCP's usual options, which bound what a segment holds.
+constexpr std::size_t kSegmentHead = 52;
+
+std::uint64_t print_of(const Place& place) {
+  std::uint64_t print = place.port;
+  for (const std::uint8_t byte : place.ip.bytes) print = print << 4 ^ print >> 60 ^ byte;
+  return mix(print);
+}
+
+const Retries& retries_of(const Label& label) {
+  return label.kind == Kind::knock || label.kind == Kind::welcome ? kHandshakeRetries
+                                                                  : kDataRetries;
+}
+
+std::string_view name_of(Kind kind) {
+  constexpr std::string_view kNames[] = {"SYN", "SYN-ACK", "RST", "ACK", "FIN", "RST", "data"};
+  return kNames[static_cast<std::size_t>(kind)];
+}
+
+PacketKind kind_of(Kind kind) {
+  constexpr PacketKind kKinds[] = {PacketKind::syn, PacketKind::syn_ack, PacketKind::reset,
+                                   PacketKind::ack, PacketKind::fin,     PacketKind::reset,
+                                   PacketKind::data};
+  return kKinds[static_cast<std::size_t>(kind)];
+}
+
+// Whether its sender waits for an answer, and gives up without one.
+bool is_awaited(const Label& label) {
+  return label.kind != Kind::credit && label.kind != Kind::reset && label.kind != Kind::refusal;
+}
+
+}  // namespace
+
+// ---- links
+
+Link& Network::link(int from, int to) {
+  return links_.try_emplace({from, to}, kernel_, from, to).first->second;
+}
+
+std::size_t Network::longest_segment(int from, int to) {
+  return from == to ? kSegment : link(from, to).options.mtu - kSegmentHead;
+}
+
+bool Network::is_open(int from, int to) {
+  return !down_.contains(to) && (from == to || !link(from, to).is_cut);
+}
+
+void Network::cut(int from, int to, InFlight in_flight) {
+  kernel_.note({.kind = EventKind::cut, .from = from, .to = to});
+  link(from, to).is_cut = true;
+  link(from, to).in_flight = in_flight;
+}
+
+void Network::heal(int from, int to) {
+  kernel_.note({.kind = EventKind::healed, .from = from, .to = to});
+  link(from, to).is_cut = false;
+  release(from, to);
+  release_parcels(from, to);
+}
+
+// ---- hosts
+
+void Network::crash(int host) {
+  down_.insert(host);
+  std::erase_if(connections_, [host](const auto& one) {
+    return one.second->client.host() == host && one.second->server.host() == host;
+  });
+  for (const auto& [id, connection] : connections_) {
+    for (Endpoint* end : {&connection->client, &connection->server})
+      if (end->host() == host && !end->has_vanished()) {
+        end->vanished_at = kernel_.now();
+        end->vanish();
+      }
+  }
+  std::erase_if(connections_, [](const auto& one) {
+    return one.second->client.is_gone() && one.second->server.is_gone();
+  });
+  std::erase_if(bound_, [host](const auto& one) { return std::get<1>(one.first) == host; });
+}
+
+void Network::restart(int host) {
+  down_.erase(host);
+  for (int from = 0; from < hosts; ++from) release(from, host);
+}
+
+// ---- segments of TCP
+
+void Network::send(Connection& connection, Side from, Label label, Arrival arrive) {
+  const std::uint64_t number = ++connection.sent[number_of(from)];
+  const Nanos now = kernel_.now();
+  transmit(connection, {connection.id, from, label, now, std::move(arrive), number, now});
+}
+
+std::function<Fate(int)> Network::rule_for(const Connection& connection, const Segment& segment) {
+  if (!rule_) return {};
+  return [&](int attempt) {
+    const Endpoint& from = connection.end(segment.from);
+    const Endpoint& to = connection.end(opposite(segment.from));
+    return rule_({from.host(), to.host(), from.local(), to.local(), kind_of(segment.label.kind),
+                  segment.label.bytes, attempt});
+  };
+}
+
+void Network::transmit(Connection& connection, Segment segment) {
+  const int from = connection.end(segment.from).host();
+  const int to = connection.end(opposite(segment.from)).host();
+  if (capture_ != nullptr)
+    capture_->segment(kernel_.wall(), connection, segment.from, segment.label);
+  if (!is_open(from, to)) return hold(connection, std::move(segment));
+  if (from == to) return dispatch(connection, std::move(segment), Nanos{0});
+  const Retries& retries = retries_of(segment.label);
+  const auto rule = rule_for(connection, segment);
+  const Load load{.what = name_of(segment.label.kind),
+                  .size = segment.label.size + kStreamHead,
+                  .rule = rule ? &rule : nullptr};
+  if (const std::optional<Passage> passage = link(from, to).carry(load, retries)) {
+    segment.last_sent += passage->begins_after;
+    return dispatch(connection, std::move(segment), passage->begins_after + passage->takes);
+  }
+  give_up(connection, segment.from, retries.until(retries.most + 1));
+}
+
+// It is sent again and again, until there is a way or its sender gives up.
+void Network::hold(Connection& connection, Segment segment) {
+  const Endpoint& sender = connection.end(segment.from);
+  if (is_awaited(segment.label) && sender.silence == 0) {
+    const Retries& retries = retries_of(segment.label);
+    give_up(connection, segment.from, retries.until(retries.most + 1));
+  }
+  held_[{sender.host(), connection.end(opposite(segment.from)).host()}].push_back(
+      std::move(segment));
+}
+
+// Unless something has come through until then.
+void Network::give_up(Connection& connection, Side from, Nanos after) {
+  const std::uint64_t silence = ++connection_count_;
+  connection.end(from).silence = silence;
+  kernel_.at(kernel_.now() + after, [this, id = connection.id, from, silence] {
+    Connection* found = find(id);
+    if (found != nullptr && found->end(from).silence == silence) found->end(from).on_silence();
+  });
+}
+
+void Network::release(int from, int to) {
+  if (!is_open(from, to)) return;
+  for (Segment& segment : std::exchange(held_[{from, to}], {})) {
+    Connection* connection = find(segment.id);
+    if (connection == nullptr || connection->end(segment.from).has_vanished()) continue;
+    connection->end(segment.from).silence = 0;
+    if (std::exchange(segment.is_held, false)) {
+      dispatch(*connection, std::move(segment), Nanos{0});
+      continue;
+    }
+    const Retries& retries = retries_of(segment.label);
+    int attempt = 0;
+    while (segment.sent + retries.until(attempt) < kernel_.now()) ++attempt;
+    const Nanos again = segment.sent + retries.until(attempt);
+    segment.last_sent = again;
+    const std::size_t size = segment.label.size + kStreamHead;
+    const Nanos delay = from == to ? Nanos{0} : link(from, to).delay(size);
+    dispatch(*connection, std::move(segment), again - kernel_.now() + delay);
+  }
+}
+
+void Network::dispatch(Connection& connection, Segment segment, Nanos delay) {
+  Nanos& last = connection.last_arrival[number_of(segment.from)];
+  last = std::max(last, kernel_.now() + delay);
+  kernel_.at(last, [this, arriving = std::move(segment)]() mutable { arrive(arriving); });
+}
+
+// What a crashed host would have had to send again does not come. What comes before something that
+// is still to be sent again waits for it; only a reset does not.
+void Network::arrive(Segment& segment) {
+  Connection* connection = find(segment.id);
+  if (connection == nullptr) return;
+  const Endpoint& sender = connection->end(segment.from);
+  const bool is_reset = segment.label.kind == Kind::reset || segment.label.kind == Kind::refusal;
+  if (!is_reset && segment.last_sent > sender.vanished_at) return;
+  const int to = connection->end(opposite(segment.from)).host();
+  if (down_.contains(to)) return hold(*connection, std::move(segment));
+  if (sender.host() != to && link(sender.host(), to).stops_arrivals()) {
+    segment.is_held = link(sender.host(), to).in_flight == InFlight::held;
+    return hold(*connection, std::move(segment));
+  }
+  std::uint64_t& arrived = connection->arrived[number_of(segment.from)];
+  if (is_reset) return deliver(*connection, segment);
+  if (segment.number != arrived + 1) {
+    early_.emplace(std::tuple{segment.id, segment.from, segment.number}, std::move(segment));
+    return;
+  }
+  ++arrived;
+  const std::uint64_t id = segment.id;
+  const Side from = segment.from;
+  deliver(*connection, segment);
+  if (!early_.empty()) deliver_early(id, from);
+}
+
+void Network::deliver_early(std::uint64_t id, Side from) {
+  for (;;) {
+    Connection* connection = find(id);
+    if (connection == nullptr) return;
+    const auto next = early_.find({id, from, connection->arrived[number_of(from)] + 1});
+    if (next == early_.end()) return;
+    Segment segment = std::move(next->second);
+    early_.erase(next);
+    ++connection->arrived[number_of(from)];
+    deliver(*connection, segment);
+  }
+}
+
+void Network::deliver(Connection& connection, Segment& segment) {
+  Endpoint& receiver = connection.end(opposite(segment.from));
+  if (capture_ != nullptr) capture_->arrived(segment.id, segment.from, segment.label);
+  kernel_.note({.kind = EventKind::segment,
+                .from = connection.end(segment.from).host(),
+                .to = receiver.host(),
+                .number = segment.id << 1 | static_cast<std::uint64_t>(segment.from),
+                .print = segment.label.print,
+                .what = name_of(segment.label.kind),
+                .size = segment.label.size});
+  if (receiver.has_vanished()) return receiver.answer_stranger(segment.label);
+  segment.arrive(connection);
+}
+
+// ---- packets of UDP
+
+std::function<Fate(int)> Network::rule_for(const Parcel& parcel) {
+  if (!rule_) return {};
+  return [&](int attempt) {
+    return rule_({parcel.from_host, parcel.to_host, parcel.from, parcel.to, PacketKind::datagram,
+                  parcel.bytes, attempt});
+  };
+}
+
+void Network::send(Parcel parcel) {
+  if (capture_ != nullptr)
+    capture_->packet(kernel_.wall(), parcel.from, parcel.to, parcel.bytes, parcel.traffic_class);
+  std::vector<Nanos> arrivals{kernel_.now()};
+  if (parcel.from_host != parcel.to_host) {
+    const auto rule = rule_for(parcel);
+    arrivals = link(parcel.from_host, parcel.to_host)
+                   .carry_packet({.what = "packet",
+                                  .size = parcel.bytes.size() + kPacketHead,
+                                  .rule = rule ? &rule : nullptr});
+  }
+  for (const Nanos arrival : arrivals) kernel_.at(arrival, [this, parcel] { deliver(parcel); });
+}
+
+void Network::release_parcels(int from, int to) {
+  for (const Parcel& parcel : std::exchange(held_parcels_[{from, to}], {}))
+    kernel_.at(kernel_.now(), [this, parcel] { deliver(parcel); });
+}
+
+void Network::deliver(const Parcel& parcel) {
+  if (down_.contains(parcel.to_host)) return;
+  if (parcel.from_host != parcel.to_host) {
+    const Link& way = link(parcel.from_host, parcel.to_host);
+    if (way.stops_arrivals() && way.in_flight == InFlight::held)
+      return held_parcels_[{parcel.from_host, parcel.to_host}].push_back(parcel);
+    if (way.stops_arrivals()) return;
+  }
+  kernel_.note({.kind = EventKind::packet,
+                .from = parcel.from_host,
+                .to = parcel.to_host,
+                .number = print_of(parcel.from) ^ mix(print_of(parcel.to)),
+                .print = print_of(parcel.bytes),
+                .size = parcel.bytes.size()});
+  PacketSocket* socket = packet_socket_at(parcel.to_host, parcel.to, parcel.from);
+  if (socket == nullptr) return refuse(parcel);
+  socket->on_parcel(parcel);
+}
+
+// ICMP says it to the sender, who is told if it is connected.
+void Network::refuse(const Parcel& parcel) {
+  const auto tell = [this, parcel] {
+    if (down_.contains(parcel.from_host)) return;
+    PacketSocket* sender = packet_socket_at(parcel.from_host, parcel.from, parcel.to);
+    if (sender != nullptr) sender->on_refused(parcel.to);
+  };
+  if (parcel.from_host == parcel.to_host) return kernel_.at(kernel_.now(), tell);
+  const Load refusal{.what = "refusal", .size = kPacketHead};
+  for (const Nanos arrival : link(parcel.to_host, parcel.from_host).carry_packet(refusal))
+    kernel_.at(arrival, tell);
+}
+
+PacketSocket* Network::packet_socket_at(int host, const Place& place, const Place& peer) const {
+  const std::uint64_t number = print_of(peer) ^ mix(print_of(place));
+  const auto found = bound_.find({Protocol::udp, host, place.port});
+  if (found == bound_.end()) return nullptr;
+  for (IpSocket* socket : found->second) {
+    auto* own = static_cast<PacketSocket*>(socket);
+    if (own->is_connected_to(peer) && own->hears(own->local().ip, place.ip)) return own;
+  }
+  return static_cast<PacketSocket*>(socket_at(Protocol::udp, host, place, number));
+}
+
+// ---- addresses
+
+bool Network::is_taken(const IpSocket& socket, const Place& place) const {
+  const auto found = bound_.find({socket.protocol(), socket.host(), place.port});
+  if (found == bound_.end()) return false;
+  return std::ranges::any_of(found->second, [&](const IpSocket* other) {
+    if (other == &socket || other->shares_port(socket)) return false;
+    return other->hears(other->local().ip, place.ip) || socket.hears(place.ip, other->local().ip);
+  });
+}
+
+long Network::bind(IpSocket& socket, Place& place) {
+  if (!place.ip.is_any() && place.ip.host(socket.host()) != socket.host()) return -EADDRNOTAVAIL;
+  if (place.port == 0) place.port = free_port(socket.host(), socket.protocol());
+  if (place.port == 0 || is_taken(socket, place)) return -EADDRINUSE;
+  bound_[{socket.protocol(), socket.host(), place.port}].push_back(&socket);
+  return 0;
+}
+
+void Network::unbind(IpSocket& socket) {
+  const auto found = bound_.find({socket.protocol(), socket.host(), socket.local().port});
+  if (found == bound_.end()) return;
+  std::erase(found->second, &socket);
+  if (found->second.empty()) bound_.erase(found);
+}
+
+std::uint16_t Network::free_port(int host, Protocol protocol) {
+  std::uint16_t& last = last_port_[{protocol, host}];
+  for (int tried = kFirstFreePort; tried <= UINT16_MAX; ++tried) {
+    last = last < kFirstFreePort || last == UINT16_MAX ? kFirstFreePort
+                                                       : static_cast<std::uint16_t>(last + 1);
+    if (!bound_.contains({protocol, host, last})) return last;
+  }
+  return 0;
+}
+
+IpSocket* Network::socket_at(Protocol protocol, int host, const Place& place,
+                             std::uint64_t number) const {
+  const auto found = bound_.find({protocol, host, place.port});
+  if (found == bound_.end()) return nullptr;
+  std::vector<IpSocket*> those;
+  std::ranges::copy_if(found->second, std::back_inserter(those), [&](const IpSocket* socket) {
+    return socket->is_listening() && socket->hears(socket->local().ip, place.ip);
+  });
+  return those.empty() ? nullptr : those[kernel_.draw(Purpose::listener, number) % those.size()];
+}
+
+// ---- connections
+
+Connection& Network::make_connection(int client, Place from, int server, Place to) {
+  const std::uint64_t id = ++connection_count_;
+  auto made = std::make_unique<Connection>(*this, id, client, from, server, to);
+  return *connections_.emplace(id, std::move(made)).first->second;
+}
+
+void Network::forget(std::uint64_t id) {
+  early_.erase(early_.lower_bound({id, Side::client, 0}),
+               early_.lower_bound({id + 1, Side::client, 0}));
+  connections_.erase(id);
+}
+
+Connection* Network::find(std::uint64_t id) {
+  const auto found = connections_.find(id);
+  return found == connections_.end() ? nullptr : found->second.get();
+}
+
+void Network::look(const std::function<void(const IpSocket&)>& see_listener,
+                   const std::function<void(const Endpoint&, const Place&)>& see_end) const {
+  for (const auto& [key, sockets] : bound_)
+    for (const IpSocket* socket : sockets)
+      if (socket->protocol() == Protocol::tcp && socket->is_listening()) see_listener(*socket);
+  for (const auto& [id, connection] : connections_) {
+    if (!connection->client.is_gone()) see_end(connection->client, connection->server.local());
+    const bool is_accepted = !connection->server.is_connecting();
+    if (is_accepted && !connection->server.is_gone())
+      see_end(connection->server, connection->client.local());
+  }
+}
+
+}  // namespace spate::sim

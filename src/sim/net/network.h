@@ -1,0 +1,150 @@
+// The network of a World: who has which address, and what is on its way between two hosts.
+//
+// A packet is a call that is made at its receiver's when it arrives. Segments of one connection and
+// direction arrive in order, late if they were lost; packets of UDP as their link has it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "sim/kernel/kernel.h"
+#include "sim/net/capture.h"
+#include "sim/net/link.h"
+#include "sim/net/place.h"
+#include "sim/net/tcp.h"
+#include "spate/sim/link.h"
+
+namespace spate::sim {
+
+class PacketSocket;
+class IpSocket;
+
+enum class Protocol : std::uint8_t { tcp, udp };
+
+// A packet of UDP.
+struct Parcel {
+  int from_host;
+  Place from;
+  int to_host;
+  Place to;
+  std::string bytes;
+  std::uint8_t traffic_class;  // IP's byte, whose low bits are the congestion mark.
+};
+
+// What a rule is shown.
+struct Sight {
+  int from_host;
+  int to_host;
+  const Place& from;
+  const Place& to;
+  PacketKind kind;
+  std::string_view bytes;
+  int attempt;
+};
+
+class Network {
+ public:
+  explicit Network(Kernel& kernel) : kernel_(kernel) {}
+
+  Kernel& kernel() { return kernel_; }
+  int hosts = 0;
+
+  // ---- links, one direction each
+  void set_link(int from, int to, const LinkOptions& options) { link(from, to).options = options; }
+  void cut(int from, int to, InFlight in_flight);
+  void heal(int from, int to);
+  std::size_t longest_segment(int from, int to);
+  // Asked of each packet between two hosts, if there is one.
+  using Rule = std::function<Fate(const Sight&)>;
+  void set_rule(Rule rule) { rule_ = std::move(rule); }
+  // Notes all packets that are sent.
+  void set_capture(std::unique_ptr<Capture> capture) { capture_ = std::move(capture); }
+
+  // ---- hosts
+  // All its sockets are gone, and nobody is told.
+  void crash(int host);
+  // From now on it answers again.
+  void restart(int host);
+
+  // ---- addresses
+  // 0, or a negated errno. A port of 0 becomes a free one.
+  long bind(IpSocket& socket, Place& place);
+  void unbind(IpSocket& socket);
+  // 0 if there is none.
+  std::uint16_t free_port(int host, Protocol protocol);
+  // Of those that listen and share an address, which is drawn by `number`.
+  IpSocket* socket_at(Protocol protocol, int host, const Place& place, std::uint64_t number) const;
+
+  // ---- connections
+  Connection& make_connection(int client, Place from, int server, Place to);
+  Connection* find(std::uint64_t id);
+  // Both ends are gone, and nothing more is to be delivered.
+  void forget(std::uint64_t id);
+  // Calls `arrive` with the connection when the segment has come to the other end, unless there is
+  // none any more.
+  using Arrival = std::move_only_function<void(Connection&)>;
+  void send(Connection& connection, Side from, Label label, Arrival arrive);
+
+  // Calls `see` with each listener, and with each end of a connection that its host still has.
+  void look(const std::function<void(const IpSocket&)>& see_listener,
+            const std::function<void(const Endpoint&, const Place& peer)>& see_end) const;
+
+  // ---- packets
+  void send(Parcel parcel);
+
+ private:
+  struct Segment {
+    std::uint64_t id;
+    Side from;
+    Label label;
+    Nanos sent;
+    Arrival arrive;
+    std::uint64_t number = 0;  // Of its end's, from 1.
+    Nanos last_sent{0};        // The attempt that comes through.
+    bool is_held = false;      // It was under way when the link was cut.
+  };
+  // What waits until a direction between hosts is open again.
+  using Held = std::vector<Segment>;
+
+  Link& link(int from, int to);
+  bool is_open(int from, int to);
+  bool is_taken(const IpSocket& socket, const Place& place) const;
+  void transmit(Connection& connection, Segment segment);
+  void hold(Connection& connection, Segment segment);
+  void release(int from, int to);
+  void give_up(Connection& connection, Side from, Nanos after);
+  void dispatch(Connection& connection, Segment segment, Nanos delay);
+  void arrive(Segment& segment);
+  void deliver(Connection& connection, Segment& segment);
+  void deliver_early(std::uint64_t id, Side from);
+  void deliver(const Parcel& parcel);
+  void refuse(const Parcel& parcel);
+  void release_parcels(int from, int to);
+  // The rule for packets that only their attempt tells apart; empty if there is none.
+  std::function<Fate(int attempt)> rule_for(const Connection& connection, const Segment& segment);
+  std::function<Fate(int attempt)> rule_for(const Parcel& parcel);
+  PacketSocket* packet_socket_at(int host, const Place& place, const Place& peer) const;
+
+  Kernel& kernel_;
+  std::map<std::pair<int, int>, Link> links_;
+  std::map<std::pair<int, int>, Held> held_;
+  std::map<std::pair<int, int>, std::vector<Parcel>> held_parcels_;
+  Rule rule_;
+  std::unique_ptr<Capture> capture_;
+  std::set<int> down_;
+  std::map<std::tuple<Protocol, int, std::uint16_t>, std::vector<IpSocket*>> bound_;
+  std::map<std::uint64_t, std::unique_ptr<Connection>> connections_;
+  // Segments that wait for one before them, by connection, side and number.
+  std::map<std::tuple<std::uint64_t, Side, std::uint64_t>, Segment> early_;
+  std::map<std::pair<Protocol, int>, std::uint16_t> last_port_;
+  std::uint64_t connection_count_ = 0;
+};
+
+}  // namespace spate::sim

@@ -1,0 +1,60 @@
+// A socket of TCP: first none, then a listener or the end of a connection.
+#pragma once
+
+#include <deque>
+#include <string_view>
+
+#include "sim/net/ip_socket.h"
+#include "sim/net/tcp.h"
+
+namespace spate::sim {
+
+class StreamSocket final : public IpSocket {
+ public:
+  StreamSocket(Network& network, int host, int family)
+      : IpSocket(network, host, family, Protocol::tcp) {}
+  // The end of a connection.
+  StreamSocket(Network& network, int family, Connection& connection, Side side);
+  ~StreamSocket() override;
+
+  bool is_listening() const override { return backlog_ >= 0; }
+  std::size_t waiting() const override { return waiting_.size(); }
+  void vanish() override;
+  std::uint32_t ready() const override;
+
+  long bind(const sockaddr* address, socklen_t size) override;
+  long listen(int backlog) override;
+  long connect(const sockaddr* address, socklen_t size) override;
+  std::shared_ptr<Socket> accept(long& error) override;
+  long send(const msghdr& message) override;
+  long receive(msghdr& message, int flags) override;
+  long shut_down(int how) override;
+  long peer_address(sockaddr* address, socklen_t* size) const override;
+  long set_option(int level, int name, const void* value, socklen_t size) override;
+
+ private:
+  static void knock(Network& network, Connection& connection);
+  void enqueue(Connection& connection);
+  long begin(Place to);
+  std::optional<int> option(int level, int name) override;
+  void set_buffer(bool to_send, std::size_t size) override;
+  std::size_t buffer(bool to_send) const override {
+    return to_send ? send_buffer_ : receive_buffer_;
+  }
+  int take_error() override { return end_ == nullptr ? 0 : end_->take_error(); }
+
+  // A listener.
+  int backlog_ = -1;
+  std::deque<std::uint64_t> waiting_;
+  // A connection; both or none.
+  Connection* connection_ = nullptr;
+  Endpoint* end_ = nullptr;
+  Place remote_;
+  bool is_announced_ = false;  // connect() has said that it is connected, or why it is not.
+  bool resets_ = false;
+  std::size_t send_buffer_ = kDefaultBuffer;
+  std::size_t receive_buffer_ = kDefaultBuffer;
+  int no_delay_ = 0;
+};
+
+}  // namespace spate::sim
