@@ -1,6 +1,6 @@
 # The library for simulations: the same objects, in which the names of system calls are replaced by
-# those of src/sim (src/sim/calls/calls.txt). Nothing is compiled twice, and the library proper does not
-# know of it.
+# those of src/sim (src/sim/calls/calls.txt). Nothing is compiled twice, and the library proper does
+# not know of it.
 
 find_program(SPATE_OBJCOPY NAMES objcopy llvm-objcopy)
 

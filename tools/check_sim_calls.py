@@ -3,9 +3,9 @@
 harm there.   tools/check_sim_calls.py ARCHIVE [--compiler COMPILER]
 
 ARCHIVE is that for simulations. Every symbol that its members leave to the system must be one of
-src/sim/calls/harmless.txt; those of src/sim/calls/calls.txt have other names by then. With a compiler, files
-that make most of the calls are compiled as distributions do (_FORTIFY_SOURCE, large files), where
-the same calls have other names.
+src/sim/calls/harmless.txt; those of calls.txt beside it have other names by then. With a compiler,
+files that make most of the calls are compiled as distributions do (_FORTIFY_SOURCE, large files),
+where the same calls have other names.
 """
 
 import argparse
