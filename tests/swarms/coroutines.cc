@@ -6,8 +6,8 @@
 #include <string>
 #include <utility>
 
-#include "sim/swarm.h"
-#include "sim/weather.h"
+#include "swarms/swarm.h"
+#include "swarms/weather.h"
 #include "spate/coro/connect.h"
 #include "spate/coro/or_return.h"
 #include "spate/coro/scope.h"

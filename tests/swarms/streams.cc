@@ -9,8 +9,8 @@
 #include <optional>
 #include <string>
 
-#include "sim/swarm.h"
-#include "sim/weather.h"
+#include "swarms/swarm.h"
+#include "swarms/weather.h"
 #include "spate/error.h"
 #include "spate/http/client.h"
 #include "spate/http/server.h"

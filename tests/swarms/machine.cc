@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "sim/swarm.h"
-#include "sim/weather.h"
+#include "swarms/swarm.h"
+#include "swarms/weather.h"
 #include "spate/net/bytes.h"
 #include "spate/net/connect.h"
 #include "spate/net/process.h"
