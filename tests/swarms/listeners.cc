@@ -144,10 +144,11 @@ class Door {
   void act() {
     sim::sometimes(listener_.last_error() == std::errc::too_many_files_open,
                    "accepting rests for want of descriptors");
+    const bool is_well = world_.now() > kDoorTrouble;
+    if (is_well) host_.limit_descriptors(1000);
     if (!listener_.is_open()) {
       listen();
-    } else if (world_.now() > kDoorTrouble) {
-      host_.limit_descriptors(1000);
+    } else if (is_well) {
       resume();
     } else {
       do_something();
@@ -163,7 +164,7 @@ class Door {
       case 2:
         return hand_over();
       case 3:
-        return host_.limit_descriptors(host_.open_descriptors() + world_.draw(4));
+        return host_.limit_descriptors(host_.open_descriptors() - 2 + world_.draw(6));
       case 4:
         return host_.limit_descriptors(1000);
       default:
