@@ -29,20 +29,23 @@ using sim::World;
 
 constexpr std::uint16_t kSocketPort = 7009;
 constexpr Nanos kSocketTrouble = 1min;
-constexpr std::size_t kPadding = 700;
 
 enum class SocketMistake : std::uint8_t { none, tells_the_news_twice };
 
 struct SocketPlan {
   World& world;
   WebSocketOptions options;
+  std::size_t padding = 0;  // Of news.
   bool may_drop = false;
   SocketMistake mistake = SocketMistake::none;
 };
 
 SocketPlan drawn_sockets(World& world, SocketMistake mistake) {
-  SocketPlan plan{
-      .world = world, .options = {}, .may_drop = world.draw(2) == 0, .mistake = mistake};
+  SocketPlan plan{.world = world,
+                  .options = {},
+                  .padding = world.draw(2) == 0 ? 300u : 12'000u,
+                  .may_drop = world.draw(2) == 0,
+                  .mistake = mistake};
   plan.options.ping_after = 2s + drawn_span(world, 10s);
   plan.options.close_timeout = 1s + drawn_span(world, 5s);
   plan.options.limits = {.low = 2'000, .high = 4'000, .max = 20'000};
@@ -103,7 +106,7 @@ class Office {
   }
   void publish() {
     std::string text = std::to_string(epoch_) + ' ' + std::to_string(++number_) + ' ';
-    text.append(plan_.world.draw(kPadding), '.');
+    text.append(plan_.world.draw(plan_.padding), '.');
     const std::size_t told = news_.publish(text);
     sim::always(told <= news_.size(), "only those are told who want it");
     if (plan_.mistake == SocketMistake::tells_the_news_twice && number_ % 50 == 0)
@@ -236,7 +239,7 @@ class Reader final : public Socket {
     last_ = number;
     epoch_ = epoch;
     if (++heard_ == 30) return close();
-    if (world().draw(10) != 0) return;
+    if (is_well() || world().draw(10) != 0) return;
     socket().pause();
     resume_.start(drawn_span(world(), 1min));
   }
