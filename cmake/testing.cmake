@@ -1,6 +1,8 @@
 option(SPATE_TESTS_GROUPED "Compile the tests several files at a time" ON)
 # Those of threads are better off alone, and those of chaos take long enough.
-set(SPATE_TESTS_IN_SHARES unit conformance streams http tls coro c faults sim regressions)
+set(SPATE_TESTS_IN_SHARES unit conformance streams http tls coro c faults sim swarms regressions)
+# In these, what runs long is the tests.
+set(SPATE_TESTS_OPTIMIZED chaos swarms)
 option(SPATE_TESTS_SHARED "Link the tests to a shared library (tools/mutants.py)" OFF)
 
 # spate_testing: the libraries once more, as one, with the fault seam, which those proper have not.
@@ -54,7 +56,7 @@ function(spate_add_test name)
   spate_own_code(${name})
   # GoogleTest's macros are statements with an else of their own.
   target_compile_options(${name} PRIVATE -Wno-dangling-else)
-  if(NOT arg_LABEL STREQUAL "chaos")  # The library is what runs long: a test is sooner compiled.
+  if(NOT arg_LABEL IN_LIST SPATE_TESTS_OPTIMIZED)  # Others are sooner compiled than run.
     target_compile_options(${name} PRIVATE -O0)
   endif()
   target_compile_options(${name} PRIVATE "SHELL:-iquote ${PROJECT_SOURCE_DIR}/tests")

@@ -3,19 +3,33 @@
 #include <sys/epoll.h>
 
 #include <algorithm>
+#include <bit>
 #include <cerrno>
 #include <cstring>
 
+#include "base/mix.h"
 #include "sim/kernel/file.h"
 #include "sim/net/network.h"
 
 namespace spate::sim {
 
-// FNV-1a.
+namespace {
+
+// Equal on every machine.
+std::uint64_t word_of(std::string_view bytes) {
+  std::uint64_t word = 0;
+  std::memcpy(&word, bytes.data(), bytes.size());
+  return std::endian::native == std::endian::little ? word : __builtin_bswap64(word);
+}
+
+}  // namespace
+
 std::uint64_t print_of(std::string_view bytes) {
-  std::uint64_t print = 0xcbf29ce484222325u;
-  for (const char byte : bytes) print = (print ^ static_cast<unsigned char>(byte)) * 0x100000001b3u;
-  return print;
+  constexpr std::size_t kWord = sizeof(std::uint64_t);
+  std::uint64_t print = mix(bytes.size());
+  for (; bytes.size() >= kWord; bytes.remove_prefix(kWord))
+    print = mix(print ^ word_of(bytes.substr(0, kWord)));
+  return bytes.empty() ? print : mix(print ^ word_of(bytes));
 }
 
 Label::Label(std::string_view text)

@@ -9,8 +9,6 @@
 #include <optional>
 #include <string>
 
-#include "sim/swarm.h"
-#include "sim/weather.h"
 #include "spate/error.h"
 #include "spate/http/client.h"
 #include "spate/http/server.h"
@@ -19,6 +17,8 @@
 #include "spate/net/server.h"
 #include "spate/net/stream.h"
 #include "spate/timer.h"
+#include "swarms/swarm.h"
+#include "swarms/weather.h"
 
 namespace spate::testing {
 namespace {
@@ -46,7 +46,8 @@ class Insister final : public StreamHandler {
  public:
   Insister(World& world, Loop& loop, const Address& server)
       : world_(world), loop_(loop), server_(server), again_(loop, [this] { begin(); }) {
-    for (std::size_t size = 1 + world.draw(50'000); text_.size() < size;)
+    for (std::size_t size = 1 + world.draw(world.draw(4) == 0 ? 50'000 : 2'000);
+         text_.size() < size;)
       text_ += static_cast<char>('a' + text_.size() * 7 % 23);
     begin();
   }
@@ -70,7 +71,7 @@ class Insister final : public StreamHandler {
     if (has_all && world_.now() > kTrouble) {
       is_done_ = true;
     } else {
-      again_.start(1s);
+      again_.start(1s + drawn_span(world_, 10s));
     }
   }
 

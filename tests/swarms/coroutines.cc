@@ -6,8 +6,6 @@
 #include <string>
 #include <utility>
 
-#include "sim/swarm.h"
-#include "sim/weather.h"
 #include "spate/coro/connect.h"
 #include "spate/coro/or_return.h"
 #include "spate/coro/scope.h"
@@ -15,6 +13,8 @@
 #include "spate/coro/time.h"
 #include "spate/net/framing.h"
 #include "spate/net/listener.h"
+#include "swarms/swarm.h"
+#include "swarms/weather.h"
 
 namespace spate::testing {
 namespace {
