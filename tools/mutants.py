@@ -215,6 +215,7 @@ class Tree:
         self.build = os.path.join(place, "build")
         self.compat = "ON" if compat else "OFF"
         self.seconds = {}  # That the tests of a label and filter take without a bug.
+        self.matched = {}  # Whether there are any.
         self.unreliable = set()  # Tests that fail now and then without one: they find nothing.
         self.environment = dict(os.environ, CCACHE_BASEDIR=place, CCACHE_NOHASHDIR="1")
         self.tests = []
@@ -299,8 +300,7 @@ class Tree:
             began = time.monotonic()
             done = self.test(label, None, pattern, fail_fast=False)
             self.seconds[label, pattern] = time.monotonic() - began
-            if done.passed and pattern and not done.has_run():
-                sys.exit(f"mutants: {label} has no test {pattern}")
+            self.matched[label, pattern] = done.has_run()
             if done.passed:
                 return
             failed = done.failed()
@@ -381,6 +381,9 @@ def hunt(root, mutants, jobs, quick):
     first = trees[0]
     for label, pattern in dict.fromkeys(t for mutant in mutants for t in mutant.tries(quick)):
         first.measure(label, pattern)
+    for mutant in mutants:
+        if mutant.filter and not any(first.matched[l, mutant.filter] for l in mutant.labels):
+            sys.exit(f"mutants: no test is found by {mutant.name}'s filter: {mutant.filter}")
     for tree in trees:
         tree.seconds, tree.unreliable = first.seconds, first.unreliable
     print("without a mutant, the tests pass", flush=True)

@@ -421,6 +421,7 @@ class PairWorld {
     handlings.begin_to_settle();
     handlings.let_all_go();
     for (const auto& each : askings_) {
+      each->is_paused = false;
       each->call.resume();
       if (each->call.is_open()) upload(*each, kMostBody);
     }
@@ -489,7 +490,7 @@ void Asking::on_response(const http::Response& response) {
 void Asking::on_body(Bytes bytes) {
   note("on_body");
   EXPECT_EQ(stage_, Stage::answered);
-  EXPECT_FALSE(has_body_ended_);
+  EXPECT_FALSE(has_body_ended_ || is_paused);
   EXPECT_FALSE(bytes.empty());
   EXPECT_NE(method_, Method::head);
   received_ += text_of(bytes);
@@ -499,7 +500,7 @@ void Asking::on_body(Bytes bytes) {
 
 void Asking::on_body_end(const http::FieldsView&) {
   note("on_body_end");
-  EXPECT_FALSE(std::exchange(has_body_ended_, true));
+  EXPECT_FALSE(std::exchange(has_body_ended_, true) || is_paused);
   world_.on_call(*this);
 }
 
