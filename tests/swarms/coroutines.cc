@@ -121,7 +121,7 @@ void play_coroutines(World& world) {
   sim::always(client.open_descriptors() <= 4, "the client leaves nothing open");
 }
 
-TEST(SimSwarm, ACoroutinesQuestionGetsItsOwnAnswer) { explore_swarm(100, play_coroutines); }
+SPATE_SWARM(ACoroutinesQuestionGetsItsOwnAnswer, 1200, play_coroutines)
 
 }  // namespace
 }  // namespace spate::testing

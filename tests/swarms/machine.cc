@@ -244,7 +244,7 @@ void play_machine(World& world) {
   sim::always(rounds > before, "the machine goes on");
 }
 
-TEST(SimSwarm, AMachineKeepsItsPromises) { explore_swarm(40, play_machine); }
+SPATE_SWARM(AMachineKeepsItsPromises, 400, play_machine)
 
 }  // namespace
 }  // namespace spate::testing

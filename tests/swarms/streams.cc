@@ -113,7 +113,7 @@ void play_echo(World& world) {
   sim::always(server.is_up() && server.open_descriptors() <= 4, "nothing is left open");
 }
 
-TEST(SimSwarm, AnEchoOfWhatWasSentOrAnError) { explore_swarm(100, play_echo); }
+SPATE_SWARM(AnEchoOfWhatWasSentOrAnError, 1000, play_echo)
 
 // ---- HTTP: each call is answered once, with its own answer or an error
 
@@ -185,7 +185,7 @@ void play_http(World& world) {
   sim::always(server.open_descriptors() <= 4, "nothing is left open");
 }
 
-TEST(SimSwarm, AnAnswerOfHttpIsThatToItsCall) { explore_swarm(100, play_http); }
+SPATE_SWARM(AnAnswerOfHttpIsThatToItsCall, 1000, play_http)
 
 // ---- datagrams: what comes is what was sent, and not before
 
@@ -227,7 +227,7 @@ void play_packets(World& world) {
   sim::sometimes(std::ranges::count(copies, 0) == 0, "all packets came");
 }
 
-TEST(SimSwarm, APacketComesAsItWasSent) { explore_swarm(200, play_packets); }
+SPATE_SWARM(APacketComesAsItWasSent, 1000, play_packets)
 
 }  // namespace
 }  // namespace spate::testing

@@ -173,6 +173,11 @@ long StreamSocket::peer_address(sockaddr* address, socklen_t* size) const {
   return 0;
 }
 
+long StreamSocket::accepted_from(sockaddr* address, socklen_t* size) const {
+  remote_.to_system(family_, address, size);
+  return 0;
+}
+
 // ---- options
 
 void StreamSocket::set_buffer(bool to_send, std::size_t size) {
