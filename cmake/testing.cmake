@@ -40,6 +40,17 @@ function(spate_add_testing_library)
   endif()
 endfunction()
 
+# spate_sim_testing: the same in a simulated kernel, if objcopy is there.
+function(spate_add_simulated_testing_library)
+  spate_add_simulated_library(spate_sim_testing OBJECTS spate_testing)
+  if(TARGET spate_sim_testing)
+    target_compile_definitions(spate_sim_testing INTERFACE SPATE_FAULTS=1)
+    foreach(room IN LISTS SPATE_ROOMS)
+      target_link_libraries(spate_sim_testing INTERFACE ${SPATE_NEEDS_${room}})
+    endforeach()
+  endif()
+endfunction()
+
 # spate_add_test(<name> LABEL <label> SOURCES <file>...): one GoogleTest executable, each of whose
 # tests is a test of ctest, named <label>.<Suite>.<Test>. With LIBRARY it is linked to that one in
 # place of spate_testing. A sanitizer takes longer to start a program than most tests take, so there

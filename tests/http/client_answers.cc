@@ -319,18 +319,27 @@ TEST_F(ClientAnswers, that_have_come_in_whole_are_not_lost_with_the_connection) 
   EXPECT_EQ(client_.metrics().connections, 0u);
 }
 
+// What comes behind it, unasked, is no answer to them.
 TEST_F(ClientAnswers, that_have_come_in_whole_leave_the_connection_to_others) {
   for (const bool is_followed : {false, true}) {
+    const std::size_t index = peers.size();
+    make_client({.max_per_origin = 1});
+    Outcome outcome;
     http::Call call = client_.send(kUrl, listener_);
+    const http::Call waiting = fetch(outcome);
     listener_.on_told = [&](const std::string& what) {
       if (what == "body") call.pause();
     };
     turns();
-    peer().answer(std::string(kOk) + (is_followed ? "more" : ""));
+    peer(index).answer(std::string(kOk) + std::string(is_followed ? kOk : ""));
     turns();
     call.cancel();
     turns();
-    EXPECT_EQ(client_.metrics().connections, is_followed ? 0u : 1u);
+    EXPECT_EQ(peers.size(), index + (is_followed ? 2u : 1u));
+    EXPECT_FALSE(outcome.is_there());
+    peers.back()->answer(kOk);
+    turns();
+    EXPECT_EQ(outcome.text(), "ok");
   }
 }
 

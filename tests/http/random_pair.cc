@@ -82,8 +82,6 @@ class Talking final : public http::WebSocketHandler {
   void on_drained() override;
   void on_closed(http::CloseCode code, std::string_view reason, std::error_code error) override;
 
-  bool is_connecting() const { return is_client && !is_open_; }
-
   const bool is_client;
   std::size_t number = 0;  // That of the other end is the same.
   std::vector<std::string> sent;
@@ -225,7 +223,6 @@ class PairWorld {
   void act_on_all() {
     if (random.one_in(60)) {
       for (const auto& each : askings_) each->is_silent = true;
-      for (const auto& each : talkings_) each->is_silent |= each->is_connecting();
       client_ = {};
       make_client();
     } else if (random.one_in(60)) {

@@ -170,6 +170,7 @@ class SPATE_EXPORT Call {
   void resume();
 
  private:
+  friend class CallState;
   friend class ClientCore;
   explicit Call(CallState* state) : state_(state) {}
   void leave();

@@ -332,6 +332,8 @@ void Connection::on_broken(std::error_code error) {
   settle_later();
 }
 
+void Connection::on_reset() { on_broken(sys::error_code(-ECONNRESET)); }
+
 // By our own will, of which the peer knows nothing yet: what it sends has nothing to do with it.
 void Connection::give_up(std::error_code error) {
   if (!take(Turn::give_up)) return;
