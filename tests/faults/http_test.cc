@@ -133,18 +133,16 @@ class Scene final : public http::CallHandler {
     }
     return true;
   }
-  // Nothing is left behind when everybody has gone.
+  // Nothing is left behind when everybody has gone, nor comes back once all deadlines are over.
   bool is_tidy() {
     call_ = {};
     client_ = {};
     talk_ = {};
     events_ = {};
-    for (int i = 0; i < 40; ++i) {
-      for (int turn = 0; turn < 20; ++turn) loop.run(Run::no_wait);
-      clock.advance(Nanos{5'000'000'000});
-    }
-    return server_.metrics().exchanges == 0 && outer_.metrics().exchanges == 0 &&
-           gateway_.metrics().forwarding == 0;
+    for (int i = 0; i < 40 && !has_nothing_left(); ++i) turns_and(Nanos{5'000'000'000});
+    turns_and(Nanos{200'000'000'000});
+    turns_and(Nanos{0});
+    return has_nothing_left();
   }
 
   const std::string& body() const { return body_; }
@@ -161,6 +159,15 @@ class Scene final : public http::CallHandler {
     if (spoken_ == Spoken::http2) options.http2 = must(http::Http2::create());
     options.http2_without_tls = spoken_ == Spoken::http2;
     return options;
+  }
+
+  bool has_nothing_left() const {
+    return server_.metrics().exchanges == 0 && outer_.metrics().exchanges == 0 &&
+           gateway_.metrics().forwarding == 0;
+  }
+  void turns_and(Nanos time) {
+    for (int turn = 0; turn < 20; ++turn) loop.run(Run::no_wait);
+    clock.advance(time);
   }
 
   void on_upload() override {
