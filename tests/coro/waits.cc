@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/fault.h"
+#include "base/memory.h"
 #include "spate/coro/all.h"
 #include "spate/coro/channel.h"
 #include "spate/coro/or_return.h"
@@ -12,6 +13,7 @@
 #include "spate/coro/sync.h"
 #include "spate/coro/time.h"
 #include "spate/coro/until_stop.h"
+#include "spate/kept_memory.h"
 #include "tests/coro/mark.h"
 #include "tests/support/scripted.h"
 
@@ -282,6 +284,20 @@ TEST_F(CoroWaits, WithoutMemoryATaskIsEmptyAndNothingIsSpawned) {
 Task<void> receive(coro::Channel<int>* channel, int* value) {
   const std::optional<int> received = co_await channel->receive();
   *value = received.value_or(-1);
+}
+
+// Whichever frame it is that cannot be had: run()'s, or the task's.
+TEST_F(CoroWaits, WithoutMemoryToBeginRunSaysSo) {
+  if (kHasAddressSanitizer) GTEST_SKIP() << "small frames do not run out there";
+  const auto at_once = []() -> Task<Result<int>> { co_return 7; };
+  for (std::uint64_t nth = 1; nth <= 2; ++nth) {
+    kept_memory.close();
+    FaultPlan plan;
+    plan.fail_nth(SystemCall::allocate, nth, ENOMEM);
+    const FaultScope faults(plan);
+    EXPECT_EQ(coro::run(loop(), at_once()).error(), std::errc::not_enough_memory);
+  }
+  kept_memory.open();
 }
 
 TEST_F(CoroWaits, TheValueOfAReceiverWhoIsGoneIsTheNextOnes) {
