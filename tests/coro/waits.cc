@@ -31,6 +31,7 @@ Task<int> sleeper(Nanos time, int* live) {
   co_await coro::sleep(time);
   co_return 7;
 }
+Task<void> sleeper_of_none() { co_await coro::next_turn(); }
 Task<Result<int>> failing(Nanos time) {
   if (time > 0ns) co_await coro::sleep(time);
   co_return std::unexpected(trouble());
@@ -313,6 +314,32 @@ TEST_F(CoroWaits, TheValueOfAReceiverWhoIsGoneIsTheNextOnes) {
   turns();
   EXPECT_EQ(one, 0);
   EXPECT_EQ(other, 7);
+}
+
+// Of the temporaries of a statement, what waits for the receiver is destroyed before him.
+TEST_F(CoroWaits, WhoIsDestroyedInUntilStopWasPromisedNothing) {
+  const auto stops = [](coro::Channel<int>* channel) -> Task<void> {
+    co_await coro::until_stop(channel->receive());
+    ADD_FAILURE() << "it went on";
+  };
+  coro::Channel<int> channel(1);
+  {
+    Scope scope(loop());
+    scope.spawn(stops(&channel));
+  }
+  EXPECT_TRUE(channel.try_send(7));
+  EXPECT_EQ(channel.try_receive(), 7);
+}
+
+TEST_F(CoroWaits, UntilStopGivesWhatIsNoResultAsOne) {
+  const auto receives = [](coro::Channel<int>* channel) -> Task<int> {
+    const Result<std::optional<int>> value = co_await coro::until_stop(channel->receive());
+    const Result<void> nothing = co_await coro::until_stop(sleeper_of_none());
+    co_return nothing ? value.value_or(0).value_or(0) : 0;
+  };
+  coro::Channel<int> channel(1);
+  EXPECT_TRUE(channel.try_send(7));
+  EXPECT_EQ(coro::run(loop(), receives(&channel)), 7);
 }
 
 TEST_F(CoroWaits, ChannelsThatCloseWakeEverybody) {
