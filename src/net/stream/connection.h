@@ -206,7 +206,7 @@ class Connection {
   // When it is closed, and with what, unless something moves before.
   struct Deadline {
     std::int64_t when;
-    std::error_code error;
+    Error error;  // Error{}: with none.
   };
 
   Connection(Transport& transport, int fd);

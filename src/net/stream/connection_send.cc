@@ -244,7 +244,7 @@ bool Connection::enqueue(Bytes bytes) {
 
 void Connection::on_queue_begun() {
   busy_->last_sent = hub().loop().now().count();
-  update_wish();
+  if (!is_held()) update_wish();
   note_deadline();
 }
 
