@@ -137,9 +137,31 @@ void Endpoint::transmit() {
     outgoing_.take(size);
     credit_ -= size;
   }
-  if (!has_shut_down_ || outgoing_.size() != 0 || std::exchange(has_sent_end_, true)) return;
+  if (outgoing_.size() != 0) return probe_later();
+  if (!has_shut_down_ || std::exchange(has_sent_end_, true)) return;
   network_.send(connection_, side_, Label(Kind::end),
                 [this](Connection& to) { other(to).on_end(); });
+}
+
+// Who may not send asks now and then whether he may, as the kernel does: or he would never hear
+// that his peer is gone.
+void Endpoint::probe_later() {
+  if (std::exchange(is_probing_, true)) return;
+  network_.kernel().at(network_.kernel().now() + probe_after_,
+                       [&network = network_, id = connection_.id, side = side_] {
+                         if (Connection* found = network.find(id)) found->end(side).probe();
+                       });
+}
+
+void Endpoint::probe() {
+  is_probing_ = false;
+  if (state_ != State::open || credit_ != 0 || outgoing_.size() == 0) return;
+  probe_after_ = std::min(2 * probe_after_, kLastProbe);
+  is_probing_ = true;
+  network_.send(connection_, side_, Label(std::string_view()), [this](Connection&) {
+    is_probing_ = false;
+    transmit();
+  });
 }
 
 void Endpoint::reset_peer() {
@@ -211,6 +233,7 @@ void Endpoint::on_bytes(std::string_view bytes) {
 
 void Endpoint::on_credit(std::size_t count) {
   credit_ += count;
+  probe_after_ = kFirstProbe;
   transmit();
   changed();
 }
