@@ -71,7 +71,8 @@ HTTP_ROOMS = {
     "inspector": "http/inspector", "readings": "http/inspector",
     "websocket": "http/websocket", "websocket_sessions": "http/websocket",
     "topic": "http/websocket", "coro": "http/coro",
-    "coro_call": "http/coro", "coro_exchange": "http/coro", "coro_websocket": "http/coro",
+    "coro_body": "http/coro", "coro_call": "http/coro", "coro_exchange": "http/coro",
+    "coro_websocket": "http/coro",
 }
 
 # The same for the drop-in layers, whose files know the headers of their own room and of these.

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "sim/echo.h"
-#include "sim/weather.h"
+#include "swarms/weather.h"
 #include "spate/sim/explore.h"
 
 namespace spate::testing {

@@ -53,6 +53,15 @@ TEST_F(SimHosts, ACrashedHostAnswersNobody) {
   EXPECT_EQ(std::chrono::round<std::chrono::seconds>(world_.now()), 127s);
 }
 
+TEST_F(SimHosts, WhatAnIdleHostStartsCountsFromNow) {
+  boot();
+  world_.run_for(1h);
+  EchoClient client("hello");
+  start(client, {.timeout = 10s});
+  finish(client);
+  EXPECT_TRUE(client.has_all()) << client.error().message();
+}
+
 TEST_F(SimHosts, ARestartedHostServesAgain) {
   boot();
   EchoClient before("hello");

@@ -6,24 +6,13 @@
 #include <cerrno>
 #include <cstring>
 
+#include "sim/kernel/message.h"
+
 namespace spate::sim {
 
 namespace {
 
 constexpr Nanos kKnockAgain = std::chrono::seconds{1};
-
-// One piece after the other, until one is not moved whole.
-template <class Move>
-long move_pieces(const msghdr& message, Move move) {
-  long moved = 0;
-  for (const iovec& piece : std::span(message.msg_iov, message.msg_iovlen)) {
-    const long result = move(piece);
-    if (result < 0) return moved > 0 ? moved : result;
-    moved += result;
-    if (static_cast<std::size_t>(result) < piece.iov_len) break;
-  }
-  return moved;
-}
 
 }  // namespace
 
@@ -146,9 +135,9 @@ long StreamSocket::begin(Place to) {
 long StreamSocket::send(const msghdr& message) {
   if (message.msg_controllen != 0) return -EOPNOTSUPP;
   if (end_ == nullptr) return -EPIPE;
-  return move_pieces(message, [&](const iovec& piece) {
-    return end_->send({static_cast<const char*>(piece.iov_base), piece.iov_len});
-  });
+  const auto pieces = pieces_of(message);
+  if (pieces.size() != 1) return end_->send(joined(message));
+  return end_->send({static_cast<const char*>(pieces[0].iov_base), pieces[0].iov_len});
 }
 
 long StreamSocket::receive(msghdr& message, int flags) {
@@ -156,9 +145,15 @@ long StreamSocket::receive(msghdr& message, int flags) {
   message.msg_flags = 0;
   if (end_ == nullptr) return -ENOTCONN;
   const auto peek = (flags & MSG_PEEK) != 0 ? Endpoint::Peek::yes : Endpoint::Peek::no;
-  return move_pieces(message, [&](const iovec& piece) {
-    return end_->receive({static_cast<std::byte*>(piece.iov_base), piece.iov_len}, peek);
-  });
+  long moved = 0;
+  for (const iovec& piece : pieces_of(message)) {
+    const long result =
+        end_->receive({static_cast<std::byte*>(piece.iov_base), piece.iov_len}, peek);
+    if (result < 0) return moved > 0 ? moved : result;
+    moved += result;
+    if (static_cast<std::size_t>(result) < piece.iov_len) break;
+  }
+  return moved;
 }
 
 long StreamSocket::shut_down(int how) {
@@ -169,6 +164,11 @@ long StreamSocket::shut_down(int how) {
 
 long StreamSocket::peer_address(sockaddr* address, socklen_t* size) const {
   if (end_ == nullptr || !end_->is_open()) return -ENOTCONN;
+  remote_.to_system(family_, address, size);
+  return 0;
+}
+
+long StreamSocket::accepted_from(sockaddr* address, socklen_t* size) const {
   remote_.to_system(family_, address, size);
   return 0;
 }

@@ -111,9 +111,13 @@ class Endpoint {
 
  private:
   enum class State : std::uint8_t { connecting, open, dead };
+  static constexpr Nanos kFirstProbe = std::chrono::milliseconds{200};
+  static constexpr Nanos kLastProbe = std::chrono::minutes{2};
 
   Endpoint& other(Connection& connection) const;
   void transmit();
+  void probe_later();
+  void probe();
   void reset_peer();
   void die(int error);
   void changed();
@@ -136,6 +140,8 @@ class Endpoint {
   ByteQueue outgoing_;
   ByteQueue incoming_;
   std::size_t credit_ = 0;
+  bool is_probing_ = false;
+  Nanos probe_after_ = kFirstProbe;
   std::size_t owed_ = 0;  // Read, and not yet told to the sender.
   std::size_t send_buffer_ = kDefaultBuffer;
 };
