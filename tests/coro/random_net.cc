@@ -381,12 +381,29 @@ class NetProgram {
     life.ends();
     co_return 7;
   }
-  Task<int> accepts() {
+  Task<Result<coro::Newcomer>> accepts_or_returns() {
     Life life(lives_);
     life.waits();
-    const Result<coro::Newcomer> newcomer = co_await door_.accept();
+    coro::Newcomer newcomer(co_await coro::or_return(door_.accept()));
     life.goes_on();
-    EXPECT_TRUE(newcomer && newcomer->stream.is_open());
+    life.ends();
+    co_return std::move(newcomer);
+  }
+  Task<int> accepts() {
+    Life life(lives_);
+    const std::size_t kind = random_.below(3);
+    Result<coro::Newcomer> newcomer = std::unexpected(Error::ended);
+    life.waits();
+    if (kind == 0) {
+      newcomer = co_await door_.accept();
+    } else if (kind == 1) {
+      newcomer = co_await coro::until_stop(door_.accept());
+    } else {
+      newcomer = co_await accepts_or_returns();
+    }
+    life.goes_on();
+    const bool is_stopped = !newcomer && newcomer.error() == std::errc::operation_canceled;
+    EXPECT_TRUE(is_stopped ? kind == 1 : newcomer && newcomer->stream.is_open());
     life.ends();
     co_return 7;
   }

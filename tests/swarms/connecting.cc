@@ -282,7 +282,7 @@ class Keeper {
         break;
       case 2:
       case 3:
-        if (!is_wanted_) want();
+        if (!is_wanted_ || client_.state() == Client::State::idle) want();
         break;
       case 4:
         sim::sometimes(client_.state() == Client::State::waiting, "it is told not to wait");

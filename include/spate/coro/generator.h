@@ -119,7 +119,7 @@ class [[nodiscard("a Generator that nobody asks does nothing")]] Generator {
   // co_await: the next value, for which the coroutine runs on.
   Next next() { return Next(*this); }
   // False if it is over: it has given all, was given up, or moved away; or memory has run out.
-  explicit operator bool() const { return promise_ != nullptr; }
+  explicit operator bool() const { return promise_ != nullptr && !promise_->is_over(); }
 
  private:
   friend promise_type;
@@ -134,8 +134,9 @@ class [[nodiscard("a Generator that nobody asks does nothing")]] Generator {
     if (promise != nullptr) promise->handle().destroy();
   }
   Outcome take() {
-    const Generator last(promise_->is_over() ? release() : nullptr);  // Its frame goes with it.
-    return Generated<T>::of((last ? last : *this).promise_->take());
+    Outcome outcome = Generated<T>::of(promise_->take());
+    if (promise_->is_over()) destroy();
+    return outcome;
   }
 
   promise_type* promise_;
