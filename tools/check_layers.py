@@ -38,7 +38,7 @@ LAYERS = {
     "tls": {"base", "core", "net", "net/secure", "net/names", "c"},
     "http/codec": {"base", "spate/net/bytes.h", "spate/net/buffer.h", "spate/net/address.h"},
     "http/tunnel": {PUBLIC, "http/codec"},
-    "http/server": {PUBLIC, "sys", "http/codec", "http/tunnel"},
+    "http/server": {PUBLIC, "sys", "core", "http/codec", "http/tunnel"},
     "http2": {PUBLIC, "http/codec"},
     "http/client": {PUBLIC, "http/codec", "http/tunnel"},
     "http/websocket": {PUBLIC, "base", "sys", "core", "http/codec", "http/server", "http/client"},
