@@ -332,7 +332,8 @@ class PairWorld {
       is_draining_ = true;
       server_.drain(Nanos{random.span(20'000'000'000)}, [this] { make_server(); });
     } else if (random.one_in(60) && has_gateway_) {
-      for (const auto& each : tunnelings_) each->number = 0;  // They may end anywhere.
+      for (const auto& each : tunnelings_)
+        if (each->stream.is_open()) each->number = 0;  // It may end anywhere.
       make_gateway();
     } else if (random.one_in(30)) {
       client_.close_idle();
