@@ -54,8 +54,8 @@ endfunction()
 # spate_add_test(<name> LABEL <label> SOURCES <file>...): one GoogleTest executable, each of whose
 # tests is a test of ctest, named <label>.<Suite>.<Test>. With LIBRARY it is linked to that one in
 # place of spate_testing; with WHOLE it is one test of ctest. A sanitizer takes longer to start a
-# program than most tests take, so there the tests of ctest are shares of the executable's: <name>.1,
-# <name>.2, ...
+# program than most tests take, so there the tests of ctest are shares of the executable's:
+# <name>.1, <name>.2, ...
 function(spate_add_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "WHOLE" "LABEL;LIBRARY" "SOURCES")
   if(NOT arg_LIBRARY)
