@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "base/fault.h"
-#include "base/memory.h"
 #include "spate/coro/all.h"
 #include "spate/coro/channel.h"
 #include "spate/coro/or_return.h"
@@ -14,7 +13,7 @@
 #include "spate/coro/sync.h"
 #include "spate/coro/time.h"
 #include "spate/coro/until_stop.h"
-#include "spate/kept_memory.h"
+#include "tests/coro/kept.h"
 #include "tests/coro/mark.h"
 #include "tests/support/scripted.h"
 
@@ -334,7 +333,7 @@ TEST_F(CoroWaits, WithoutMemoryToBeginRunSaysSo) {
     const FaultScope faults(plan);
     EXPECT_EQ(coro::run(loop(), at_once()).error(), std::errc::not_enough_memory);
   }
-  kept_memory.open();
+  begin_with_nothing_kept();
 }
 
 TEST_F(CoroWaits, TheValueOfAReceiverWhoIsGoneIsTheNextOnes) {
