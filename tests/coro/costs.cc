@@ -7,7 +7,6 @@
 #include <csignal>
 
 #include "base/fault.h"
-#include "base/memory.h"
 #include "spate/coro/all.h"
 #include "spate/coro/channel.h"
 #include "spate/coro/child.h"
@@ -22,8 +21,8 @@
 #include "spate/coro/stream.h"
 #include "spate/coro/sync.h"
 #include "spate/coro/time.h"
-#include "spate/kept_memory.h"
 #include "tests/coro/counted_new.h"
+#include "tests/coro/kept.h"
 #include "tests/support/scripted.h"
 
 namespace spate::testing {
@@ -52,12 +51,7 @@ constexpr int kOften = 5000;
 // Counts what is allocated the second time: what is needed once is there by then.
 class CoroCosts : public ::testing::Test {
  protected:
-  // Tests before this one have left the thread what they needed.
-  CoroCosts() {
-    if (kHasAddressSanitizer) return;
-    kept_memory.close();
-    kept_memory.open();
-  }
+  CoroCosts() { begin_with_nothing_kept(); }
   template <class Make>
   static std::uint64_t allocations_of(Loop& loop, Make make) {
     coro::run(loop, make());

@@ -242,6 +242,11 @@ inline Task<void> receives(Field* field) {
   co_await field->channel.receive();
   ++field->resumed;
 }
+inline Task<void> receives_until_stop(Field* field) {
+  const Mark mark(&field->live);
+  co_await coro::until_stop(field->channel.receive());
+  ++field->resumed;
+}
 inline Task<void> puts(Field* field) {
   const Mark mark(&field->live);
   field->channel.try_send(1);
@@ -441,6 +446,7 @@ inline const Operation<Field> kOperations[] = {
     {"datagram_receive_some", receives_packets, send_a_packet},
     {"datagram_send", sends_a_packet, make_room},
     {"receive", receives, put},
+    {"until_stop_receive", receives_until_stop, put},
     {"channel_send", puts, take},
     {"acquire", acquires, release},
     {"lock", locks, unlock},

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <memory>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -227,30 +226,6 @@ TEST_F(CoroGenerator, AnErrorThatIsGivenIsAResultAmongOthers) {
   EXPECT_EQ(coro::run(loop(), sum_or_return(has_trouble(&live))).error(), std::errc::io_error);
   EXPECT_EQ(live, 0);
 }
-
-#ifdef __cpp_exceptions
-TEST_F(CoroGenerator, AnExceptionIsThrownWhereItIsAskedAndItIsOver) {
-  const auto make = [](int* count) -> Generator<int> {
-    const Mark mark(count);
-    co_yield 1;
-    throw std::runtime_error("no more");
-  };
-  const auto ask = [](Generator<int> values) -> Task<int> {
-    int caught = 0;
-    for (int i = 0; i < 3; ++i) {
-      try {
-        const std::optional<int> value = co_await values.next();
-        EXPECT_EQ(value, i == 0 ? std::optional(1) : std::nullopt);
-      } catch (const std::runtime_error&) {
-        ++caught;
-      }
-    }
-    co_return caught;
-  };
-  EXPECT_EQ(coro::run(loop(), ask(make(&live))), 1);
-  EXPECT_EQ(live, 0);
-}
-#endif
 
 TEST_F(CoroGenerator, WithoutMemoryItsResultIsThatError) {
   const auto make = []() -> Generator<Result<int>> {

@@ -2,10 +2,10 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "base/fault.h"
-#include "base/memory.h"
 #include "spate/coro/all.h"
 #include "spate/coro/channel.h"
 #include "spate/coro/or_return.h"
@@ -13,7 +13,7 @@
 #include "spate/coro/sync.h"
 #include "spate/coro/time.h"
 #include "spate/coro/until_stop.h"
-#include "spate/kept_memory.h"
+#include "tests/coro/kept.h"
 #include "tests/coro/mark.h"
 #include "tests/support/scripted.h"
 
@@ -258,6 +258,41 @@ TEST_F(CoroWaits, WhoStopsHisOwnScopeIsGivenUpWhenHeNextWaits) {
   }
 }
 
+// The task that destroys the scope runs on, and where its sibling waits goes after the scope, when
+// another stands in its place.
+Task<Result<void>> waits_until_stop(std::error_code* error) {
+  const Result<std::error_code> result = co_await coro::until_stop(coro::sleep(1h));
+  if (!result) *error = result.error();
+  co_return Result<void>();
+}
+Task<Result<void>> replaces_its_scope(Loop* loop, std::optional<Scope>* own,
+                                      std::error_code* error) {
+  co_await coro::next_turn();
+  own->emplace(*loop);
+  (*own)->spawn(waits_until_stop(error));
+  co_await coro::next_turn();
+  ADD_FAILURE() << "resumed";
+  co_return Result<void>();
+}
+Task<void> both_of(Task<Result<void>> one, Task<Result<void>> other) {
+  co_await coro::when_all(std::move(one), std::move(other));
+  ADD_FAILURE() << "resumed";
+}
+TEST_F(CoroWaits, WhoWaitsInAScopeThatIsGoneLeavesTheNextOneAlone) {
+  std::error_code of_the_first;
+  std::error_code of_the_next;
+  std::optional<Scope> scope(std::in_place, loop());
+  Task<Result<void>> waiting = waits_until_stop(&of_the_first);
+  Task<Result<void>> replacing = replaces_its_scope(&loop(), &scope, &of_the_next);
+  scope->spawn(both_of(std::move(waiting), std::move(replacing)));
+  turns();
+  EXPECT_EQ(scope->size(), 1u);
+  scope->stop();
+  turns();
+  EXPECT_FALSE(of_the_first);
+  EXPECT_EQ(of_the_next, std::errc::operation_canceled);
+}
+
 TEST_F(CoroWaits, WithoutMemoryATaskIsEmptyAndNothingIsSpawned) {
   FaultPlan plan;
   plan.fail_share(SystemCall::allocate, 1, ENOMEM, 1);
@@ -298,7 +333,7 @@ TEST_F(CoroWaits, WithoutMemoryToBeginRunSaysSo) {
     const FaultScope faults(plan);
     EXPECT_EQ(coro::run(loop(), at_once()).error(), std::errc::not_enough_memory);
   }
-  kept_memory.open();
+  begin_with_nothing_kept();
 }
 
 TEST_F(CoroWaits, TheValueOfAReceiverWhoIsGoneIsTheNextOnes) {

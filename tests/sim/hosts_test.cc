@@ -185,6 +185,43 @@ TEST_F(SimHosts, ACrashTakesWhoIsWaitingToBeAccepted) {
   EXPECT_EQ(client.error(), std::errc::connection_reset);
 }
 
+// As a kernel that asks whether the window is still closed.
+TEST_F(SimHosts, WhoMayNotSendHearsOfARestart) {
+  std::optional<Stream> deaf;
+  std::optional<Listener> listener = here_.run([&](Loop& loop) {
+    return must(Listener::create(loop, Address::any_ipv4(kHostPort),
+                                 [&](Stream stream, const Address&) { deaf = std::move(stream); }));
+  });
+  EchoClient client(std::string(10'000'000, 'x'));
+  start(client);
+  world_.run_for(1min);
+  EXPECT_GT(client.stream().queued(), 0u);
+  here_.crash();
+  world_.run_for(1min);
+  EXPECT_FALSE(client.is_done());
+  deaf.reset();
+  listener.reset();
+  here_.restart();
+  finish(client);
+  EXPECT_EQ(client.error(), std::errc::connection_reset);
+}
+
+TEST_F(SimHosts, WhoMayNotSendGivesUpAPeerThatIsGone) {
+  std::optional<Stream> deaf;
+  std::optional<Listener> listener = here_.run([&](Loop& loop) {
+    return must(Listener::create(loop, Address::any_ipv4(kHostPort),
+                                 [&](Stream stream, const Address&) { deaf = std::move(stream); }));
+  });
+  EchoClient client(std::string(10'000'000, 'x'));
+  start(client);
+  world_.run_for(1min);
+  here_.crash();
+  finish(client);
+  EXPECT_EQ(client.error(), std::errc::timed_out);
+  deaf.reset();
+  listener.reset();
+}
+
 TEST_F(SimHosts, ACrashDropsPackets) {
   const auto open = [](Host& host) {
     return host.run(

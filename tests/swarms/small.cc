@@ -7,7 +7,7 @@
 namespace spate::testing {
 namespace {
 
-TEST(SimSwarm, ASmallWorldEndsWell) { explore_swarm(200, SmallWorld::play); }
+SPATE_SWARM(ASmallWorldEndsWell, 1000, SmallWorld::play)
 
 }  // namespace
 }  // namespace spate::testing

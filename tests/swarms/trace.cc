@@ -3,8 +3,6 @@
 // tests/CMakeLists.txt has it run once more where memory is laid out otherwise.
 #include <gtest/gtest.h>
 
-#include <array>
-#include <cinttypes>
 #include <memory>
 #include <string>
 #include <vector>
@@ -33,18 +31,18 @@ constexpr std::uint64_t kTracedSeeds = 100;
 // Another one is right if the simulation, or what is sent in it, was changed on purpose.
 constexpr std::uint64_t kTrace = 13627517326760380911u;
 
-constexpr std::uint16_t kEchoPort = 7000;
-constexpr std::uint16_t kHttpPort = 80;
-constexpr std::uint16_t kPacketPort = 53;
+constexpr std::uint16_t kTracedEchoPort = 7000;
+constexpr std::uint16_t kTracedHttpPort = 80;
+constexpr std::uint16_t kTracedPacketPort = 53;
 
 // Something of all that a machine serves.
 struct TracedServer {
   explicit TracedServer(Loop& loop)
       : workers(must(Workers::create({.threads = 2}))),
         local(must(serve<Echo>(loop, must(Address::parse("unix:@traced"))))),
-        http(must(http::serve(loop, Address::any_ipv6(kHttpPort), answer))),
-        packets(must(Datagram::create(loop, Address::any_ipv6(kPacketPort)))) {
-    must(serve<Echo>(*workers, Address::any_ipv6(kEchoPort),
+        http(must(http::serve(loop, Address::any_ipv6(kTracedHttpPort), answer))),
+        packets(must(Datagram::create(loop, Address::any_ipv6(kTracedPacketPort)))) {
+    must(serve<Echo>(*workers, Address::any_ipv6(kTracedEchoPort),
                      {.balance = Balance::least_connections}));
     must(packets.start({.on_packets = [this](std::span<const Packet> some) {
       for (const Packet& packet : some) (void)packets.send(packet.bytes, packet.peer);
@@ -93,13 +91,13 @@ struct TracedClient {
 
   void ask() {
     echoes.push_back(std::make_unique<EchoClient>(std::string(1 + world.draw(20'000), 'x')));
-    echoes.back()->start(loop, server.address(kEchoPort), {.timeout = 5s});
+    echoes.back()->start(loop, server.address(kTracedEchoPort), {.timeout = 5s});
     calls.push_back(http.fetch("http://traced.example/" + std::to_string(echoes.size()),
                                [](const Result<http::Response>& response) {
                                  tell("http", response ? std::error_code() : response.error());
                                }));
     const std::string packet(1 + world.draw(3000), 'p');
-    tell("packet", packets.send(bytes_of(packet), server.address(kPacketPort)));
+    tell("packet", packets.send(bytes_of(packet), server.address(kTracedPacketPort)));
     auto process = spawn(loop, {.file = "child"},
                          [](const Child& child) { sim::note(std::to_string(child.exit_code())); });
     if (process) children.push_back(std::move(*process));
