@@ -212,7 +212,7 @@ TEST_F(Http2Answers, OfFilesAreReadAsTheyAreTaken) {
     turns();
     ASSERT_GT(client->answers[id].body.size(), arrived);
   }
-  EXPECT_EQ(client->answers[id].body, text);
+  EXPECT_TRUE(client->answers[id].body == text);
 }
 
 TEST_F(Http2Answers, OfAFileThatIsTooShortAreReset) {

@@ -176,6 +176,8 @@ class PairWorld {
     if (is_settling_) return;
     random.one_in(2) ? act(tunneling) : on_call();
   }
+  // Of a unix socket's peer that was reset, only the end is seen.
+  bool knows_resets() const { return !has_sockets_; }
   // What one end of a tunnel was sent by the other.
   std::string& bytes_to(const Tunneling& tunneling) {
     return bytes_[{tunneling.number, !tunneling.is_client}];
@@ -791,7 +793,8 @@ std::size_t Tunneling::on_data(Bytes bytes) {
 void Tunneling::on_end() {
   note("on_end");
   EXPECT_FALSE(std::exchange(has_other_ended_, true) || is_paused);
-  if (number != 0)
+  const bool may_be_less = number == 0 || !world_.knows_resets();
+  if (!may_be_less)
     EXPECT_EQ(received_.size(), world_.bytes_to(*this).size()) << number << is_client;
   world_.on_call(*this);
 }

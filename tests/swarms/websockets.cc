@@ -224,7 +224,10 @@ class Reader final : public Socket {
       : Socket(plan, loop, server, "/news"), resume_(loop, [this] { socket().resume(); }) {}
 
  private:
-  void start() override { last_ = heard_ = epoch_ = 0; }
+  void start() override {
+    last_ = epoch_ = 0;
+    heard_ = 0;
+  }
   void hear(std::string_view text) override {
     std::uint64_t number = 0;
     std::uint64_t epoch = 0;
