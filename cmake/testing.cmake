@@ -53,10 +53,11 @@ endfunction()
 
 # spate_add_test(<name> LABEL <label> SOURCES <file>...): one GoogleTest executable, each of whose
 # tests is a test of ctest, named <label>.<Suite>.<Test>. With LIBRARY it is linked to that one in
-# place of spate_testing. A sanitizer takes longer to start a program than most tests take, so there
-# the tests of ctest are shares of the executable's: <name>.1, <name>.2, ...
+# place of spate_testing; with WHOLE it is one test of ctest. A sanitizer takes longer to start a
+# program than most tests take, so there the tests of ctest are shares of the executable's:
+# <name>.1, <name>.2, ...
 function(spate_add_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "LABEL;LIBRARY" "SOURCES")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "WHOLE" "LABEL;LIBRARY" "SOURCES")
   if(NOT arg_LIBRARY)
     set(arg_LIBRARY spate_testing)
   endif()
@@ -80,7 +81,10 @@ function(spate_add_test name)
     add_custom_target(tests_of_${arg_LABEL})
   endif()
   add_dependencies(tests_of_${arg_LABEL} ${name})
-  if(SPATE_SANITIZE AND arg_LABEL IN_LIST SPATE_TESTS_IN_SHARES)
+  if(arg_WHOLE)
+    add_test(NAME ${name} COMMAND ${name} --gtest_brief=1)
+    set_tests_properties(${name} PROPERTIES LABELS ${arg_LABEL} TIMEOUT 600)
+  elseif(SPATE_SANITIZE AND arg_LABEL IN_LIST SPATE_TESTS_IN_SHARES)
     spate_share_tests(${name} ${arg_LABEL})
   else()
     gtest_discover_tests(${name} TEST_PREFIX ${arg_LABEL}. DISCOVERY_TIMEOUT 60
