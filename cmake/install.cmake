@@ -9,6 +9,13 @@ foreach(library IN LISTS SPATE_LIBRARIES)
           ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
           LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 endforeach()
+if(TARGET spate_sim)  # spate::sim: the archive, and what a user of it links besides.
+  set_target_properties(spate_sim PROPERTIES EXPORT_NAME sim)
+  set_target_properties(spate_sim_archive PROPERTIES EXCLUDE_FROM_ALL OFF)
+  get_target_property(archive spate_sim SPATE_ARCHIVE)
+  install(FILES ${archive} DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  install(TARGETS spate_sim EXPORT spate_targets)
+endif()
 
 set(spate_package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/spate)
 install(EXPORT spate_targets NAMESPACE spate:: FILE spateTargets.cmake

@@ -33,7 +33,16 @@ function(spate_add_simulated_library name)
   add_custom_target(${name}_archive DEPENDS ${archive})
   add_library(${name} INTERFACE)
   add_dependencies(${name} ${name}_archive)
-  target_link_libraries(${name} INTERFACE ${archive} Threads::Threads c-ares::cares)
+  set(installed $<INSTALL_PREFIX>/${CMAKE_INSTALL_LIBDIR}/lib${name}.a)
+  target_link_libraries(${name} INTERFACE
+    $<BUILD_INTERFACE:${archive}> $<INSTALL_INTERFACE:${installed}>
+    Threads::Threads c-ares::cares)
   target_compile_features(${name} INTERFACE cxx_std_23)
-  target_include_directories(${name} INTERFACE ${PROJECT_SOURCE_DIR}/include)
+  if(SPATE_HARDENED)
+    target_compile_definitions(${name} INTERFACE SPATE_HARDENED=1)
+  endif()
+  target_include_directories(${name} INTERFACE
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
+    $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+  set_target_properties(${name} PROPERTIES SPATE_ARCHIVE ${archive})
 endfunction()

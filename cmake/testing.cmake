@@ -1,6 +1,8 @@
 option(SPATE_TESTS_GROUPED "Compile the tests several files at a time" ON)
 # Those of threads are better off alone, and those of chaos take long enough.
-set(SPATE_TESTS_IN_SHARES unit conformance streams http tls coro c faults sim regressions)
+set(SPATE_TESTS_IN_SHARES unit conformance streams http tls coro c faults sim swarms regressions)
+# In these, what runs long is the tests.
+set(SPATE_TESTS_OPTIMIZED chaos swarms)
 option(SPATE_TESTS_SHARED "Link the tests to a shared library (tools/mutants.py)" OFF)
 
 # spate_testing: the libraries once more, as one, with the fault seam, which those proper have not.
@@ -38,6 +40,17 @@ function(spate_add_testing_library)
   endif()
 endfunction()
 
+# spate_sim_testing: the same in a simulated kernel, if objcopy is there.
+function(spate_add_simulated_testing_library)
+  spate_add_simulated_library(spate_sim_testing OBJECTS spate_testing)
+  if(TARGET spate_sim_testing)
+    target_compile_definitions(spate_sim_testing INTERFACE SPATE_FAULTS=1)
+    foreach(room IN LISTS SPATE_ROOMS)
+      target_link_libraries(spate_sim_testing INTERFACE ${SPATE_NEEDS_${room}})
+    endforeach()
+  endif()
+endfunction()
+
 # spate_add_test(<name> LABEL <label> SOURCES <file>...): one GoogleTest executable, each of whose
 # tests is a test of ctest, named <label>.<Suite>.<Test>. With LIBRARY it is linked to that one in
 # place of spate_testing. A sanitizer takes longer to start a program than most tests take, so there
@@ -54,7 +67,7 @@ function(spate_add_test name)
   spate_own_code(${name})
   # GoogleTest's macros are statements with an else of their own.
   target_compile_options(${name} PRIVATE -Wno-dangling-else)
-  if(NOT arg_LABEL STREQUAL "chaos")  # The library is what runs long: a test is sooner compiled.
+  if(NOT arg_LABEL IN_LIST SPATE_TESTS_OPTIMIZED)  # Others are sooner compiled than run.
     target_compile_options(${name} PRIVATE -O0)
   endif()
   target_compile_options(${name} PRIVATE "SHELL:-iquote ${PROJECT_SOURCE_DIR}/tests")

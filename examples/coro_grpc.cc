@@ -102,18 +102,12 @@ class Texts {
 
   // None at the end.
   coro::Task<Result<std::optional<std::string>>> next() {
-    for (std::size_t wanted = kHead;;) {
-      if (kept_.size() >= wanted) {
-        const spate::Frame frame = kFrames.next(kept_.flat(kept_.size()));
-        if (frame.state == spate::Frame::State::broken) co_return failure(std::errc::message_size);
-        if (frame.state == spate::Frame::State::whole) co_return take(frame);
-        wanted = frame.size;
-      }
-      const Bytes piece = co_await coro::or_return(body_.read());
-      if (piece.empty() && kept_.empty()) co_return std::optional<std::string>();
-      if (piece.empty()) co_return failure(std::errc::bad_message);
-      if (!kept_.append(piece)) co_return failure(std::errc::not_enough_memory);
-    }
+    const Result<Bytes> message = co_await body_.read(kFrames);
+    if (message) co_return take(*message);
+    if (message.error() == spate::Error::ended) co_return std::optional<std::string>();
+    if (message.error() == spate::Error::truncated) co_return failure(std::errc::bad_message);
+    if (message.error() == std::errc::bad_message) co_return failure(std::errc::message_size);
+    co_return std::unexpected(message.error());
   }
   coro::Task<Result<std::string>> only() {
     const std::optional<std::string> text = co_await coro::or_return(next());
@@ -122,15 +116,12 @@ class Texts {
   }
 
  private:
-  Result<std::optional<std::string>> take(const spate::Frame& frame) {
-    if (frame.message[0] != std::byte{0}) return failure(std::errc::not_supported);
-    Result<std::string> text = text_in(spate::text_of(frame.message.subspan(kHead)));
-    kept_.consume(frame.size);
-    return text;
+  static Result<std::optional<std::string>> take(Bytes message) {
+    if (message[0] != std::byte{0}) return failure(std::errc::not_supported);
+    return text_in(spate::text_of(message.subspan(kHead)));
   }
 
   Body& body_;
-  spate::Buffer kept_;
 };
 
 // ---- what became of a call

@@ -38,7 +38,7 @@ LAYERS = {
     "tls": {"base", "core", "net", "net/secure", "net/names", "c"},
     "http/codec": {"base", "spate/net/bytes.h", "spate/net/buffer.h", "spate/net/address.h"},
     "http/tunnel": {PUBLIC, "http/codec"},
-    "http/server": {PUBLIC, "sys", "http/codec", "http/tunnel"},
+    "http/server": {PUBLIC, "sys", "core", "http/codec", "http/tunnel"},
     "http2": {PUBLIC, "http/codec"},
     "http/client": {PUBLIC, "http/codec", "http/tunnel"},
     "http/websocket": {PUBLIC, "base", "sys", "core", "http/codec", "http/server", "http/client"},
@@ -71,7 +71,8 @@ HTTP_ROOMS = {
     "inspector": "http/inspector", "readings": "http/inspector",
     "websocket": "http/websocket", "websocket_sessions": "http/websocket",
     "topic": "http/websocket", "coro": "http/coro",
-    "coro_call": "http/coro", "coro_exchange": "http/coro", "coro_websocket": "http/coro",
+    "coro_body": "http/coro", "coro_call": "http/coro", "coro_exchange": "http/coro",
+    "coro_websocket": "http/coro",
 }
 
 # The same for the drop-in layers, whose files know the headers of their own room and of these.

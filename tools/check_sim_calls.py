@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
 """Whether all that the library calls of the system comes to a simulated World, or is known to do no
-harm there.   tools/check_sim_calls.py ARCHIVE [--compiler COMPILER]
+harm there; and that nothing of the simulation is in the libraries proper.
+
+    tools/check_sim_calls.py ARCHIVE [--compiler COMPILER]
+    tools/check_sim_calls.py --production LIBRARY...
 
 ARCHIVE is that for simulations. Every symbol that its members leave to the system must be one of
 src/sim/calls/harmless.txt; those of calls.txt beside it have other names by then. With a compiler,
@@ -17,6 +20,8 @@ import tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 SIMULATION = re.compile(r"_ZNK?5spate3sim")
+# As symbols, in debug information and in texts alike.
+TRACES = [b"5spate3sim", b"spate_sim", b"src/sim/", b"SPATE_FAULTS", b"SPATE_SEED", b"SPATE_ONLY"]
 DISTRIBUTIONS = ["-O2", "-D_FORTIFY_SOURCE=3", "-D_FILE_OFFSET_BITS=64", "-std=c++23", "-w"]
 COMPILED = ["src/sys/socket.cc", "src/sys/file.cc", "src/backend/poll.cc",
             "src/net/stream/connection_receive.cc"]
@@ -72,21 +77,43 @@ def compiled(compiler):
         return members
 
 
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("archive")
-    parser.add_argument("--compiler")
-    options = parser.parse_args()
-    escaped = escaping(symbols_of(options.archive), harmless(), set())
+def traces_in(content):
+    """What of the simulation a library has."""
+    return [trace.decode() for trace in TRACES if trace in content]
+
+
+def check_production(libraries):
+    passed = True
+    for library in libraries:
+        with open(library, "rb") as file:
+            for trace in traces_in(file.read()):
+                print(f"{library} has {trace}, which is the simulation's")
+                passed = False
+    return passed
+
+
+def check_archive(archive, compiler):
+    escaped = escaping(symbols_of(archive), harmless(), set())
     for symbol in escaped:
         print(f"{symbol} goes past the World: src/sim/calls/calls.txt, or harmless.txt")
-    if options.compiler:
+    if compiler:
         own = re.compile(r"_ZNK?5spate|_ZTV?N5spate|_ZGV|_ZT[HW]")
-        for symbol in escaping(compiled(options.compiler), harmless(), redirected()):
+        for symbol in escaping(compiled(compiler), harmless(), redirected()):
             if not own.match(symbol):
                 print(f"{symbol} goes past the World in a fortified build: src/sim/calls/calls.txt")
                 escaped.append(symbol)
     return 1 if escaped else 0
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("archive", nargs="?")
+    parser.add_argument("--compiler")
+    parser.add_argument("--production", nargs="+", metavar="LIBRARY")
+    options = parser.parse_args()
+    if options.production:
+        return 0 if check_production(options.production) else 1
+    return check_archive(options.archive, options.compiler)
 
 
 if __name__ == "__main__":

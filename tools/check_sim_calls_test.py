@@ -26,6 +26,11 @@ class Escaping(unittest.TestCase):
     def test_no_name_is_both_redirected_and_harmless(self):
         self.assertEqual(check_sim_calls.redirected() & set(check_sim_calls.harmless()), set())
 
+    def test_a_library_proper_has_no_trace_of_it(self):
+        self.assertEqual(check_sim_calls.traces_in(b"\0_ZN5spate4LoopE\0SPATE_BACKEND"), [])
+        self.assertEqual(check_sim_calls.traces_in(b"_ZN5spate3sim5WorldE getenv SPATE_SEED"),
+                         ["5spate3sim", "SPATE_SEED"])
+
 
 if __name__ == "__main__":
     unittest.main()

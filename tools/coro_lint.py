@@ -26,6 +26,8 @@ RULES = {
                "name first, and move it",
     "binding": "a structured binding of what was awaited: later versions of g++ forget to destroy "
                "it; take it as one object",
+    "aligned": "a local of a coroutine that is aligned to more than 16 bytes: no compiler does it; "
+               "let it live elsewhere",
     "coroutine": "a lambda that is a coroutine and captures: the captures are in the closure, and "
                  "may be gone when it resumes; take parameters",
 }
@@ -173,7 +175,7 @@ class Source:
                 at = token.mate + 1
             elif token.text == "<" and self.template_end(at):
                 at = self.template_end(at)
-            elif token.kind == "word" or token.text in ("::", ".", "->", "*", "&"):
+            elif token.kind != "sign" or token.text in ("::", ".", "->", "*", "&"):
                 at += 1
             else:
                 break
@@ -195,8 +197,12 @@ class Source:
             if token.text == "co_await" and self.text(place - 1) != "operator":
                 yield from ((token.line, rule) for rule in self.around_await(place))
                 yield from self.inside_operand(place)
-            elif token.text == "co_yield" and self.has_conditional(place):
-                yield token.line, "conditional"
+            elif token.text == "co_yield":
+                if self.has_conditional(place):
+                    yield token.line, "conditional"
+                yield from self.inside_operand(place)
+            elif token.text == "alignas" and self.aligns_too_much(place):
+                yield token.line, "aligned"
         for place, (body, captures) in self.lambdas.items():
             if captures and self.waits(body):
                 yield self.tokens[place].line, "coroutine"
@@ -215,7 +221,8 @@ class Source:
                 return ["braces"]
         if self.has_conditional(begin):
             return ["conditional"]
-        if not self.is_alone(place, begin):
+        behind = self.text(self.operand(place))
+        if not self.is_alone(place, begin) or behind not in (";", ")", None):
             return ["alone"]
         return ["binding"] if self.is_binding(begin) else []
 
@@ -274,8 +281,7 @@ class Source:
                     yield token.line, "closure"
                 at = self.tokens[body].mate
             elif token.text == "{" and token.mate is not None and not self.is_plain(at):
-                if at + 1 < token.mate:
-                    yield token.line, "aggregate"
+                yield token.line, "aggregate"
                 at = token.mate
             at += 1
 
@@ -290,6 +296,18 @@ class Source:
         call = self.tokens[brace].within
         return (self.text(brace - 1) in ("(", ",") and call is not None and
                 self.text(call - 1) in PLAIN_OPTIONS)
+
+    def aligns_too_much(self, place):
+        """A local of a coroutine, to a number that is too large."""
+        number = self.text(place + 2) or ""
+        if not number.isdigit() or int(number) <= 16:
+            return False
+        at = self.tokens[place].within
+        while at is not None:
+            if self.text(at) == "{" and self.tokens[at].mate is not None and self.waits(at):
+                return True
+            at = None if at in self.bodies else self.tokens[at].within
+        return False
 
     def waits(self, body):
         at, end = body + 1, self.tokens[body].mate

@@ -67,6 +67,11 @@ class Rules(unittest.TestCase):
         self.breaks("alone", "bool x = co_await a() && co_await b();")
         self.breaks("alone", "x = y + f(co_await next());")
         self.breaks("alone", "co_await a(), co_await b();")
+        self.breaks("alone", "int x = co_await next() + 1;")
+        self.breaks("alone", "bool x = co_await a() || b;")
+        self.breaks("alone", "int x = co_await next(), y = 1;")
+        self.breaks("alone", "throw co_await next();")
+        self.breaks("alone", "auto* x = new T(co_await next());")
         self.passes("co_await next();", "auto x = co_await next();", "x = co_await next();",
                     "x.y += co_await next();", "co_return co_await next();",
                     "Stream peer(co_await or_return(connect(loop, address)));",
@@ -80,6 +85,9 @@ class Rules(unittest.TestCase):
         self.breaks("aggregate", "co_await Read<std::string>{text};")
         self.breaks("aggregate", "co_await or_return(start(a, {\"x\"}));")
         self.breaks("aggregate", "const auto x = co_await mine::read(Framing{'a'});")
+        self.breaks("aggregate", "co_await call(a, {});")
+        self.breaks("aggregate", "co_yield Line{text};")
+        self.breaks("aggregate", "co_yield {text, 1};")
         self.passes("co_await sleep(Nanos{5});", "co_await read(LengthField{});",
                     "co_await or_return(coro::connect(loop, address, {.timeout = 5s}));",
                     "co_await call_it(std::move(options));",
@@ -91,6 +99,7 @@ class Rules(unittest.TestCase):
         self.breaks("closure", "co_await offload([=] { return name; });")
         self.breaks("closure", "co_await offload([&a, n = std::move(name)] { return n; });")
         self.breaks("closure", "co_await offload([*this] { return name; });")
+        self.breaks("closure", "co_yield [name] { return name; };")
         self.passes("co_await offload([&] { return name; });",
                     "co_await offload([&name, this](int) -> int { return name; });",
                     "co_await offload([] { return 1; });",
@@ -100,6 +109,13 @@ class Rules(unittest.TestCase):
         self.breaks("binding", "auto [a, b] = co_await pair();")
         self.breaks("binding", "const auto& [a, b] = co_await pair();")
         self.passes("auto both = co_await pair(); auto& [a, b] = both;")
+
+    def test_aligned(self):
+        self.breaks("aligned", "alignas(64) std::byte room[64]; co_await next();")
+        self.breaks("aligned", "{ alignas(32) int x = 0; } co_await next();")
+        self.passes("alignas(16) std::byte room[64]; co_await next();",
+                    "alignas(64) std::byte room[64];",
+                    "auto f = [] { alignas(64) int x = 0; }; co_await next();")
 
     def test_coroutine(self):
         self.breaks("coroutine", "spawn([&loop]() -> Task<> { co_await sleep(1s); }());")

@@ -16,8 +16,8 @@ Each file tests/mutants/<area>-<short-name>.mutant is a bug:
 
 `tests` are the labels of ctest whose tests should find it, the likeliest first. With `filter`,
 those tests of theirs are tried first, and all of the labels only if it survived them: a filter of
-GoogleTest, or where a label has other tests, an expression for ctest -R. A line `survives: reason`
-says that no test is meant to find it.
+GoogleTest, or an expression for ctest -R where it begins with a label and a point, or the label has
+other tests only. A line `survives: reason` says that no test is meant to find it.
 
 The checkout is never touched: each bug is put into a copy in build/mutants, with the tests' library
 as a shared one, so that one file is compiled and one library linked. A run that hangs has found it.
@@ -137,6 +137,9 @@ class Run:
     def passed(self):
         return self.code == 0
 
+    def has_run(self):
+        return re.search(r"^\[ RUN      \] |Test +#\d+: ", self.output, re.M) is not None
+
     def failed(self):
         """The tests that have failed, as GoogleTest or ctest names them."""
         names = re.findall(r"^\[  FAILED  \] ([\w/]+\.[\w/]+)", self.output, re.M)
@@ -178,7 +181,7 @@ def named(names):
 
 def commands_of(tests, label, pattern=None, left_out=(), fail_fast=True):
     """From ctest's list of tests, what to run for a label, and where: GoogleTest's programs once
-    each, or ctest if there are others."""
+    each, or ctest if others are wanted, too."""
     programs, others = {}, False
     for test in tests:
         properties = {p["name"]: p["value"] for p in test.get("properties", [])}
@@ -189,7 +192,8 @@ def commands_of(tests, label, pattern=None, left_out=(), fail_fast=True):
             programs[command[0]] = properties.get("WORKING_DIRECTORY", ".")
         else:
             others = True
-    if others:
+    is_googletests = programs and pattern and not pattern.startswith(label + ".")
+    if others and not is_googletests:
         ctest = ["ctest", "-j", str(os.cpu_count()), "--output-on-failure", "-L", f"^{label}$"]
         ctest += ["--stop-on-failure"] if fail_fast else []
         ctest += ["-R", pattern] if pattern else []
@@ -211,6 +215,7 @@ class Tree:
         self.build = os.path.join(place, "build")
         self.compat = "ON" if compat else "OFF"
         self.seconds = {}  # That the tests of a label and filter take without a bug.
+        self.matched = {}  # Whether there are any.
         self.unreliable = set()  # Tests that fail now and then without one: they find nothing.
         self.environment = dict(os.environ, CCACHE_BASEDIR=place, CCACHE_NOHASHDIR="1")
         self.tests = []
@@ -276,16 +281,17 @@ class Tree:
             shutil.copymode(os.path.join(self.root, name), path)
 
     def test(self, label, limit, pattern=None, fail_fast=True):
-        """The first run that fails, or the last one."""
+        """All runs, up to the first that fails."""
         commands = commands_of(self.tests, label, pattern, self.unreliable, fail_fast)
         if not commands:
             sys.exit(f"mutants: no test has the label {label}")
-        done = None
+        output = ""
         for command, directory in commands:
             done = run(command, os.path.join(self.build, directory), limit, self.environment)
+            output += done.output
             if not done.passed:
                 break
-        return done
+        return Run(done.code, output)
 
     def measure(self, label, pattern):
         """Without a bug the tests have to pass, and how long they take is noted. One that fails,
@@ -294,6 +300,7 @@ class Tree:
             began = time.monotonic()
             done = self.test(label, None, pattern, fail_fast=False)
             self.seconds[label, pattern] = time.monotonic() - began
+            self.matched[label, pattern] = done.has_run()
             if done.passed:
                 return
             failed = done.failed()
@@ -374,6 +381,9 @@ def hunt(root, mutants, jobs, quick):
     first = trees[0]
     for label, pattern in dict.fromkeys(t for mutant in mutants for t in mutant.tries(quick)):
         first.measure(label, pattern)
+    for mutant in mutants:
+        if mutant.filter and not any(first.matched[l, mutant.filter] for l in mutant.labels):
+            sys.exit(f"mutants: no test is found by {mutant.name}'s filter: {mutant.filter}")
     for tree in trees:
         tree.seconds, tree.unreliable = first.seconds, first.unreliable
     print("without a mutant, the tests pass", flush=True)

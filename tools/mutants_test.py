@@ -123,6 +123,12 @@ class Runs(unittest.TestCase):
         self.assertEqual((command[0], where), ("ctest", "."))
         self.assertIn("--stop-on-failure", command)
 
+    def test_a_filter_is_of_googletest_where_there_are_such_tests(self):
+        (command, _), = mutants.commands_of(self.listed("t", "o"), "unit", "A.*:B*")
+        self.assertEqual(command[0], "t")
+        (command, _), = mutants.commands_of(self.listed("t", "o"), "unit", "unit.A.B")
+        self.assertEqual(command[-2:], ["-R", "unit.A.B"])
+
     @staticmethod
     def listed(*programs):
         """As ctest lists them: all but `o` are of GoogleTest."""

@@ -31,9 +31,11 @@ inline void deallocate(void* block) { std::free(block); }
 
 // For the address sanitizer, to which cached memory looks used.
 #ifdef SPATE_ADDRESS_SANITIZER
+inline constexpr bool kHasAddressSanitizer = true;
 inline void mark_used(void* memory, std::size_t size) { ASAN_UNPOISON_MEMORY_REGION(memory, size); }
 inline void mark_unused(void* memory, std::size_t size) { ASAN_POISON_MEMORY_REGION(memory, size); }
 #else
+inline constexpr bool kHasAddressSanitizer = false;
 inline void mark_used(void*, std::size_t) {}
 inline void mark_unused(void*, std::size_t) {}
 #endif

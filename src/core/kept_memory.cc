@@ -15,9 +15,7 @@ void open_until_the_end() {
     Opening& operator=(const Opening&) = delete;
     ~Opening() { kept_memory.close(); }
   };
-#ifndef SPATE_ADDRESS_SANITIZER
-  static thread_local const Opening opening;
-#endif
+  if constexpr (!kHasAddressSanitizer) static thread_local const Opening opening;
 }
 
 }  // namespace

@@ -10,14 +10,21 @@ namespace spate::coro {
 // A piece that came for nobody.
 class Conversation::Kept {
  public:
-  // nullptr when memory runs out.
-  static std::unique_ptr<Kept> copy(Bytes bytes, std::uint8_t kind) {
-    std::unique_ptr<Kept> made(new (std::nothrow) Kept(bytes.size()));
+  // Both: nullptr when memory runs out.
+  static std::unique_ptr<Kept> make(std::size_t size, std::uint8_t kind) {
+    std::unique_ptr<Kept> made(new (std::nothrow) Kept(size));
     if (made == nullptr || !made->memory_) return nullptr;
-    if (!bytes.empty()) std::memcpy(made->memory_.data(), bytes.data(), bytes.size());
-    made->piece = {{made->memory_.data(), bytes.size()}, kind};
+    made->piece = {{made->memory_.data(), size}, kind};
     return made;
   }
+  static std::unique_ptr<Kept> copy(Bytes bytes, std::uint8_t kind) {
+    std::unique_ptr<Kept> made = make(bytes.size(), kind);
+    if (made != nullptr && !bytes.empty())
+      std::memcpy(made->memory_.data(), bytes.data(), bytes.size());
+    return made;
+  }
+
+  std::span<std::byte> room() { return {memory_.data(), piece.bytes.size()}; }
 
   Piece piece;
   std::unique_ptr<Kept> behind;
@@ -82,18 +89,27 @@ void Conversation::set_paused(bool is_paused) {
   is_paused ? pause() : resume();
 }
 
-// Without memory for what was sent to us, the connection is worth nothing.
 bool Conversation::keep(Bytes bytes, std::uint8_t kind) {
   std::unique_ptr<Kept> made = Kept::copy(bytes, kind);
-  if (made == nullptr) {
-    give_up();
-    close(std::make_error_code(std::errc::not_enough_memory));
-    return false;
-  }
+  if (made == nullptr) return lose_memory(), false;
   std::unique_ptr<Kept>* last = &kept_;
   while (*last != nullptr) last = &(*last)->behind;
   *last = std::move(made);
   return true;
+}
+
+void Conversation::put_back(const Buffer& bytes, std::uint8_t kind) {
+  std::unique_ptr<Kept> made = Kept::make(bytes.size(), kind);
+  if (made == nullptr) return lose_memory();
+  bytes.copy(made->room());
+  made->behind = std::move(kept_);
+  kept_ = std::move(made);
+}
+
+// Without some for what was sent to us, the connection is worth nothing.
+void Conversation::lose_memory() {
+  give_up();
+  close(std::make_error_code(std::errc::not_enough_memory));
 }
 
 Conversation::Piece Conversation::take_kept() {

@@ -7,11 +7,10 @@
 namespace spate::coro {
 
 void* allocate_new_frame(std::size_t bytes) noexcept {
-#ifdef SPATE_ADDRESS_SANITIZER
-  // Nothing is kept, so each frame is new. Elsewhere most are kept, and those do not run out: tests
-  // of scarce memory are to find the same here.
-  if (bytes <= KeptMemory::kLargest) return std::malloc(KeptMemory::room_for(bytes));
-#endif
+  // Nothing is kept then, so each frame is new. Elsewhere most are kept, and those do not run out:
+  // tests of scarce memory are to find the same.
+  if (kHasAddressSanitizer && bytes <= KeptMemory::kLargest)
+    return std::malloc(KeptMemory::room_for(bytes));
   return reallocate(nullptr, KeptMemory::room_for(bytes));
 }
 

@@ -50,7 +50,7 @@ Scope::~Scope() {
 bool Scope::spawn(Task<void> task) { return begin(task.release(), false); }
 bool Scope::spawn(Task<Result<void>> task) { return begin(task.release(), true); }
 
-bool Scope::begin(Promise* root, bool gives_error) {
+bool Scope::begin(Promise* root, bool gives_error) noexcept {
   if (root == nullptr) return false;
   if (is_stopping_ || is_cancelling_ || (!cleanup_.is_active() && !cleanup_.start())) {
     root->handle().destroy();

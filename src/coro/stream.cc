@@ -200,10 +200,10 @@ bool Stream::Framed::await_ready() {
 
 Result<Bytes> Stream::Framed::await_resume() {
   then_ = Then();
-  const Arrival* const arrival = stream_.input_.given();
-  if (arrival == nullptr) return std::unexpected(stream_.error_of_read());
-  if (arrival->is_broken) return std::unexpected(std::make_error_code(std::errc::bad_message));
-  return arrival->message;
+  if (stream_.input_.is_over()) return std::unexpected(stream_.error_of_read());
+  const Arrival& arrival = stream_.input_.given();
+  if (arrival.is_broken) return std::unexpected(std::make_error_code(std::errc::bad_message));
+  return arrival.message;
 }
 
 // ---- waiting

@@ -175,8 +175,15 @@ struct Nghttp2Session::Calls {
     constexpr std::size_t kFrameHead = 9;
     Http2Stream* stream = self(context).stream_of(frame->hd.stream_id);
     if (stream == nullptr) return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
-    return as_result(
-        self(context).events_.send_piece(*stream, bytes_of(text_at(head, kFrameHead)), size));
+    switch (self(context).events_.send_piece(*stream, bytes_of(text_at(head, kFrameHead)), size)) {
+      case Http2Sent::yes:
+        return 0;
+      case Http2Sent::enough:
+        return NGHTTP2_ERR_PAUSE;
+      case Http2Sent::failed:
+        break;
+    }
+    return NGHTTP2_ERR_CALLBACK_FAILURE;
   }
 };
 

@@ -285,6 +285,11 @@ bool Host::is_at_rest() const {
   return is_up() && loop_->depth() == 0 && !world_.kernel().is_inside(index_);
 }
 
+// It has slept until now, and not noticed. In a callback the time is its turn's, as elsewhere.
+void Host::update_now() {
+  if (loop().depth() == 0) loop().update_now();
+}
+
 void Host::crash() {
   SPATE_ASSERT(is_at_rest(), "a host does not crash while its own code runs or waits");
   world_.kernel().crash(index_, [](Socket& socket) { socket.vanish(); });

@@ -20,6 +20,7 @@
 #include "spate/coro/child.h"
 #include "spate/coro/connect.h"
 #include "spate/coro/datagram.h"
+#include "spate/coro/generator.h"
 #include "spate/coro/listener.h"
 #include "spate/coro/mailbox.h"
 #include "spate/coro/offload.h"
@@ -241,10 +242,28 @@ inline Task<void> receives(Field* field) {
   co_await field->channel.receive();
   ++field->resumed;
 }
+inline Task<void> receives_until_stop(Field* field) {
+  const Mark mark(&field->live);
+  co_await coro::until_stop(field->channel.receive());
+  ++field->resumed;
+}
 inline Task<void> puts(Field* field) {
   const Mark mark(&field->live);
   field->channel.try_send(1);
   co_await field->channel.send(2);
+  ++field->resumed;
+}
+inline coro::Generator<int> gives_after_an_hour(int* live) {
+  const Mark mark(live);
+  co_yield 1;
+  co_await coro::sleep(1h);
+  co_yield 2;
+}
+inline Task<void> asks_a_generator(Field* field) {
+  const Mark mark(&field->live);
+  coro::Generator<int> values = gives_after_an_hour(&field->live);
+  co_await values.next();
+  co_await values.next();
   ++field->resumed;
 }
 inline Task<void> acquires(Field* field) {
@@ -427,6 +446,7 @@ inline const Operation<Field> kOperations[] = {
     {"datagram_receive_some", receives_packets, send_a_packet},
     {"datagram_send", sends_a_packet, make_room},
     {"receive", receives, put},
+    {"until_stop_receive", receives_until_stop, put},
     {"channel_send", puts, take},
     {"acquire", acquires, release},
     {"lock", locks, unlock},
@@ -434,6 +454,7 @@ inline const Operation<Field> kOperations[] = {
     {"join", joins, cancel_others},
     {"join_with_grace", joins_with_grace, let_time_pass},
     {"task", awaits_a_task, let_time_pass},
+    {"generator_next", asks_a_generator, let_time_pass},
     {"when_all", awaits_all, let_time_pass},
     {"when_any", awaits_any, let_time_pass},
     {"with_deadline", awaits_for_a_time, let_time_pass},

@@ -20,6 +20,7 @@
 #include "spate/http/coro_call.h"
 #include "spate/http/coro_exchange.h"
 #include "tests/coro/http_field.h"
+#include "tests/coro/kept.h"
 #include "tests/coro/promised.h"
 
 namespace spate::testing {
@@ -435,6 +436,7 @@ TEST_F(CoroPieces, WhoReadsMayDestroyTheCall) {
 
 // Frames are kept from the first one: what lacks memory is HTTP.
 TEST_F(CoroPieces, WithoutMemoryTheyAreErrors) {
+  begin_with_nothing_kept();
   ASSERT_EQ(coro::run(loop(), upload(&client_, 3)), 30'000u);
   int failures = 0;
   for (std::uint64_t nth = 1; nth <= 60; ++nth) {

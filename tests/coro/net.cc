@@ -103,6 +103,34 @@ TEST_F(CoroNet, OneThatWasAcceptedForWhoIsGoneIsTheNextOnes) {
   EXPECT_EQ(order, std::vector<int>{1});
 }
 
+// Who is destroyed at the door, inside something that waits for him, leaves it as it was.
+Task<void> stops_accepting(coro::Listener* listener) {
+  co_await coro::until_stop(listener->accept());
+  ADD_FAILURE() << "it went on";
+}
+Task<Result<void>> accepts_or_returns(coro::Listener* listener) {
+  co_await coro::or_return(listener->accept());
+  ADD_FAILURE() << "it went on";
+  co_return Result<void>();
+}
+TEST_F(CoroNet, WhoIsDestroyedInUntilStopOrInOrReturnWasPromisedNothing) {
+  coro::Listener listener = listen();
+  for (int i = 0; i < 2; ++i) {
+    coro::Scope scope(*loop_);
+    if (i == 0) scope.spawn(stops_accepting(&listener));
+    if (i == 1) scope.spawn(accepts_or_returns(&listener));
+    turns();
+  }
+  const std::vector<spate::Stream> peers = connections(listener, 1);
+  cancel_when_promised(*loop_, accepting(&listener), [] {});
+  EXPECT_EQ(listener.listener().accepted(), 1u);
+  coro::Scope scope(*loop_);
+  std::vector<int> order;
+  scope.spawn(count_newcomers(&listener, &order, 1));
+  turns();
+  EXPECT_EQ(order, std::vector<int>{1});
+}
+
 TEST_F(CoroNet, OneThatWasAcceptedForWhoIsGoneWaitsForWhoComes) {
   coro::Listener listener = listen();
   const std::vector<spate::Stream> peers = connections(listener, 2);

@@ -4,11 +4,11 @@
 // runs, and in the end nothing is left.
 #include <gtest/gtest.h>
 
-#include <array>
 #include <memory>
 
 #include "spate/coro/all.h"
 #include "spate/coro/channel.h"
+#include "spate/coro/generator.h"
 #include "spate/coro/mailbox.h"
 #include "spate/coro/on_loop.h"
 #include "spate/coro/or_return.h"
@@ -18,6 +18,7 @@
 #include "spate/coro/until_stop.h"
 #include "spate/http/coro.h"
 #include "spate/http/server.h"
+#include "tests/coro/crowd.h"
 #include "tests/coro/life.h"
 #include "tests/coro/mark.h"
 #include "tests/support/random.h"
@@ -31,7 +32,6 @@ using namespace std::chrono_literals;
 using coro::Scope;
 using coro::Task;
 
-constexpr int kScopes = 3;
 constexpr int kDeepest = 4;  // Of children.
 constexpr int kMostLive = 60;
 constexpr int kRoom = 3;  // In the mailbox.
@@ -39,14 +39,13 @@ constexpr int kRoom = 3;  // In the mailbox.
 class Program {
  public:
   explicit Program(std::uint64_t seed) : random_(seed) {
-    for (auto& scope : scopes_) scope = std::make_unique<Scope>(loop());
     http::ClientOptions options;
     options.open = [this](std::string_view, std::uint16_t) { return connect(); };
     client_ = must(http::Client::create(loop(), std::move(options)));
     serve();
   }
   ~Program() {
-    for (auto& scope : scopes_) scope.reset();
+    crowd_.end();
     EXPECT_EQ(lives_.live, 0) << "coroutines are left";
   }
 
@@ -73,17 +72,16 @@ class Program {
     while (mailbox_.post(7)) ++posted_;
     EXPECT_EQ(posted_, fetched_ + kRoom) << "lost, or doubled";
     EXPECT_EQ(seats_.available(), 2u);
-    for (auto& scope : scopes_) EXPECT_TRUE(scope->empty());
+    EXPECT_TRUE(crowd_.is_empty());
   }
   // Whether it has tried what it is for.
   bool has_lived() const {
-    return lives_.resumed > 100 && lives_.ended > 50 && lives_.left > lives_.ended && failed_ > 0 &&
-           stopped_ > 0 && answered_ > 0;
+    return lives_.resumed > 100 && lives_.ended > 50 && lives_.left > lives_.ended &&
+           crowd_.failed() > 0 && stopped_ > 0 && answered_ > 0;
   }
 
  private:
   Loop& loop() { return *scripted_.loop; }
-  Scope& any_scope() { return *scopes_[random_.below(kScopes)]; }
   Nanos any_time() { return Nanos{random_.span(3'000'000)}; }
 
   // ---- what anybody may do, at once
@@ -98,16 +96,12 @@ class Program {
       case 4:
         return spawn_one();
       case 5:
-        if (random_.one_in(4)) any_scope().cancel();
-        return;
       case 6:
-        if (random_.one_in(4)) renew(scopes_[random_.below(kScopes)]);
-        return;
       case 7:
-        if (random_.one_in(4)) any_scope().stop();
+        if (random_.one_in(4)) crowd_.disturb_any();
         return;
       case 8:
-        if (depth > 0 && nested_ < 2) run_inside();
+        if (depth > 0) crowd_.run_loop_inside();
         return;
       case 9:
         if (bell_.is_set()) return bell_.reset();
@@ -122,7 +116,7 @@ class Program {
   // In place of the server before, whose requests end.
   void serve() {
     server_ = must(http::Server::create(loop(), [this](http::Exchange exchange) {
-      any_scope().spawn(answers(std::move(exchange)));
+      crowd_.any().spawn(answers(std::move(exchange)));
     }));
   }
   Result<Stream> connect() {
@@ -139,26 +133,10 @@ class Program {
   void spawn_one() {
     if (lives_.live >= kMostLive) return;
     if (random_.one_in(2)) {
-      any_scope().spawn(plain(0));
+      crowd_.any().spawn(plain(0));
     } else {
-      any_scope().spawn(failing(0));
+      crowd_.any().spawn(failing(0));
     }
-  }
-  // It may be that of who calls.
-  void renew(std::unique_ptr<Scope>& scope) {
-    const std::unique_ptr<Scope> old = std::exchange(scope, std::make_unique<Scope>(loop()));
-    if (random_.one_in(2)) {
-      scope->on_error([this](std::error_code error) {
-        EXPECT_TRUE(error);
-        ++failed_;
-      });
-    }
-  }
-  void run_inside() {
-    ++nested_;
-    scripted_.clock.advance(any_time());
-    EXPECT_FALSE(loop().run(Run::no_wait));
-    --nested_;
   }
 
   // ---- tasks: each waits a few times, and acts in between
@@ -388,6 +366,51 @@ class Program {
     }
     life.ends();
   }
+  coro::Generator<Result<int>> generates(int depth) {
+    Life life(lives_);
+    for (std::size_t count = random_.below(4); count > 0; --count) {
+      if (random_.one_in(2)) {
+        Task<Result<int>> trouble = some_trouble(depth);
+        life.waits();
+        co_await coro::or_return(std::move(trouble));
+        life.goes_on();
+      }
+      act(depth + 1);
+      life.waits();
+      co_yield 7;
+      life.goes_on();
+    }
+    life.ends();
+  }
+  Task<Result<int>> takes_one(coro::Generator<Result<int>>* values) {
+    Life life(lives_);
+    life.waits();
+    const Result<std::optional<int>> value = co_await values->next();
+    life.goes_on();
+    life.ends();
+    if (!value) co_return std::unexpected(value.error());
+    co_return value->value_or(0);
+  }
+  // Until there are no more, it fails, or he is tired of it.
+  Task<int> asks_a_generator(int depth) {
+    Life life(lives_);
+    coro::Generator<Result<int>> values = generates(depth);
+    for (int left = 7; left > 0;) {
+      const Nanos time = any_time();
+      Task<Result<int>> one = takes_one(&values);
+      life.waits();
+      const Result<int> value = co_await coro::with_deadline(time, std::move(one));
+      life.goes_on();
+      EXPECT_TRUE(value || value.error() == Error::deadline ||
+                  value.error() == std::errc::io_error);
+      left = value.value_or(0);
+      EXPECT_TRUE(left == 7 || !values);
+      act(depth + 1);
+      if (random_.one_in(8)) break;
+    }
+    life.ends();
+    co_return 7;
+  }
   Task<int> meets() {
     Life life(lives_);
     life.waits();
@@ -399,7 +422,7 @@ class Program {
 
   Task<int> some_wait(int depth) {
     if (depth >= kDeepest) return sleeps();
-    switch (random_.below(20)) {
+    switch (random_.below(22)) {
       case 0:
         return at_once();
       case 1:
@@ -430,6 +453,9 @@ class Program {
       case 14:
       case 15:
         return asks();
+      case 16:
+      case 17:
+        return asks_a_generator(depth + 1);
       default:
         return sleeps();
     }
@@ -438,22 +464,20 @@ class Program {
   Random random_;
   Lives lives_;
   ScriptedLoop scripted_;
+  Crowd crowd_{loop(), scripted_.clock, random_};
   coro::Semaphore seats_{2};
   coro::Channel<int> channel_{3};
   coro::Mailbox<int> mailbox_{loop(), kRoom};
   coro::Event bell_;
   http::Server server_;
   http::Client client_;
-  std::array<std::unique_ptr<Scope>, kScopes> scopes_;
   int inside_ = 0;
   std::int64_t sent_ = 0;
   std::int64_t received_ = 0;
   std::int64_t posted_ = 0;
   std::int64_t fetched_ = 0;
   int stopped_ = 0;
-  int failed_ = 0;
   int answered_ = 0;
-  int nested_ = 0;
   bool is_settling_ = false;
 };
 

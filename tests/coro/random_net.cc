@@ -6,7 +6,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <array>
 #include <csignal>
 #include <memory>
 #include <string>
@@ -28,6 +27,7 @@
 #include "spate/http/coro_exchange.h"
 #include "spate/http/coro_websocket.h"
 #include "spate/http/server.h"
+#include "tests/coro/crowd.h"
 #include "tests/coro/life.h"
 #include "tests/coro/text.h"
 #include "tests/support/backends.h"
@@ -43,7 +43,6 @@ using coro::Scope;
 using coro::Task;
 
 constexpr int kMostBusy = 40;
-constexpr std::size_t kGroups = 3;
 constexpr std::string_view kHttpUrl = "http://a.example/";
 
 // A child process that ends by itself, and is reaped whoever waits for it.
@@ -69,7 +68,6 @@ class NetProgram {
  public:
   NetProgram(std::uint64_t seed, std::string_view backend)
       : random_(seed), loop_(must(Loop::create({.backend = backend, .clock = &clock_}))) {
-    for (auto& scope : scopes_) scope = std::make_unique<Scope>(loop());
     http::ClientOptions options;
     options.open = [this](std::string_view, std::uint16_t) -> Result<Stream> {
       auto [mine, theirs] = must(Stream::memory_pair(loop()));
@@ -83,7 +81,7 @@ class NetProgram {
     EXPECT_FALSE(signals_.add(SIGUSR2));
   }
   ~NetProgram() {
-    for (auto& scope : scopes_) scope.reset();
+    crowd_.end();
     EXPECT_EQ(lives_.live, 0) << "coroutines are left";
   }
 
@@ -113,7 +111,6 @@ class NetProgram {
 
  private:
   Loop& loop() { return *loop_; }
-  Scope& any_scope() { return *scopes_[random_.below(kGroups)]; }
   Nanos any_time() { return Nanos{random_.span(3'000'000)}; }
 
   // ---- what anybody may do, at once
@@ -124,19 +121,15 @@ class NetProgram {
       case 0:
       case 1:
       case 2:
-        if (lives_.live < kMostBusy) any_scope().spawn(busy());
+        if (lives_.live < kMostBusy) crowd_.any().spawn(busy());
         return;
       case 3:
-        if (random_.one_in(4)) any_scope().cancel();
-        return;
       case 4:
-        if (random_.one_in(4)) renew(scopes_[random_.below(kGroups)]);
-        return;
       case 5:
-        if (random_.one_in(4)) any_scope().stop();
+        if (random_.one_in(4)) crowd_.disturb_any();
         return;
       case 6:
-        if (depth > 0 && nested_ < 2) run_inside();
+        if (depth > 0) crowd_.run_loop_inside();
         return;
       case 7:
         std::raise(random_.one_in(2) ? SIGUSR1 : SIGUSR2);
@@ -154,15 +147,6 @@ class NetProgram {
     if (guests_.size() >= 8) guests_.erase(guests_.begin());
     spate::Stream& guest = guests_.emplace_back();
     if (guest.connect(loop(), door_.listener().address(), nobody_)) guests_.pop_back();
-  }
-  void renew(std::unique_ptr<Scope>& scope) {
-    const std::unique_ptr<Scope> old = std::exchange(scope, std::make_unique<Scope>(loop()));
-  }
-  void run_inside() {
-    ++nested_;
-    clock_.advance(any_time());
-    EXPECT_FALSE(loop().run(Run::no_wait));
-    --nested_;
   }
 
   // ---- tasks
@@ -397,12 +381,29 @@ class NetProgram {
     life.ends();
     co_return 7;
   }
-  Task<int> accepts() {
+  Task<Result<coro::Newcomer>> accepts_or_returns() {
     Life life(lives_);
     life.waits();
-    const Result<coro::Newcomer> newcomer = co_await door_.accept();
+    coro::Newcomer newcomer(co_await coro::or_return(door_.accept()));
     life.goes_on();
-    EXPECT_TRUE(newcomer && newcomer->stream.is_open());
+    life.ends();
+    co_return std::move(newcomer);
+  }
+  Task<int> accepts() {
+    Life life(lives_);
+    const std::size_t kind = random_.below(3);
+    Result<coro::Newcomer> newcomer = std::unexpected(Error::ended);
+    life.waits();
+    if (kind == 0) {
+      newcomer = co_await door_.accept();
+    } else if (kind == 1) {
+      newcomer = co_await coro::until_stop(door_.accept());
+    } else {
+      newcomer = co_await accepts_or_returns();
+    }
+    life.goes_on();
+    const bool is_stopped = !newcomer && newcomer.error() == std::errc::operation_canceled;
+    EXPECT_TRUE(is_stopped ? kind == 1 : newcomer && newcomer->stream.is_open());
     life.ends();
     co_return 7;
   }
@@ -473,9 +474,9 @@ class NetProgram {
 
   void answer(http::Exchange asked) {
     if (asked.request().method() == http::Method::get) {
-      any_scope().spawn(chats(std::move(asked)));
+      crowd_.any().spawn(chats(std::move(asked)));
     } else {
-      any_scope().spawn(echoes(std::move(asked)));
+      crowd_.any().spawn(echoes(std::move(asked)));
     }
   }
   Task<Result<void>> echoes(http::Exchange asked) {
@@ -636,6 +637,7 @@ class NetProgram {
   ScriptedClock clock_;
   ThreadPool pool_;
   std::unique_ptr<Loop> loop_;
+  Crowd crowd_{loop(), clock_, random_};
   std::unique_ptr<Loop> other_ = must(Loop::create());
   coro::Signals signals_{loop()};
   coro::Listener door_ = must(coro::Listener::create(loop(), Address::loopback_ipv4(0)));
@@ -643,8 +645,6 @@ class NetProgram {
   std::vector<spate::Stream> guests_;
   http::Server server_;
   http::Client client_;
-  std::array<std::unique_ptr<Scope>, kGroups> scopes_;
-  int nested_ = 0;
   int done_ = 0;
   int talked_ = 0;
   int answered_ = 0;

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "base/fault.h"
@@ -12,6 +13,7 @@
 #include "spate/coro/sync.h"
 #include "spate/coro/time.h"
 #include "spate/coro/until_stop.h"
+#include "tests/coro/kept.h"
 #include "tests/coro/mark.h"
 #include "tests/support/scripted.h"
 
@@ -29,6 +31,7 @@ Task<int> sleeper(Nanos time, int* live) {
   co_await coro::sleep(time);
   co_return 7;
 }
+Task<void> sleeper_of_none() { co_await coro::next_turn(); }
 Task<Result<int>> failing(Nanos time) {
   if (time > 0ns) co_await coro::sleep(time);
   co_return std::unexpected(trouble());
@@ -255,6 +258,41 @@ TEST_F(CoroWaits, WhoStopsHisOwnScopeIsGivenUpWhenHeNextWaits) {
   }
 }
 
+// The task that destroys the scope runs on, and where its sibling waits goes after the scope, when
+// another stands in its place.
+Task<Result<void>> waits_until_stop(std::error_code* error) {
+  const Result<std::error_code> result = co_await coro::until_stop(coro::sleep(1h));
+  if (!result) *error = result.error();
+  co_return Result<void>();
+}
+Task<Result<void>> replaces_its_scope(Loop* loop, std::optional<Scope>* own,
+                                      std::error_code* error) {
+  co_await coro::next_turn();
+  own->emplace(*loop);
+  (*own)->spawn(waits_until_stop(error));
+  co_await coro::next_turn();
+  ADD_FAILURE() << "resumed";
+  co_return Result<void>();
+}
+Task<void> both_of(Task<Result<void>> one, Task<Result<void>> other) {
+  co_await coro::when_all(std::move(one), std::move(other));
+  ADD_FAILURE() << "resumed";
+}
+TEST_F(CoroWaits, WhoWaitsInAScopeThatIsGoneLeavesTheNextOneAlone) {
+  std::error_code of_the_first;
+  std::error_code of_the_next;
+  std::optional<Scope> scope(std::in_place, loop());
+  Task<Result<void>> waiting = waits_until_stop(&of_the_first);
+  Task<Result<void>> replacing = replaces_its_scope(&loop(), &scope, &of_the_next);
+  scope->spawn(both_of(std::move(waiting), std::move(replacing)));
+  turns();
+  EXPECT_EQ(scope->size(), 1u);
+  scope->stop();
+  turns();
+  EXPECT_FALSE(of_the_first);
+  EXPECT_EQ(of_the_next, std::errc::operation_canceled);
+}
+
 TEST_F(CoroWaits, WithoutMemoryATaskIsEmptyAndNothingIsSpawned) {
   FaultPlan plan;
   plan.fail_share(SystemCall::allocate, 1, ENOMEM, 1);
@@ -284,6 +322,20 @@ Task<void> receive(coro::Channel<int>* channel, int* value) {
   *value = received.value_or(-1);
 }
 
+// Whichever frame it is that cannot be had: run()'s, or the task's.
+TEST_F(CoroWaits, WithoutMemoryToBeginRunSaysSo) {
+  if (kHasAddressSanitizer) GTEST_SKIP() << "small frames do not run out there";
+  const auto at_once = []() -> Task<Result<int>> { co_return 7; };
+  for (std::uint64_t nth = 1; nth <= 2; ++nth) {
+    kept_memory.close();
+    FaultPlan plan;
+    plan.fail_nth(SystemCall::allocate, nth, ENOMEM);
+    const FaultScope faults(plan);
+    EXPECT_EQ(coro::run(loop(), at_once()).error(), std::errc::not_enough_memory);
+  }
+  begin_with_nothing_kept();
+}
+
 TEST_F(CoroWaits, TheValueOfAReceiverWhoIsGoneIsTheNextOnes) {
   coro::Channel<int> channel(2);
   Scope first(loop());
@@ -297,6 +349,32 @@ TEST_F(CoroWaits, TheValueOfAReceiverWhoIsGoneIsTheNextOnes) {
   turns();
   EXPECT_EQ(one, 0);
   EXPECT_EQ(other, 7);
+}
+
+// Of the temporaries of a statement, what waits for the receiver is destroyed before him.
+TEST_F(CoroWaits, WhoIsDestroyedInUntilStopWasPromisedNothing) {
+  const auto stops = [](coro::Channel<int>* channel) -> Task<void> {
+    co_await coro::until_stop(channel->receive());
+    ADD_FAILURE() << "it went on";
+  };
+  coro::Channel<int> channel(1);
+  {
+    Scope scope(loop());
+    scope.spawn(stops(&channel));
+  }
+  EXPECT_TRUE(channel.try_send(7));
+  EXPECT_EQ(channel.try_receive(), 7);
+}
+
+TEST_F(CoroWaits, UntilStopGivesWhatIsNoResultAsOne) {
+  const auto receives = [](coro::Channel<int>* channel) -> Task<int> {
+    const Result<std::optional<int>> value = co_await coro::until_stop(channel->receive());
+    const Result<void> nothing = co_await coro::until_stop(sleeper_of_none());
+    co_return nothing ? value.value_or(0).value_or(0) : 0;
+  };
+  coro::Channel<int> channel(1);
+  EXPECT_TRUE(channel.try_send(7));
+  EXPECT_EQ(coro::run(loop(), receives(&channel)), 7);
 }
 
 TEST_F(CoroWaits, ChannelsThatCloseWakeEverybody) {

@@ -19,6 +19,7 @@
 #include "spate/coro/until_stop.h"
 #include "spate/http/coro_websocket.h"
 #include "tests/coro/http_field.h"
+#include "tests/coro/kept.h"
 #include "tests/coro/promised.h"
 #include "tests/support/websocket_frames.h"
 
@@ -451,6 +452,7 @@ TEST_F(CoroWebSocket, WhatComesBehindTheAgreementIsNotLost) {
 }
 
 TEST_F(CoroWebSocket, WithoutMemoryItIsAnError) {
+  begin_with_nothing_kept();
   const Texts right{"hello", "binary ", "1000"};
   EXPECT_EQ(coro::run(loop(), ask(&client_)), right);
   int failures = 0;

@@ -5,9 +5,11 @@
 
 #include <csignal>
 #include <cstdio>
+#include <optional>
 #include <stdexcept>
 #include <utility>
 
+#include "spate/coro/generator.h"
 #include "spate/coro/run.h"
 #include "spate/coro/time.h"
 
@@ -38,6 +40,26 @@ coro::Task<bool> catches(coro::Task<int> task) {
   co_return is_caught;
 }
 
+// Its last is what is thrown; from then on there is none.
+coro::Generator<int> throws_behind_one() {
+  const Local local;
+  co_yield 1;
+  throw std::runtime_error("thrown");
+}
+coro::Task<bool> asks(coro::Generator<int> values) {
+  int caught = 0;
+  for (int i = 0; i < 3; ++i) {
+    std::optional<int> value;
+    try {
+      value = co_await values.next();
+    } catch (const std::runtime_error&) {
+      ++caught;
+    }
+    if (value.has_value() != (i == 0)) co_return false;
+  }
+  co_return caught == 1 && !values;
+}
+
 coro::Task<void> hands_on(coro::Task<int> task) { co_await std::move(task); }
 
 bool ends_the_program(Loop& loop) {
@@ -60,7 +82,8 @@ int main() {
   const auto loop = must(Loop::create());
   bool is_right = coro::run(*loop, catches(throws(Nanos{0})));
   is_right = coro::run(*loop, catches(throws(1ms))) && is_right;
-  is_right = destroyed == 2 && is_right;
+  is_right = coro::run(*loop, asks(throws_behind_one())) && is_right;
+  is_right = destroyed == 3 && is_right;
   is_right = ends_the_program(*loop) && is_right;
   if (!is_right) std::fputs("an exception went elsewhere\n", stderr);
   return is_right ? 0 : 1;

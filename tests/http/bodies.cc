@@ -233,7 +233,48 @@ TEST_F(Bodies, AreNotReadWhilePaused) {
   recorder_.exchange.resume();
   turns();
   EXPECT_EQ(recorder_.received, "0123456789");
+  EXPECT_EQ(recorder_.log, "");  // Paused again.
+  recorder_.exchange.resume();
+  EXPECT_EQ(recorder_.log, "");  // Never from inside a call.
+  turns();
   EXPECT_EQ(recorder_.log, "end ");
+}
+
+TEST_F(Bodies, EndForWhoHasPausedWhenTheyGoOn) {
+  for (const std::string body :
+       {"Content-Length: 2\r\n\r\nab", "Transfer-Encoding: chunked\r\n\r\n2\r\nab\r\n0\r\n\r\n"}) {
+    SCOPED_TRACE(body);
+    recorder_.log.clear();
+    recorder_.when_body = [&] { recorder_.exchange.pause(); };
+    const auto client = connect();
+    client->send("POST / HTTP/1.1\r\nHost: a\r\n" + body);
+    client->stream().end();  // Which is not seen either.
+    turns();
+    EXPECT_EQ(recorder_.log, "");
+    recorder_.exchange.resume();
+    turns();
+    EXPECT_EQ(recorder_.log, "end client ");
+    recorder_.exchange.respond("late\n");
+    turns();
+    EXPECT_THAT(client->received, EndsWith("late\n"));
+  }
+}
+
+// The connection goes on with the next request.
+TEST_F(Bodies, WhoseReaderPausesAtTheirEndAndGoesAreOver) {
+  recorder_.when_body = [&] { recorder_.exchange.pause(); };
+  const auto client = connect();
+  client->send(std::string(kPost) + "0123456789");
+  turns();
+  recorder_.exchange.respond("first\n");
+  turns();
+  EXPECT_EQ(server_.metrics().exchanges, 1u);
+  recorder_.exchange = {};
+  on_request = [](Exchange exchange) { exchange.respond("second\n"); };
+  client->send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+  turns();
+  EXPECT_THAT(client->received, EndsWith("second\n"));
+  EXPECT_EQ(server_.metrics().exchanges, 0u);
 }
 
 TEST_F(Bodies, AreNotReadWhileNobodyHasAsked) {

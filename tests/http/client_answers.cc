@@ -273,6 +273,76 @@ TEST_F(ClientAnswers, a_paused_body_is_not_shown) {
   EXPECT_THAT(listener_.told, ElementsAre("200", "body", "body", "end", "closed"));
 }
 
+TEST_F(ClientAnswers, of_a_paused_call_the_end_is_not_told) {
+  const std::pair<std::string, std::string> answers[] = {
+      {std::string(kOk), "body"}, {"HTTP/1.1 204 No Content\r\n\r\n", "204"}};
+  http::Call call;
+  for (const auto& [answer, last] : answers) {
+    SCOPED_TRACE(answer);
+    listener_.told.clear();
+    listener_.on_told = [&](const std::string& what) {
+      if (what == last) call.pause();
+    };
+    call = client_.send(kUrl, listener_);
+    turns();
+    peer().answer(answer);
+    turns();
+    EXPECT_EQ(listener_.told.back(), last);
+    EXPECT_EQ(client_.metrics().idle, 0u);
+    call.resume();
+    EXPECT_EQ(listener_.told.back(), last);
+    turns();
+    EXPECT_EQ(listener_.told.back(), "closed");
+    EXPECT_FALSE(listener_.error);
+    EXPECT_EQ(client_.metrics().idle, 1u);
+  }
+  EXPECT_EQ(peers.size(), 1u);
+}
+
+TEST_F(ClientAnswers, that_have_come_in_whole_are_not_lost_with_the_connection) {
+  http::Call call =
+      client_.send(kUrl, listener_, {.method = http::Method::post, .upload = http::kUnknownSize});
+  listener_.on_told = [&](const std::string& what) {
+    if (what == "body") call.pause();
+  };
+  turns();
+  peer().answer(kOk);
+  turns();
+  peer().stream().abort();
+  call.write("that nobody takes");
+  turns();
+  EXPECT_EQ(listener_.told.back(), "body");
+  call.resume();
+  turns();
+  EXPECT_EQ(listener_.told.back(), "closed");
+  EXPECT_FALSE(listener_.error) << listener_.error.message();
+  EXPECT_EQ(client_.metrics().connections, 0u);
+}
+
+// What comes behind it, unasked, is no answer to them.
+TEST_F(ClientAnswers, that_have_come_in_whole_leave_the_connection_to_others) {
+  for (const bool is_followed : {false, true}) {
+    const std::size_t index = peers.size();
+    make_client({.max_per_origin = 1});
+    Outcome outcome;
+    http::Call call = client_.send(kUrl, listener_);
+    const http::Call waiting = fetch(outcome);
+    listener_.on_told = [&](const std::string& what) {
+      if (what == "body") call.pause();
+    };
+    turns();
+    peer(index).answer(std::string(kOk) + std::string(is_followed ? kOk : ""));
+    turns();
+    call.cancel();
+    turns();
+    EXPECT_EQ(peers.size(), index + (is_followed ? 2u : 1u));
+    EXPECT_FALSE(outcome.is_there());
+    peers.back()->answer(kOk);
+    turns();
+    EXPECT_EQ(outcome.text(), "ok");
+  }
+}
+
 TEST_F(ClientAnswers, a_call_may_be_paused_before_it_has_a_connection) {
   http::Call call = client_.send(kUrl, listener_);
   call.pause();

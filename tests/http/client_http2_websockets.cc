@@ -121,6 +121,25 @@ TEST_F(ClientHttp2WebSockets, end_with_their_client) {
   EXPECT_EQ(there_.error, std::errc::connection_reset);
 }
 
+TEST_F(ClientHttp2WebSockets, that_connect_end_with_their_client) {
+  for (const bool is_asked : {false, true}) {
+    begin({}, {});
+    std::vector<Exchange> kept;
+    on_request = [&](Exchange exchange) { kept.push_back(std::move(exchange)); };
+    here_.told.clear();
+    here_.socket = must(http::WebSocket::connect(client_, "ws://a.example/chat", here_));
+    if (is_asked) turns();
+    EXPECT_EQ(kept.size(), is_asked ? 1u : 0u);
+    client_ = {};
+    EXPECT_TRUE(here_.socket.is_open());
+    EXPECT_THAT(here_.told, ElementsAre());  // Never from inside a call.
+    turns();
+    EXPECT_EQ(here_.error, std::errc::operation_canceled);
+    EXPECT_THAT(here_.told, ElementsAre("closed 1006: Operation canceled"));
+    EXPECT_FALSE(here_.socket.is_open());
+  }
+}
+
 TEST_F(ClientHttp2WebSockets, agree_on_a_protocol_and_on_compression) {
   of_server_ = {.protocols = {"chat"},
                 .compression = http::WebSocketCompression::each_message,

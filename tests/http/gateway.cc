@@ -545,5 +545,23 @@ TEST_F(GatewayTest, RefusesOptionsThatMakeNoSense) {
   }
 }
 
+// Until its turn comes, nobody looks whether who wants to send a body is still there.
+TEST_F(GatewayTest, AsksNothingForAClientThatHasGoneBeforeItsTurn) {
+  GatewayOptions options;
+  options.client.max_per_origin = 1;
+  make_gateway(std::move(options));
+  const auto first = ask(kGet);
+  auto second = ask("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n");
+  EXPECT_EQ(gateway_.metrics().forwarding, 2u);
+  second.reset();
+  turns();
+  up().answer("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+  turns();
+  EXPECT_EQ(gateway_.metrics().forwarding, 0u);
+  const auto third = ask(kGet);
+  EXPECT_EQ(gateway_.metrics().forwarding, 1u);
+  EXPECT_TRUE(upstreams.back()->heard().starts_with("GET ")) << upstreams.back()->heard();
+}
+
 }  // namespace
 }  // namespace spate::testing

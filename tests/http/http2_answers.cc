@@ -189,6 +189,32 @@ TEST_F(Http2Answers, AreOfFilesBetweenBytes) {
   EXPECT_EQ(ask().body, "<" + text.substr(10, 150'000) + "|file>");
 }
 
+// A window may be wider than all memory.
+TEST_F(Http2Answers, OfFilesAreReadAsTheyAreTaken) {
+  const std::string text = repeated(4'000'000);
+  std::unique_ptr<Kept> kept;
+  on_request = [&](Exchange exchange) {
+    kept = std::make_unique<Kept>(std::move(exchange));
+    kept->exchange.begin(Status::ok, {}, text.size());
+    EXPECT_FALSE(kept->exchange.send_file(file_of(text), 0, text.size()));
+  };
+  const auto client =
+      connect2(Windows::as_they_come, {{NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, INT32_MAX}});
+  nghttp2_session_set_local_window_size(client->session(), 0, 0, INT32_MAX);
+  const auto id = client->get("/");
+  client->stream().pause();
+  turns();
+  EXPECT_GT(kept->exchange.queued(), text.size() / 2);
+  EXPECT_TRUE(kept->exchange.end());
+  client->stream().resume();
+  while (!client->answers[id].is_ended && !HasFailure()) {
+    const std::size_t arrived = client->answers[id].body.size();
+    turns();
+    ASSERT_GT(client->answers[id].body.size(), arrived);
+  }
+  EXPECT_EQ(client->answers[id].body, text);
+}
+
 TEST_F(Http2Answers, OfAFileThatIsTooShortAreReset) {
   std::unique_ptr<Kept> kept;
   on_request = [&](Exchange exchange) {

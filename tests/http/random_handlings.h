@@ -57,6 +57,7 @@ class Handling final : public http::ExchangeHandler {
   inline ExpectedAnswer& expected() const;
 
   bool is_started = false;
+  bool is_paused = false;
   bool is_closed = false;  // Told so.
   bool is_silent = false;  // It has let go of the exchange: nothing may be told any more.
 
@@ -136,6 +137,7 @@ class Handlings {
   void begin_to_settle() {
     is_settling_ = true;
     for (const auto& handling : all_) {
+      handling->is_paused = false;
       handling->exchange.resume();
       if (!handling->is_started) handling->exchange = {};
     }
@@ -210,8 +212,10 @@ class Handlings {
         if (exchange.start(handling)) handling.is_started = true;
         return;
       case 9:
+        handling.is_paused = true;
         return exchange.pause();
       case 10:
+        handling.is_paused = false;
         return exchange.resume();
       case 11:
         if (random.one_in(3)) exchange.set_deadline(Nanos{1'000'000'000});
@@ -292,7 +296,7 @@ inline void Handling::note(const char* what) {
 
 inline void Handling::on_body(Bytes bytes) {
   note("on_body");
-  EXPECT_FALSE(has_ended_);
+  EXPECT_FALSE(has_ended_ || is_paused);
   received_ += text_of(bytes);
   EXPECT_TRUE(expected().body.starts_with(received_)) << number_;
   all_.on_call(*this);
@@ -300,6 +304,7 @@ inline void Handling::on_body(Bytes bytes) {
 
 inline void Handling::on_body_end(const http::FieldsView&) {
   note("on_body_end");
+  EXPECT_FALSE(is_paused);
   has_ended_ = true;
   EXPECT_EQ(received_, expected().body) << number_;
   all_.on_call(*this);

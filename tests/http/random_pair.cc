@@ -1,6 +1,7 @@
 // Random programs of a Client and a Server, of HTTP/1 and HTTP/2, which do whatever client.h,
 // call.h, websocket.h, exchange.h and server.h allow, in and out of callbacks, many calls, tunnels
-// and WebSockets at once; and what those promise: answers and messages come as they were given,
+// and WebSockets at once, over connections in memory and over sockets, directly and through a
+// Gateway; and what those promise: answers, messages and bytes come as they were given,
 // each handler is told things in their order and its end once, and nothing behind it; who lets go
 // hears nothing; all comes to an end without a deadline's help once nobody holds it up; nothing is
 // left.
@@ -16,6 +17,7 @@
 #include "http/harness.h"
 #include "http/random_handlings.h"
 #include "spate/http/client.h"
+#include "spate/http/gateway.h"
 #include "spate/http/http2.h"
 #include "spate/http/server.h"
 #include "spate/http/websocket.h"
@@ -82,8 +84,6 @@ class Talking final : public http::WebSocketHandler {
   void on_drained() override;
   void on_closed(http::CloseCode code, std::string_view reason, std::error_code error) override;
 
-  bool is_connecting() const { return is_client && !is_open_; }
-
   const bool is_client;
   std::size_t number = 0;  // That of the other end is the same.
   std::vector<std::string> sent;
@@ -101,6 +101,40 @@ class Talking final : public http::WebSocketHandler {
   http::WebSocket socket;  // Destroyed first.
 };
 
+// One end of a tunnel for bytes; of a client, first the call for it.
+class Tunneling final : public http::CallHandler, public StreamHandler {
+ public:
+  Tunneling(PairWorld& world, bool is_client, std::size_t given)
+      : is_client(is_client), number(given), world_(world) {}
+
+  void open(Stream given);
+
+  void on_response(const http::Response& response) override;
+  void on_body(Bytes bytes) override;
+  void on_upgraded(const http::Response& response, Stream given) override;
+  std::size_t on_data(Bytes bytes) override;
+  void on_end() override;
+  void on_drained() override;
+  void on_closed(std::error_code error) override;
+
+  const bool is_client;
+  std::size_t number;  // That of the other end is the same; 0: there is none.
+  bool is_paused = false;
+  bool is_silent = false;
+  bool is_closed = false;
+
+ private:
+  void note(const char* what);
+
+  PairWorld& world_;
+  std::string received_;
+  bool has_other_ended_ = false;
+
+ public:
+  http::Call call;  // Destroyed first, as this.
+  Stream stream;
+};
+
 class PairWorld {
   ScriptedClock clock_;
   std::unique_ptr<Loop> loop_ = must(Loop::create({.clock = &clock_}));
@@ -108,15 +142,19 @@ class PairWorld {
  public:
   explicit PairWorld(std::uint64_t seed) : random(seed) {
     make_server();
+    if (has_gateway_) make_front();
     make_client();
   }
   ~PairWorld() {
     askings_.clear();
     talkings_.clear();
+    tunnelings_.clear();
     handlings.forget_all();
   }
 
   void run(int steps) {
+    SCOPED_TRACE(std::string(has_sockets_ ? "sockets " : "memory ") +
+                 (has_gateway_ ? "gateway" : ""));
     for (int i = 0; i < steps && !::testing::Test::HasFailure(); ++i) step();
     settle();
   }
@@ -134,6 +172,14 @@ class PairWorld {
     if (is_settling_) return;
     random.one_in(2) ? act(talking) : on_call();
   }
+  void on_call(Tunneling& tunneling) {
+    if (is_settling_) return;
+    random.one_in(2) ? act(tunneling) : on_call();
+  }
+  // What one end of a tunnel was sent by the other.
+  std::string& bytes_to(const Tunneling& tunneling) {
+    return bytes_[{tunneling.number, !tunneling.is_client}];
+  }
   // What one end of a WebSocket was sent by the other.
   const std::vector<std::string>* sent_to(const Talking& talking) const {
     const auto found = sent_.find({talking.number, !talking.is_client});
@@ -141,6 +187,12 @@ class PairWorld {
   }
 
   Random random;
+
+ private:
+  const bool has_sockets_ = random.one_in(4);
+  const bool has_gateway_ = random.one_in(4);
+
+ public:
   Handlings handlings{random, *loop_, [this] { act_on_all(); }};
 
  private:
@@ -159,7 +211,27 @@ class PairWorld {
     is_draining_ = false;
   }
 
+  // What goes through a gateway, to that server.
+  void make_front() {
+    http::ServerOptions options;
+    options.http2 = must(http::Http2::create());
+    front_ = must(http::Server::create(
+        *loop_,
+        [this](Exchange exchange) { gateway_.forward(std::move(exchange), "http://up.example"); },
+        std::move(options)));
+    make_gateway();
+  }
+  void make_gateway() {
+    http::GatewayOptions options;
+    options.client = client_options(server_);
+    options.upgrades.emplace_back("talk");
+    gateway_ = must(http::Gateway::create(*loop_, std::move(options)));
+  }
+
   void make_client() {
+    client_ = must(http::Client::create(*loop_, client_options(has_gateway_ ? front_ : server_)));
+  }
+  http::ClientOptions client_options(http::Server& server) {
     http::ClientOptions options;
     options.http2_without_tls = !random.one_in(3);
     options.http2 =
@@ -167,17 +239,23 @@ class PairWorld {
                                   .stream_window = random.one_in(2) ? 2048u : 65'536u}));
     if (random.one_in(2)) options.max_per_origin = 1 + random.below(3);
     if (random.one_in(3)) options.idle_timeout = Nanos{random.span(2'000'000'000)};
-    options.open = [this](std::string_view, std::uint16_t) -> Result<Stream> {
+    options.open = [this, &server](std::string_view, std::uint16_t) -> Result<Stream> {
       if (random.one_in(40)) return std::unexpected(error_);
-      auto [mine, theirs] = must(Stream::memory_pair(*loop_));
-      server_.add(std::move(theirs));
+      auto [mine, theirs] = must(make_pair());
+      server.add(std::move(theirs));
       return std::move(mine);
     };
-    client_ = must(http::Client::create(*loop_, std::move(options)));
+    return options;
+  }
+
+  Result<std::pair<Stream, Stream>> make_pair() {
+    return has_sockets_ ? Stream::socket_pair(*loop_) : Stream::memory_pair(*loop_);
   }
 
   void on_request(Exchange exchange) {
     const std::string path(exchange.request().path());
+    if (path.starts_with("/tunnel/"))
+      return serve_tunnel(std::move(exchange), std::stoul(path.substr(8)));
     if (!path.starts_with("/ws/")) return handlings.on_request(std::move(exchange));
     if (random.one_in(6)) return;
     const std::size_t number = std::stoul(path.substr(4));
@@ -191,6 +269,19 @@ class PairWorld {
     if (random.one_in(2)) act(talking);
   }
 
+  void serve_tunnel(Exchange exchange, std::size_t number) {
+    if (random.one_in(6)) return;
+    bytes_[{number, false}].clear();
+    for (const auto& each : tunnelings_)
+      if (!each->is_client && each->number == number) each->number = 0;
+    Result<Stream> stream = exchange.upgrade("talk");
+    if (!stream) return;
+    tunnelings_.push_back(std::make_unique<Tunneling>(*this, false, number));
+    Tunneling& tunneling = *tunnelings_.back();
+    tunneling.open(std::move(*stream));
+    if (random.one_in(2)) act(tunneling);
+  }
+
   // One that was asked for once more has nobody on its other side.
   void forget_attempt(std::size_t number) {
     sent_.erase({number, false});
@@ -201,11 +292,16 @@ class PairWorld {
   // ---- what may be done
 
   void act_anywhere() {
-    switch (random.below(8)) {
+    switch (random.below(10)) {
       case 0:
         return ask();
       case 1:
         return connect();
+      case 8:
+        return ask_for_tunnel();
+      case 9:
+        if (!tunnelings_.empty()) act(*tunnelings_[random.below(tunnelings_.size())]);
+        return;
       case 2:
       case 3:
         if (!askings_.empty()) act(*askings_[random.below(askings_.size())]);
@@ -225,7 +321,7 @@ class PairWorld {
   void act_on_all() {
     if (random.one_in(60)) {
       for (const auto& each : askings_) each->is_silent = true;
-      for (const auto& each : talkings_) each->is_silent |= each->is_connecting();
+      for (const auto& each : tunnelings_) each->is_silent |= each->call.is_open();
       client_ = {};
       make_client();
     } else if (random.one_in(60)) {
@@ -235,6 +331,10 @@ class PairWorld {
     } else if (random.one_in(60) && !is_draining_) {
       is_draining_ = true;
       server_.drain(Nanos{random.span(20'000'000'000)}, [this] { make_server(); });
+    } else if (random.one_in(60) && has_gateway_) {
+      for (const auto& each : tunnelings_)
+        if (each->stream.is_open()) each->number = 0;  // It may end anywhere.
+      make_gateway();
     } else if (random.one_in(30)) {
       client_.close_idle();
     }
@@ -310,6 +410,10 @@ class PairWorld {
     asking.is_silent = true;
     const auto going = taken_out(askings_, asking);
   }
+  void let_go(Tunneling& tunneling) {
+    tunneling.is_silent = true;
+    const auto going = taken_out(tunnelings_, tunneling);
+  }
   void let_go(Talking& talking) {
     talking.is_silent = true;
     const auto going = taken_out(talkings_, talking);
@@ -370,6 +474,64 @@ class PairWorld {
     if (talking.socket.queued() < 400'000 && talking.socket.send(text)) sent.push_back(text);
   }
 
+  void ask_for_tunnel() {
+    const auto is_alive = [](const auto& each) {
+      return each->call.is_open() || each->stream.is_open();
+    };
+    if (std::ranges::count_if(tunnelings_, is_alive) > 12) return;
+    tunnelings_.push_back(std::make_unique<Tunneling>(*this, true, ++last_tunnel_));
+    Tunneling& tunneling = *tunnelings_.back();
+    tunneling.call = client_.send("http://a/tunnel/" + std::to_string(tunneling.number), tunneling,
+                                  {.upgrade = "talk"});
+    ASSERT_TRUE(tunneling.call.is_open());
+  }
+
+  void act(Tunneling& tunneling) {
+    Stream& stream = tunneling.stream;
+    if (!stream.is_open() && !tunneling.call.is_open()) return;
+    switch (random.below(13)) {
+      case 0:
+      case 1:
+      case 2:
+      case 3:
+        return tunnel(tunneling);
+      case 4:
+        tunneling.is_paused = stream.is_open();
+        return stream.pause();
+      case 5:
+      case 6:
+        tunneling.is_paused = false;
+        return stream.resume();
+      case 7:
+        if (random.one_in(4)) stream.end();
+        return;
+      case 8:
+        if (random.one_in(8)) stream.close();
+        return;
+      case 9:
+        if (!random.one_in(12) || !stream.is_open()) return;
+        tunneling.is_silent = true;
+        return stream.abort();
+      case 10:
+        if (random.one_in(12)) let_go(tunneling);
+        return;
+      case 11:
+        if (!random.one_in(12) || !tunneling.call.is_open()) return;
+        tunneling.is_silent = true;
+        return tunneling.call.cancel();
+      default:
+        return act_anywhere();
+    }
+  }
+
+  void tunnel(Tunneling& tunneling) {
+    const std::string text =
+        letters(random.below(26), random.below(random.one_in(8) ? 90'000 : 200));
+    Stream& stream = tunneling.stream;
+    if (stream.is_open() && stream.queued() < 400'000 && stream.write(text))
+      bytes_[{tunneling.number, tunneling.is_client}] += text;
+  }
+
   // ---- the program
 
   void step() {
@@ -378,6 +540,7 @@ class PairWorld {
         return ask();
       case 1:
         if (random.one_in(3)) connect();
+        if (random.one_in(3)) ask_for_tunnel();
         return;
       case 2:
         return act_anywhere();
@@ -406,6 +569,10 @@ class PairWorld {
       if (!each->is_silent)
         EXPECT_TRUE(each->is_closed) << "socket " << each->number << each->is_client;
     }
+    for (const auto& each : tunnelings_) {
+      if (!each->is_silent)
+        EXPECT_TRUE(each->is_closed) << "tunnel " << each->number << each->is_client;
+    }
     EXPECT_EQ(client_.metrics().calls, 0u);
     EXPECT_EQ(client_.metrics().waiting, 0u);
     pass_minutes();
@@ -414,6 +581,8 @@ class PairWorld {
     EXPECT_EQ(client_.metrics().connections, 0u);
     EXPECT_EQ(server_.metrics().connections, 0u);
     EXPECT_EQ(server_.metrics().exchanges, 0u);
+    if (has_gateway_) EXPECT_EQ(gateway_.metrics().forwarding, 0u);
+    if (has_gateway_) EXPECT_EQ(front_.metrics().connections, 0u);
     handlings.expect_over();
   }
 
@@ -421,12 +590,18 @@ class PairWorld {
     handlings.begin_to_settle();
     handlings.let_all_go();
     for (const auto& each : askings_) {
+      each->is_paused = false;
       each->call.resume();
       if (each->call.is_open()) upload(*each, kMostBody);
     }
     for (const auto& each : talkings_) {
       each->socket.resume();
       each->socket.close();
+    }
+    for (const auto& each : tunnelings_) {
+      each->is_paused = false;
+      each->stream.resume();
+      each->stream.end();
     }
   }
 
@@ -439,11 +614,16 @@ class PairWorld {
 
   const std::error_code error_{ECONNREFUSED, std::system_category()};
   http::Server server_;
+  http::Server front_;
+  http::Gateway gateway_;
   http::Client client_;
   std::vector<std::unique_ptr<Asking>> askings_;
   std::vector<std::unique_ptr<Talking>> talkings_;
   std::map<std::pair<std::size_t, bool>, std::vector<std::string>> sent_;  // By a client or not.
+  std::vector<std::unique_ptr<Tunneling>> tunnelings_;
+  std::map<std::pair<std::size_t, bool>, std::string> bytes_;  // The same of those.
   std::size_t last_socket_ = 0;
+  std::size_t last_tunnel_ = 0;
   bool is_draining_ = false;
   bool is_settling_ = false;
 };
@@ -489,7 +669,7 @@ void Asking::on_response(const http::Response& response) {
 void Asking::on_body(Bytes bytes) {
   note("on_body");
   EXPECT_EQ(stage_, Stage::answered);
-  EXPECT_FALSE(has_body_ended_);
+  EXPECT_FALSE(has_body_ended_ || is_paused);
   EXPECT_FALSE(bytes.empty());
   EXPECT_NE(method_, Method::head);
   received_ += text_of(bytes);
@@ -499,7 +679,7 @@ void Asking::on_body(Bytes bytes) {
 
 void Asking::on_body_end(const http::FieldsView&) {
   note("on_body_end");
-  EXPECT_FALSE(std::exchange(has_body_ended_, true));
+  EXPECT_FALSE(std::exchange(has_body_ended_, true) || is_paused);
   world_.on_call(*this);
 }
 
@@ -565,6 +745,66 @@ void Talking::on_closed(http::CloseCode, std::string_view, std::error_code error
   is_closed = true;
   EXPECT_FALSE(socket.is_open());
   if (!error) EXPECT_TRUE(is_open_ || !is_client);
+  world_.on_call(*this);
+}
+
+// ---- a tunnel
+
+void Tunneling::note(const char* what) {
+  EXPECT_TRUE(!is_silent && !is_closed) << what << " of " << number << is_client;
+}
+
+void Tunneling::open(Stream given) {
+  stream = std::move(given);
+  stream.set_half_open(world_.random.one_in(2));
+  stream.start(*this);
+}
+
+void Tunneling::on_response(const http::Response&) {
+  note("on_response");
+  world_.on_call(*this);
+}
+
+void Tunneling::on_body(Bytes) {
+  note("on_body");
+  world_.on_call(*this);
+}
+
+void Tunneling::on_upgraded(const http::Response&, Stream given) {
+  note("on_upgraded");
+  EXPECT_TRUE(is_client);
+  open(std::move(given));
+  world_.on_call(*this);
+}
+
+std::size_t Tunneling::on_data(Bytes bytes) {
+  note("on_data");
+  EXPECT_FALSE(is_paused || has_other_ended_);
+  received_ += text_of(bytes);
+  if (number != 0)
+    EXPECT_TRUE(world_.bytes_to(*this).starts_with(received_)) << number << is_client;
+  const std::size_t size = bytes.size();
+  world_.on_call(*this);
+  return size;
+}
+
+void Tunneling::on_end() {
+  note("on_end");
+  EXPECT_FALSE(std::exchange(has_other_ended_, true) || is_paused);
+  if (number != 0)
+    EXPECT_EQ(received_.size(), world_.bytes_to(*this).size()) << number << is_client;
+  world_.on_call(*this);
+}
+
+void Tunneling::on_drained() {
+  note("on_drained");
+  world_.on_call(*this);
+}
+
+void Tunneling::on_closed(std::error_code) {
+  note("on_closed");
+  is_closed = true;
+  EXPECT_FALSE(stream.is_open() || call.is_open());
   world_.on_call(*this);
 }
 

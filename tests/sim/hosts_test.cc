@@ -53,6 +53,15 @@ TEST_F(SimHosts, ACrashedHostAnswersNobody) {
   EXPECT_EQ(std::chrono::round<std::chrono::seconds>(world_.now()), 127s);
 }
 
+TEST_F(SimHosts, WhatAnIdleHostStartsCountsFromNow) {
+  boot();
+  world_.run_for(1h);
+  EchoClient client("hello");
+  start(client, {.timeout = 10s});
+  finish(client);
+  EXPECT_TRUE(client.has_all()) << client.error().message();
+}
+
 TEST_F(SimHosts, ARestartedHostServesAgain) {
   boot();
   EchoClient before("hello");
@@ -174,6 +183,43 @@ TEST_F(SimHosts, ACrashTakesWhoIsWaitingToBeAccepted) {
   there_.run([&](Loop&) { client.stream().write("more"); });
   finish(client);
   EXPECT_EQ(client.error(), std::errc::connection_reset);
+}
+
+// As a kernel that asks whether the window is still closed.
+TEST_F(SimHosts, WhoMayNotSendHearsOfARestart) {
+  std::optional<Stream> deaf;
+  std::optional<Listener> listener = here_.run([&](Loop& loop) {
+    return must(Listener::create(loop, Address::any_ipv4(kHostPort),
+                                 [&](Stream stream, const Address&) { deaf = std::move(stream); }));
+  });
+  EchoClient client(std::string(10'000'000, 'x'));
+  start(client);
+  world_.run_for(1min);
+  EXPECT_GT(client.stream().queued(), 0u);
+  here_.crash();
+  world_.run_for(1min);
+  EXPECT_FALSE(client.is_done());
+  deaf.reset();
+  listener.reset();
+  here_.restart();
+  finish(client);
+  EXPECT_EQ(client.error(), std::errc::connection_reset);
+}
+
+TEST_F(SimHosts, WhoMayNotSendGivesUpAPeerThatIsGone) {
+  std::optional<Stream> deaf;
+  std::optional<Listener> listener = here_.run([&](Loop& loop) {
+    return must(Listener::create(loop, Address::any_ipv4(kHostPort),
+                                 [&](Stream stream, const Address&) { deaf = std::move(stream); }));
+  });
+  EchoClient client(std::string(10'000'000, 'x'));
+  start(client);
+  world_.run_for(1min);
+  here_.crash();
+  finish(client);
+  EXPECT_EQ(client.error(), std::errc::timed_out);
+  deaf.reset();
+  listener.reset();
 }
 
 TEST_F(SimHosts, ACrashDropsPackets) {

@@ -57,6 +57,17 @@ TEST(SimTestLoop, TimeStandsStillUntilItIsMoved) {
   EXPECT_EQ(loop.now(), 0s);
 }
 
+TEST(SimTestLoop, WhatIsStartedAfterAnIdleSpanCountsFromItsEnd) {
+  TestLoop loop;
+  loop.advance(1h);
+  int calls = 0;
+  loop->after(1min, [&] { ++calls; });
+  loop.advance(59s);
+  EXPECT_EQ(calls, 0);
+  loop.advance(1s);
+  EXPECT_EQ(calls, 1);
+}
+
 TEST(SimTestLoop, ServersAndClientsNeedNoHost) {
   TestLoop loop;
   auto server = must(serve<Echo>(*loop, Address::loopback_ipv4(7000)));

@@ -118,6 +118,24 @@ TEST_F(SimWires, ASmallerMtuBringsAStreamInSmallerPieces) {
   EXPECT_GE(segments, 20u);
 }
 
+TEST_F(SimWires, WhatIsSentInOneCallIsOneSegmentHoweverManyPiecesItHas) {
+  EchoClient client("hello");
+  client.keep_open();
+  start(client);
+  world_.run_for(1s);
+  int segments = 0;
+  world_.set_rule([&](const WirePacket& packet) {
+    segments += packet.kind == PacketKind::data && &packet.from == &there_ ? 1 : 0;
+    return Fate{};
+  });
+  there_.run([&](Loop&) {
+    const Bytes pieces[] = {bytes_of("one"), bytes_of("two")};
+    EXPECT_TRUE(client.stream().write(pieces));
+  });
+  world_.run_for(1s);
+  EXPECT_EQ(segments, 1);
+}
+
 TEST_F(SimWires, ALongPacketIsLostIfOneOfItsPiecesIs) {
   world_.link(here_, there_, {.loss = 0.05, .mtu = 1500});
   Datagram into = open(here_);

@@ -303,6 +303,17 @@ TEST_P(Endings, ThePeerResets) {
   EXPECT_FALSE(left_.write("x"));
 }
 
+TEST_P(Endings, ThePeerResetsBehindItsEnd) {
+  if (GetParam() != Kind::memory) GTEST_SKIP() << "seen by who writes";
+  right_.set_half_open(true);
+  left_.end();
+  run_until(loop_, [&] { return right_log_.log == "end "; });
+  left_.abort();
+  EXPECT_EQ(right_log_.closed_calls, 0);  // Never from inside a call.
+  run_until(loop_, [&] { return right_log_.closed_calls == 1; });
+  EXPECT_EQ(right_log_.error, std::errc::connection_reset);
+}
+
 TEST_P(Endings, ThePeerDiesWhileWeWait) {
   if (!has_bare_socket()) GTEST_SKIP() << "has no descriptor to give to another process";
   move_right_to_a_process();

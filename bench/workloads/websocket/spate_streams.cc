@@ -6,6 +6,7 @@
 #include <spate/http/server.h>
 #include <spate/net/listener.h>
 
+#include <algorithm>
 #include <memory>
 #include <vector>
 
@@ -45,9 +46,11 @@ class Talk final : public spate::StreamHandler {
     return arrived.frame_size;
   }
   void tell(std::string_view head, std::string_view message) const {
-    spate::Buffer all;
-    all.append(head);
-    all.append(message);
+    spate::Buffer all;  // In one piece.
+    const auto room = all.reserve(head.size() + message.size());
+    std::ranges::copy(spate::bytes_of(message),
+                      std::ranges::copy(spate::bytes_of(head), room.begin()).out);
+    all.commit(head.size() + message.size());
     for (const auto& talk : *told_) {
       spate::Buffer share;
       share.append_shared(all);

@@ -218,8 +218,14 @@ class Promise : public Place {
     return !has_ended();
   }
   void then(Then then) { then_ = then; }
-  // It is over: by co_return, or because what it awaited ends it. Whoever awaits it is next, and
-  // takes its result when it has been left: no frame is destroyed inside its own call.
+  // Of one that gives several results, and has given one.
+  void start_again() {
+    marks_ = 0;
+    then_ = Then();
+  }
+  // It is over: by co_return, or because what it awaited ends it; or it has a result before that.
+  // Whoever awaits it is next, and takes its result when it has been left: no frame is destroyed
+  // inside its own call.
   void end() noexcept {
     marks_ |= kEnded;
     if (then_) chain().then_ = then_;
@@ -243,6 +249,17 @@ class Promise : public Place {
   inline void resume(Then then);
   inline void resume(Promise& awaiting);
 
+ protected:
+  // Waits there until somebody resumes it who knows that it has ended.
+  struct Ending {
+    bool await_ready() noexcept { return false; }
+    template <class P>
+    void await_suspend(std::coroutine_handle<P> handle) noexcept {
+      handle.promise().end();
+    }
+    void await_resume() noexcept {}
+  };
+
  private:
   friend class Scope;
 
@@ -252,14 +269,6 @@ class Promise : public Place {
   static constexpr std::uint8_t kFailed = 4;  // By an exception.
   static constexpr std::uint8_t kMissed = 8;  // Somebody of it was to be resumed.
 
-  struct Ending {
-    bool await_ready() noexcept { return false; }
-    template <class P>
-    void await_suspend(std::coroutine_handle<P> handle) noexcept {
-      handle.promise().end();
-    }
-    void await_resume() noexcept {}
-  };
   struct Neighbours {
     Promise* newer;
     Promise* older;

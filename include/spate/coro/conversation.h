@@ -20,6 +20,7 @@
 #include "spate/coro/block.h"
 #include "spate/coro/scope.h"
 #include "spate/export.h"
+#include "spate/net/buffer.h"
 #include "spate/net/bytes.h"
 
 namespace spate::coro {
@@ -59,6 +60,8 @@ class SPATE_EXPORT Conversation {
   bool is_begun() const { return is_begun_; }
   bool is_over() const { return over_ == Over::all; }
   std::error_code error() const { return error_; }
+  // Who reads next gets this first. Not while somebody reads.
+  void put_back(const Buffer& bytes, std::uint8_t kind);
   // Why nothing can be sent: what has closed it, or EPIPE.
   std::error_code write_error() const;
 
@@ -79,6 +82,7 @@ class SPATE_EXPORT Conversation {
   void look();
   void set_paused(bool is_paused);
   bool keep(Bytes bytes, std::uint8_t kind);
+  void lose_memory();
   Piece take_kept();
   bool go_on(Then then);
   void wake_waits();

@@ -28,6 +28,10 @@ class OrReturn : Chooser {
   explicit OrReturn(Op& operation) : Chooser(choose), operation_(operation) {}
   OrReturn(const OrReturn&) = delete;
   OrReturn& operator=(const OrReturn&) = delete;
+  // Before the place goes at which the operation waits.
+  ~OrReturn() {
+    if (awaiting != nullptr && !outcome_) operation_->cancel();
+  }
 
   bool await_ready() {
     if (!operation_->await_ready()) return false;

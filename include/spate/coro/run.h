@@ -30,7 +30,7 @@ inline Task<void> stop_after(Task<void> task, Loop** loop) {
 
 // What the task gives. If the loop returns before that, because of Loop::stop() or because nothing
 // is left that it could wait for, the task is cancelled: a Result is ECANCELED then, any other
-// result but void is asserted.
+// result but void is asserted. So it is without memory to begin: ENOMEM.
 template <class T>
 T run(Loop& loop, Task<T> task) {
   Scope scope(loop);
@@ -45,10 +45,15 @@ T run(Loop& loop, Task<T> task) {
     finish();
   } else {
     std::optional<T> result;
-    scope.spawn(keep_result(std::move(task), &result, &running));
+    Task<void> all = keep_result(std::move(task), &result, &running);
+    const bool has_memory(all);
+    scope.spawn(std::move(all));
     finish();
     if constexpr (kIsResult<T>) {
-      if (!result) return std::unexpected(std::make_error_code(std::errc::operation_canceled));
+      if (!result) {
+        return std::unexpected(std::make_error_code(has_memory ? std::errc::operation_canceled
+                                                               : std::errc::not_enough_memory));
+      }
     }
     SPATE_ASSERT(result.has_value(), "the loop has nothing to wait for, and the task is not done");
     return std::move(*result);

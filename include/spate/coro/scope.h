@@ -66,7 +66,8 @@ class SPATE_EXPORT Scope {
   friend class Then;
   class Guard;
 
-  bool begin(Promise* root, bool gives_error);
+  // An exception ends the program, wherever its objects were compiled without them.
+  bool begin(Promise* root, bool gives_error) noexcept;
   void queue(Place& place) {
     if (place.is_woken()) return;
     woken_.push_woken(place);

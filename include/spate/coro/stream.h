@@ -86,6 +86,7 @@ class SPATE_EXPORT Stream final : StreamHandler {
   // reads.
   struct Arrival {
     explicit Arrival(Bytes bytes) : left(bytes) {}
+    Bytes take() { return std::exchange(left, left.first(0)); }
 
     Bytes left;
     bool is_gone = false;
@@ -102,8 +103,8 @@ class SPATE_EXPORT Stream final : StreamHandler {
     Arrival* arrival() const {
       return (bits_ & kTags) == 0 ? reinterpret_cast<Arrival*>(bits_) : nullptr;
     }
-    // The same of one who goes on, for whom there is an Arrival or an end.
-    Arrival* given() const { return is_over() ? nullptr : reinterpret_cast<Arrival*>(bits_); }
+    // The same of one who goes on, for whom there is an Arrival if it is not over.
+    Arrival& given() const { return *reinterpret_cast<Arrival*>(bits_); }
     Retry* retry() const {
       return (bits_ & kRetry) != 0 ? reinterpret_cast<Retry*>(bits_ - kRetry) : nullptr;
     }
@@ -138,11 +139,11 @@ class SPATE_EXPORT Stream final : StreamHandler {
     inline Reader(Framed& framed, const Promise& self);
     inline Reader(Read& read, Then then);
     inline Reader(Framed& framed, Then then);
-    explicit operator bool() const { return bits_ != 0; }
+    explicit operator bool() const { return bits_ != kNobody; }
     bool is(const Reading& reading) const { return &**this == &reading; }
     Reading& operator*() const { return *reinterpret_cast<Reading*>(bits_ & ~kTags); }
     // A coroutine that takes all that comes, and no more than that.
-    bool is_plain() const { return bits_ != 0 && (bits_ & kTags) == 0; }
+    bool is_plain() const { return (bits_ & kTags) == 0; }
     inline Promise& plain() const;
     inline Framed* framed() const;
     // It is no longer plain.
@@ -156,8 +157,9 @@ class SPATE_EXPORT Stream final : StreamHandler {
     static constexpr std::uintptr_t kChooser = 2;
     static constexpr std::uintptr_t kRetried = 4;
     static constexpr std::uintptr_t kTags = kFramed | kChooser | kRetried;
+    static constexpr std::uintptr_t kNobody = kTags;
 
-    std::uintptr_t bits_ = 0;
+    std::uintptr_t bits_ = kNobody;
   };
   struct Waiting {
     Reader reader;
@@ -233,9 +235,8 @@ class SPATE_EXPORT Stream::Read : public Operation<Read>, public Reading {
   }
   bool start(Promise&, Then then) { return begin(Reader(*this, then), then); }
   Result<Bytes> await_resume() {
-    Arrival* const arrival = stream_.input_.given();
     Result<Bytes> some =
-        arrival != nullptr ? Result<Bytes>(std::exchange(arrival->left, {})) : end_of_file();
+        stream_.input_.is_over() ? end_of_file() : Result<Bytes>(stream_.input_.given().take());
     then_ = Then();  // Last, where the compiler sees that the destructor has nothing to do.
     return some;
   }

@@ -157,11 +157,24 @@ class Task<T>::Awaiter : public Operation<Awaiter> {
         return std::unexpected(make_error_code(std::errc::not_enough_memory));
     }
     SPATE_ASSERT(promise_ != nullptr, "an empty Task was awaited: memory ran out, or it was moved");
-    const Task its_frame(std::exchange(promise_, nullptr));
-    return its_frame.promise_->take();
+    if constexpr (std::is_void_v<T>) {
+      promise_->take();
+      leave();
+    } else {
+      T result = promise_->take();
+      leave();
+      return result;
+    }
   }
 
  private:
+  // Its frame is gone before the next statement. It forgets it last, where the compiler sees that
+  // the destructor has nothing to do.
+  void leave() {
+    promise_->handle().destroy();
+    promise_ = nullptr;
+  }
+
   promise_type* promise_;
 };
 

@@ -2,9 +2,9 @@
 //
 //   Result<Bytes> some = co_await coro::until_stop(stream.read_some());
 //
-// Gives ECANCELED if the scope of the task is stopping; else what the operation gives, which is a
-// Result. An operation that is given up has lost nothing: what it would have taken is still there.
-// Threads: the loop's thread only.
+// Gives ECANCELED if the scope of the task is stopping; else what the operation gives, as a Result
+// if it is none: Result<std::optional<T>> of a Channel's receive(). An operation that is given up
+// has lost nothing: what it would have taken is still there. Threads: the loop's thread only.
 #pragma once
 
 #include <system_error>
@@ -42,6 +42,10 @@ template <class Op>
 class UntilStop : public Operation<UntilStop<Op>>, StopPoint, Chooser {
  public:
   explicit UntilStop(Op& operation) : StopPoint(give_up), Chooser(choose), operation_(operation) {}
+  // Before the place goes at which the operation waits.
+  ~UntilStop() {
+    if (then_) cancel();
+  }
 
   bool await_ready() { return operation_->await_ready(); }
   bool start(Promise& chain, Then then) {
@@ -49,7 +53,10 @@ class UntilStop : public Operation<UntilStop<Op>>, StopPoint, Chooser {
     if (is_stopped_) return false;
     then_ = then;
     awaiting = &chain;
-    if (!operation_->start(chain, Then(*static_cast<Chooser*>(this)))) return false;
+    if (!operation_->start(chain, Then(*static_cast<Chooser*>(this)))) {
+      then_ = Then();
+      return false;
+    }
     if (chain.is_doomed()) return true;  // Meanwhile.
     arm(chain.scope());
     if (chain.scope().is_stopping()) give_up(*this);
@@ -58,19 +65,25 @@ class UntilStop : public Operation<UntilStop<Op>>, StopPoint, Chooser {
   void cancel() {
     disarm();
     operation_->cancel();
+    std::exchange(then_, Then()).leave();
   }
-  Given<Op> await_resume() {
+  AsResult<Given<Op>> await_resume() {
     if (is_stopped_) {
       return std::unexpected(std::make_error_code(std::errc::operation_canceled));
     }
-    return operation_->await_resume();
+    if constexpr (std::is_void_v<Given<Op>>) {
+      operation_->await_resume();
+      return {};
+    } else {
+      return operation_->await_resume();
+    }
   }
 
  private:
   static std::coroutine_handle<> choose(Chooser& chooser) {
     auto& self = static_cast<UntilStop&>(chooser);
     self.disarm();
-    return self.then_.choose();
+    return std::exchange(self.then_, Then()).choose();
   }
   static bool give_up(StopPoint& point) {
     auto& self = static_cast<UntilStop&>(point);

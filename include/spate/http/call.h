@@ -163,13 +163,14 @@ class SPATE_EXPORT Call {
 
   // ---- the response's body
 
-  // While paused, nothing is read, and neither the end nor the loss of the server is seen; of
-  // HTTP/2 a loss is, unless all of the answer has come before, and other calls go on. The deadline
-  // goes on.
+  // While paused, nothing is read, nor is it told that the body has ended, or the call; and neither
+  // the end nor the loss of the server is seen. Of HTTP/2 a loss is, unless all of the answer has
+  // come before, and other calls go on. The deadline goes on.
   void pause();
   void resume();
 
  private:
+  friend class CallState;
   friend class ClientCore;
   explicit Call(CallState* state) : state_(state) {}
   void leave();

@@ -25,26 +25,27 @@
 // is for everything together, goes on. send() waits while the queue is full.
 #pragma once
 
+#include <cstddef>
 #include <string_view>
 #include <system_error>
 #include <utility>
 
-#include "spate/coro/conversation.h"
 #include "spate/error.h"
 #include "spate/export.h"
 #include "spate/http/call.h"
 #include "spate/http/client.h"
+#include "spate/http/coro_body.h"
 #include "spate/http/fields.h"
 #include "spate/http/response.h"
 #include "spate/net/bytes.h"
 
 namespace spate::coro {
 
-class SPATE_EXPORT Call final : http::CallHandler, Conversation {
+class SPATE_EXPORT Call final : http::CallHandler, Body {
  public:
-  using Conversation::Wait;
+  using Body::ReadPiece;
+  using Body::Wait;
   class Head;
-  class ReadPiece;
 
   // Begins it, as http::Client::send(). `options` have no `upgrade` (asserted).
   Call(http::Client& client, std::string_view url, http::CallOptions options = {});
@@ -55,7 +56,16 @@ class SPATE_EXPORT Call final : http::CallHandler, Conversation {
   Head response();
   // co_await: the next piece of its body, at least one byte; none at the end. Errors: as above,
   // whenever the call fails.
-  ReadPiece read();
+  ReadPiece read() { return read_piece(); }
+  // The same of messages, as coro::Stream::read(): the next one, in one piece. Errors:
+  // Error::ended, the body has ended before it; Error::truncated, inside it; EBADMSG, the framing
+  // is broken; EMSGSIZE, it is longer than 16 MiB; as above. read() then gives what is left.
+  template <class Framing>
+  Task<Result<Bytes>> read(Framing framing) {
+    return read_message(std::move(framing));
+  }
+  // The same of `count` bytes, at least 1.
+  Task<Result<Bytes>> read_exactly(std::size_t count) { return read(FixedSize{count}); }
   // What came behind the body, once it has ended; usually none.
   const http::Fields& trailers() const { return trailers_; }
 
@@ -103,15 +113,6 @@ class SPATE_EXPORT Call::Head : public Wait {
   Call& call_;
 };
 
-// What read() gives to co_await.
-class SPATE_EXPORT Call::ReadPiece : public Read {
- public:
-  using Read::Read;
-
-  Result<Bytes> await_resume();
-};
-
 inline Call::Head Call::response() { return Head(*this); }
-inline Call::ReadPiece Call::read() { return ReadPiece(*this); }
 
 }  // namespace spate::coro

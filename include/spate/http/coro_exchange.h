@@ -25,12 +25,14 @@
 // body, and behind it, it is seen by the next send().
 #pragma once
 
+#include <cstddef>
 #include <string_view>
 #include <system_error>
+#include <utility>
 
-#include "spate/coro/conversation.h"
 #include "spate/error.h"
 #include "spate/export.h"
+#include "spate/http/coro_body.h"
 #include "spate/http/exchange.h"
 #include "spate/http/fields.h"
 #include "spate/http/request.h"
@@ -38,10 +40,10 @@
 
 namespace spate::coro {
 
-class SPATE_EXPORT Exchange final : http::ExchangeHandler, Conversation {
+class SPATE_EXPORT Exchange final : http::ExchangeHandler, Body {
  public:
-  using Conversation::Wait;
-  class ReadPiece;
+  using Body::ReadPiece;
+  using Body::Wait;
 
   explicit Exchange(http::Exchange asked);
   ~Exchange() = default;
@@ -53,9 +55,18 @@ class SPATE_EXPORT Exchange final : http::ExchangeHandler, Conversation {
 
   // co_await: the next piece of the body, at least one byte; none at its end, and of a request
   // without a body. The first read asks the client for it ("100 Continue"), unless the answer has
-  // begun. Errors: EPIPE if the
-  // exchange is over; those of ExchangeHandler::on_closed(); ENOMEM.
+  // begun. Errors: EPIPE if the exchange is over; those of ExchangeHandler::on_closed(); ENOMEM.
   ReadPiece read();
+  // The same of messages, as coro::Stream::read(): the next one, in one piece. Errors:
+  // Error::ended, the body has ended before it; Error::truncated, inside it; EBADMSG, the framing
+  // is broken; EMSGSIZE, it is longer than 16 MiB; as above. read() then gives what is left.
+  template <class Framing>
+  Task<Result<Bytes>> read(Framing framing) {
+    hear();
+    return read_message(std::move(framing));
+  }
+  // The same of `count` bytes, at least 1.
+  Task<Result<Bytes>> read_exactly(std::size_t count) { return read(FixedSize{count}); }
   // What came behind the body, once it has ended; usually none.
   const http::Fields& trailers() const { return trailers_; }
 
@@ -86,14 +97,6 @@ class SPATE_EXPORT Exchange final : http::ExchangeHandler, Conversation {
   http::Fields trailers_;
   bool is_heard_ = false;
   bool has_body_left_ = false;
-};
-
-// What read() gives to co_await.
-class SPATE_EXPORT Exchange::ReadPiece : public Read {
- public:
-  using Read::Read;
-
-  Result<Bytes> await_resume();
 };
 
 }  // namespace spate::coro

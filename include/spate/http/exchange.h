@@ -150,8 +150,8 @@ class SPATE_EXPORT Exchange {
   // Sets who is told of the body, and of the rest; again, to replace it. `handler` must outlive the
   // Exchange, or its on_closed(). False if the exchange is over: then nobody is told anything.
   bool start(ExchangeHandler& handler);
-  // While paused, nothing is read, and neither the end nor the loss of the client is seen; of
-  // HTTP/2 both are, and only this body waits.
+  // While paused, nothing is read, nor is it told that the body has ended; and neither the end nor
+  // the loss of the client is seen. Of HTTP/2 these two are, and only this body waits.
   void pause();
   void resume();
 

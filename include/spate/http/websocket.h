@@ -10,8 +10,8 @@
 // Ownership: a WebSocket is a handle, as a Stream is; moving it moves the connection. Destroying it
 // says going_away, sends what was written, and closes; no callback follows. The Exchange, the
 // Server and the Client that it came from may go before it, and so may the loop, which closes it.
-// (Of HTTP/2, RFC 8441, it is one stream of a connection, and ends with that: with the Server, or
-// the Client.)
+// (One that is still connecting ends with its Client. Of HTTP/2, RFC 8441, it is one stream of a
+// connection, and ends with that: with the Server, or the Client.)
 // Threads: the loop's thread only.
 // Callbacks: a WebSocketHandler's functions, called by the loop and never from inside a call to the
 // WebSocket. Inside them everything is allowed, destroying the WebSocket and the handler included;
@@ -69,7 +69,7 @@ class SPATE_EXPORT WebSocketHandler {
   // pings; Error::deadline if it does not answer close(), or the grace of Server::drain() is
   // over; ECONNRESET if it ends unsaid, and what
   // else ends a Stream. Of a client that never was on_open(): HttpError::not_upgraded if the server
-  // does not want to, and what ends a Call.
+  // does not want to, ECANCELED if the Client was destroyed before, and what ends a Call.
   virtual void on_closed(CloseCode code, std::string_view reason, std::error_code error) = 0;
 
  protected:

@@ -41,7 +41,8 @@ struct ClientOptions {
   // The part of a delay that is random: 0 for none, 1 for all of it.
   double jitter = 0.5;
   Nanos steady_after{5'000'000'000};  // A connection of this age resets the count of failures.
-  // Give up, and become idle, after so many consecutive failures; 0: never.
+  // Give up, and become idle, after so many consecutive failures; 0: never. If the last of them was
+  // the early end of a connection, the callback is not told: only that Stream's handler is.
   std::uint32_t max_failures = 0;
   // A client's (TlsContext::client()): the connection speaks TLS, with one who can show that he is
   // the host, or has the IP address. None: it does not.

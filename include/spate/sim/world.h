@@ -81,10 +81,11 @@ class SPATE_EXPORT Host {
   }
 
   // Calls `program` with loop() as this machine, at once, and returns what it returns. It may run
-  // loops, its own included.
+  // loops, its own included. Loop::now() of loop() is the time of this call.
   template <class Program>
   auto run(Program&& program) {
     const Turn turn(*this);
+    update_now();
     return std::forward<Program>(program)(loop());
   }
 
@@ -185,6 +186,7 @@ class SPATE_EXPORT Host {
 
   Host(WorldState& world, int index, std::string_view name);
   void make_loop();
+  void update_now();
   void start_program();
   using ProgramBody = std::function<std::shared_ptr<void>(Running&)>;
   void add_program(std::string_view name, ProgramBody body);

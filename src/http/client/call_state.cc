@@ -266,6 +266,7 @@ void CallState::set_over() {
 void CallState::forget_user() {
   handler_ = nullptr;
   on_response_ = nullptr;
+  witness_ = nullptr;
 }
 
 bool CallState::write(Bytes bytes) {

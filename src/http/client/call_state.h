@@ -37,8 +37,20 @@ class ClientCore;
 class HeadWriter;
 class Origin;
 
+// Who is to hear that a call has gone with its Client, of which a CallHandler is not told. It calls
+// no user.
+class ClientWitness {
+ public:
+  virtual void on_client_gone() = 0;
+
+ protected:
+  ~ClientWitness() = default;
+};
+
 class CallState final : public Counted {
  public:
+  static CallState* of(const Call& call) { return call.state_; }
+
   // With a handler, or with `on_response`.
   CallState(ClientCore& core, CallOptions options, CallHandler* handler, OnResponse on_response);
 
@@ -129,6 +141,11 @@ class CallState final : public Counted {
   void tell_upgraded(Stream stream);
   void settle();
   void forget_user();
+  // Until the Call is destroyed.
+  void set_witness(ClientWitness& witness) { witness_ = &witness; }
+  void tell_witness() {
+    if (witness_ != nullptr) witness_->on_client_gone();
+  }
 
   Framing framing{};
   ChunkedDecoder chunks{};
@@ -172,6 +189,7 @@ class CallState final : public Counted {
   ClientCore* core_;
   CallHandler* handler_;
   OnResponse on_response_;
+  ClientWitness* witness_ = nullptr;
   CallOptions options_;
   std::optional<Url> url_;
   Route route_;

@@ -59,7 +59,11 @@ ClientCore::~ClientCore() = default;
 
 void ClientCore::close() {
   is_closed_ = true;
-  while (calls_ != nullptr) leave(*calls_);
+  while (calls_ != nullptr) {
+    const Ref<CallState> call(calls_);
+    leave(*call);
+    call->tell_witness();
+  }
   origins_.clear();
   settle_.stop();
   unsettled_.clear();

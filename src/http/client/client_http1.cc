@@ -67,18 +67,24 @@ void ClientHttp1::send_body() { call_->send_body(stream_); }
 void ClientHttp1::show_more() {
   const Ref<ClientHttp1> self(this);
   CallState& call = *call_;
-  call.show_more();
+  if (call.has_more()) call.show_more();
   if (!carries(call)) return;
   if (call.failure()) return fail(call, call.failure());
-  if (call.is_paused() || !is_at_end(call)) return;
-  finish(call, stream_.unread().empty() ? Behind::nothing : Behind::something);
+  if (is_at_end(call)) finish(call, behind());
 }
 
 void ClientHttp1::abandon() {
   const Ref<ClientHttp1> self(this);
+  const bool is_kept = is_as_good_as_ever();
   const Ref<CallState> call = std::move(call_);
   call->detach();
-  drop(Ending::reset);
+  is_kept ? origin_->release(*this) : drop(Ending::reset);
+}
+
+// Not while bytes come: there may be some behind the answer.
+bool ClientHttp1::is_as_good_as_ever() const {
+  if (is_receiving_ || origin_ == nullptr || origin_->core().is_closed()) return false;
+  return stream_.is_open() && is_at_end(*call_) && may_be_kept(*call_, behind());
 }
 
 // ---- receiving
@@ -90,13 +96,14 @@ std::size_t ClientHttp1::on_data(Bytes bytes) {
     return bytes.size();
   }
   const Ref<CallState> call(call_.get());
-  has_received_ = true;
+  has_received_ = is_receiving_ = true;
   std::size_t used = 0;
   while (used < bytes.size()) {
     const std::size_t count = take(*call, bytes.subspan(used));
     used += count;
     if (count == 0 || !carries(*call)) break;
   }
+  is_receiving_ = false;
   const bool is_done = !carries(*call) && !is_handed_over_;
   return is_done ? bytes.size() : used;
 }
@@ -212,11 +219,17 @@ bool ClientHttp1::is_at_end(const CallState& call) const {
 
 // ---- how a call ends
 
-// The connection is free before the user is told, so that his next call may have it.
+bool ClientHttp1::may_be_kept(const CallState& call, Behind behind) const {
+  return call.framing.keeps_alive && call.is_sent() && behind == Behind::nothing;
+}
+
+// The connection is free before the user is told, so that his next call may have it. Who has paused
+// is told when he goes on.
 void ClientHttp1::finish(CallState& call, Behind behind) {
+  if (call.is_paused()) return;
   if (!call.check_end()) return fail(call, call.failure());
   const Ref<CallState> keep = std::move(call_);
-  const bool is_kept = call.framing.keeps_alive && call.is_sent() && behind == Behind::nothing;
+  const bool is_kept = may_be_kept(call, behind);
   ClientCore& core = origin_->core();
   call.detach();
   if (is_kept) {
@@ -243,6 +256,7 @@ void ClientHttp1::on_closed(std::error_code error) {
   const Ref<ClientHttp1> self(this);
   forget_stream();
   if (!call_) return drop(Ending::reset);
+  if (is_at_end(*call_)) return;  // It has paused.
   lose(error ? error : std::error_code(HttpError::response_truncated));
 }
 

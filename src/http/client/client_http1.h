@@ -31,8 +31,11 @@ class ClientHttp1 final : public ClientConnection, public Carrier {
   void send_body() override;
   bool is_full() const override { return stream_.is_full(); }
   void pause() override { stream_.pause(); }
-  void resume() override { stream_.resume(); }
-  bool has_kept() const override { return false; }
+  // What comes behind the answer is no business of the call's.
+  void resume() override {
+    if (!has_kept()) stream_.resume();
+  }
+  bool has_kept() const override { return call_ && is_at_end(*call_); }
   void show_more() override;
   void abandon() override;
 
@@ -57,6 +60,9 @@ class ClientHttp1 final : public ClientConnection, public Carrier {
   void note_keep_alive(const ResponseView& head);
 
   enum class Behind : std::uint8_t { nothing, something };
+  Behind behind() const { return stream_.unread().empty() ? Behind::nothing : Behind::something; }
+  bool may_be_kept(const CallState& call, Behind behind) const;
+  bool is_as_good_as_ever() const;
   void finish(CallState& call, Behind behind);
   void fail(CallState& call, std::error_code error);
   void lose(std::error_code error);
@@ -66,6 +72,7 @@ class ClientHttp1 final : public ClientConnection, public Carrier {
   bool is_reused_ = false;
   bool has_carried_ = false;
   bool has_received_ = false;  // Of an answer to this call.
+  bool is_receiving_ = false;
   bool is_in_body_ = false;
   bool is_handed_over_ = false;
 };

@@ -265,7 +265,7 @@ Http2Piece ClientHttp2::next_piece(Http2Stream& stream, std::size_t most) {
   return call_of(stream).next_piece(most);
 }
 
-bool ClientHttp2::send_piece(Http2Stream& stream, Bytes frame_head, std::size_t size) {
+Http2Sent ClientHttp2::send_piece(Http2Stream& stream, Bytes frame_head, std::size_t size) {
   patience_.on_sent(size);
   return frames_.send_piece(frame_head, size, call_of(stream), stream_);
 }

@@ -71,7 +71,7 @@ class ClientHttp2 final : public ClientConnection, public Http2Events {
   void on_violation(Broken broken) override;
   void on_stream_closed(Http2Stream& stream, Http2Code code) override;
   Http2Piece next_piece(Http2Stream& stream, std::size_t most) override;
-  bool send_piece(Http2Stream& stream, Bytes frame_head, std::size_t size) override;
+  Http2Sent send_piece(Http2Stream& stream, Bytes frame_head, std::size_t size) override;
   void on_end_sent(Http2Stream& stream) override;
 
  private:

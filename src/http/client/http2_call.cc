@@ -299,11 +299,6 @@ void Http2Call::close_tunnel() {
   connection.note_free();
 }
 
-void Http2Call::leave_connection() {
-  connection_ = nullptr;
-  tunnel_.reset();
-}
-
 void Http2Call::repeat() { call_->core()->repeat(*call_, CallState::Repeat::after_loss); }
 
 void Http2Call::lose(std::error_code error) {

@@ -62,8 +62,8 @@ class Http2Call final : public Carrier, public Http2Stream, public Counted, Http
   // The stream has closed, which is to be told; or what it has waited for has come.
   bool has_news() const;
   void tell();
-  // The connection goes. What was received in whole stays.
-  void leave_connection();
+  // The connection goes. What was received in whole stays; a tunnel goes with this.
+  void leave_connection() { connection_ = nullptr; }
   // Then: the call may have been lost with it.
   bool is_lost() const { return call_ && !has(kEnded); }
   bool may_repeat() const { return has(kIsReused) && !has(kHeard) && call_->may_repeat(); }

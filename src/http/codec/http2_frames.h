@@ -24,24 +24,25 @@ class Http2Frames {
   void send_all(Http2Session& session, Stream& stream) {
     while (!is_broken_ && !stream.is_full()) {
       const Bytes frame = session.next_frame();
-      if (frame.empty()) break;
-      send(frame, stream);
-      if (batch_.size() >= kBatch) send_batch(stream);
+      if (frame.empty() && !is_batch_whole()) break;
+      if (!frame.empty()) send(frame, stream);
+      if (is_batch_whole()) send_batch(stream);
     }
     send_batch(stream);
   }
 
   // Http2Events::send_piece(): `body` has take(), into a span and into a Buffer.
   template <class Stream, class Body>
-  bool send_piece(Bytes head, std::size_t size, Body& body, Stream& stream) {
+  Http2Sent send_piece(Bytes head, std::size_t size, Body& body, Stream& stream) {
     if (size > kMostCopied) {
-      if (!batch_.append(head) || !body.take(size, batch_)) is_broken_ = true;
-      return !is_broken_;
+      if (!add(head) || !body.take(size, batch_)) is_broken_ = true;
+      return how_it_went();
     }
     std::array<std::byte, kMostCopied + 16> frame;
     std::ranges::copy(head, frame.begin());
     if (size > 0) body.take(std::span(frame).subspan(head.size(), size));
-    return send(Bytes(frame).first(head.size() + size), stream);
+    send(Bytes(frame).first(head.size() + size), stream);
+    return how_it_went();
   }
 
  private:
@@ -50,11 +51,25 @@ class Http2Frames {
   // Larger ones, and what is between them, are sent together up to that size.
   static constexpr std::size_t kBatch = 128 * 1024;
 
+  bool is_batch_whole() const { return batch_.size() >= kBatch; }
+  Http2Sent how_it_went() const {
+    if (is_broken_) return Http2Sent::failed;
+    return is_batch_whole() ? Http2Sent::enough : Http2Sent::yes;
+  }
+
   template <class Stream>
-  bool send(Bytes frame, Stream& stream) {
-    const bool is_taken = batch_.empty() ? stream.write(frame) : batch_.append(frame);
+  void send(Bytes frame, Stream& stream) {
+    const bool is_taken = batch_.empty() ? stream.write(frame) : add(frame);
     if (!is_taken) is_broken_ = true;
-    return !is_broken_;
+  }
+
+  // A few bytes between moved bodies: in a small block, however much the batch has already.
+  bool add(Bytes frame) {
+    const std::span<std::byte> room = batch_.reserve(frame.size());
+    if (room.empty()) return false;
+    std::ranges::copy(frame, room.begin());
+    batch_.commit(frame.size());
+    return true;
   }
 
   template <class Stream>

@@ -52,6 +52,13 @@ enum class Http2Frame : std::uint8_t {
   reset,   // RST_STREAM.
 };
 
+// What came of a frame that was to be sent.
+enum class Http2Sent : std::uint8_t {
+  yes,
+  enough,  // It was sent, and next_frame() is to return before another one is.
+  failed,  // It was not, and nothing can be any more.
+};
+
 // Whether a side of a stream is at its end.
 enum class Http2End : bool { no, yes };
 
@@ -96,9 +103,8 @@ class Http2Events {
   // ---- while bytes are made
 
   virtual Http2Piece next_piece(Http2Stream& stream, std::size_t most) = 0;
-  // Sends the head of a frame, and `size` bytes of what next_piece() has offered. False: it cannot,
-  // and nothing can be sent any more.
-  virtual bool send_piece(Http2Stream& stream, Bytes frame_head, std::size_t size) = 0;
+  // Sends the head of a frame, and `size` bytes of what next_piece() has offered.
+  virtual Http2Sent send_piece(Http2Stream& stream, Bytes frame_head, std::size_t size) = 0;
   // Our side of the stream is at its end.
   virtual void on_end_sent(Http2Stream& stream) = 0;
 
@@ -114,7 +120,8 @@ class SPATE_EXPORT Http2Session {
   // connection is of no use any more. An error that a peer is told about is a true one: frames are
   // to be sent, and then is_over().
   virtual bool receive(Bytes bytes) = 0;
-  // What is to be sent next, valid until the next call. Empty: nothing at present.
+  // What is to be sent next, valid until the next call; the frames of bodies are sent meanwhile.
+  // Empty: nothing at present, or they were enough.
   virtual Bytes next_frame() = 0;
   // Nothing is to be sent any more, or to be received.
   virtual bool is_over() const = 0;

@@ -50,12 +50,6 @@ Result<const http::Response*> Call::Head::await_resume() {
   return call_.response_;
 }
 
-Result<Bytes> Call::ReadPiece::await_resume() {
-  const Result<Piece> piece = take();
-  if (!piece) return std::unexpected(piece.error());
-  return piece->bytes;
-}
-
 Call::Wait Call::send(Bytes bytes) {
   if (!call_.write(bytes)) return {*this, Wait::For::room, write_error()};
   return drained();

@@ -31,13 +31,7 @@ void Exchange::hear() {
 
 Exchange::ReadPiece Exchange::read() {
   hear();
-  return ReadPiece(*this);
-}
-
-Result<Bytes> Exchange::ReadPiece::await_resume() {
-  const Result<Piece> piece = take();
-  if (!piece) return std::unexpected(piece.error());
-  return piece->bytes;
+  return read_piece();
 }
 
 void Exchange::on_body(Bytes bytes) { give(bytes, 0); }

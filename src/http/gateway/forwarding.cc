@@ -101,7 +101,7 @@ void Forwarding::begin(std::string_view upstream) {
 void Forwarding::on_upload() {
   is_uploading_ = true;
   postpone();
-  exchange_.start(front_);
+  if (!exchange_.start(front_)) done();  // The client has gone.
 }
 
 void Forwarding::take_upload(Bytes bytes) {

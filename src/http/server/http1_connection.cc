@@ -17,6 +17,11 @@ namespace spate::http {
 
 namespace {
 
+// For somebody, or for nobody.
+bool takes_body(const ExchangeState& state) {
+  return state.is_reading() || state.body == ExchangeState::Body::discarded;
+}
+
 // All of the body has been received, and that is to be told.
 bool is_at_end(const ExchangeState& state) {
   return state.framing.body != BodyKind::chunked && state.body_left == 0;
@@ -60,9 +65,7 @@ std::size_t Http1Connection::on_data(Bytes bytes) {
 std::size_t Http1Connection::take(Bytes bytes) {
   if (has(kInProxyHeader)) return take_proxy_header(bytes);
   if (state_ == nullptr || has(kInHead)) return has(kClosing) ? 0 : take_head(bytes);
-  const bool is_wanted = state_->is_reading() && !is_at_end(*state_);
-  if (is_wanted || state_->body == ExchangeState::Body::discarded) return take_body(*state_, bytes);
-  return hold();
+  return takes_body(*state_) && !is_at_end(*state_) ? take_body(*state_, bytes) : hold();
 }
 
 std::size_t Http1Connection::take_proxy_header(Bytes bytes) {
@@ -165,7 +168,7 @@ std::size_t Http1Connection::take_body(ExchangeState& state, Bytes bytes) {
 std::size_t Http1Connection::take_sized(ExchangeState& state, Bytes bytes) {
   const Bytes piece = bytes.first(std::min<std::uint64_t>(bytes.size(), state.body_left));
   state.body_left -= piece.size();
-  if (show_body(state, piece) && state.body_left == 0) end_body(state, {});
+  show_body(state, piece);
   return piece.size();
 }
 
@@ -188,16 +191,16 @@ std::size_t Http1Connection::take_chunked(ExchangeState& state, Bytes bytes) {
   return step.used + step.data.size();
 }
 
-// False if that was the end of the exchange, or of this.
-bool Http1Connection::show_body(ExchangeState& state, Bytes piece) {
+void Http1Connection::show_body(ExchangeState& state, Bytes piece) {
   state.received += piece.size();
   state.last_arrival = server_.loop().now();
   if (state.received > state.max_body)
-    return refuse(state, {Status::content_too_large, "the body is too long"}), false;
-  if (state.body == ExchangeState::Body::discarded) return true;
-  return state.tell([piece](ExchangeHandler& handler) { handler.on_body(piece); });
+    return refuse(state, {Status::content_too_large, "the body is too long"});
+  if (state.body == ExchangeState::Body::discarded) return;
+  state.tell([piece](ExchangeHandler& handler) { handler.on_body(piece); });
 }
 
+// False if that was the end of the exchange, or of this.
 bool Http1Connection::end_body(ExchangeState& state, const FieldsView& trailers) {
   using Body = ExchangeState::Body;
   if (std::exchange(state.body, Body::ended) == Body::discarded) return true;
@@ -221,6 +224,7 @@ void Http1Connection::on_end() {
   if (state_ == nullptr) return stream_.close();
   ExchangeState& state = *state_;
   const ExchangeState::Use use(state);
+  if (state.is_reading() && is_at_end(state) && !end_body(state, {})) return;  // Not told yet.
   const bool is_cut = has(kInHead) || (state.body != ExchangeState::Body::none &&
                                        state.body != ExchangeState::Body::ended);
   if (!is_cut) {
@@ -260,13 +264,13 @@ void Http1Connection::on_closed(std::error_code error) {
 
 // After user code: what it has brought to an end, and what is to be kept.
 void Http1Connection::go_on(ExchangeState& state) {
-  if (state.is_reading() && is_at_end(state)) {
+  if (takes_body(state) && is_at_end(state)) {
     if (end_body(state, {})) go_on(state);
     return;
   }
   if (state.answer() == ExchangeState::Answer::ended) {
     if (state.is_over() || !may_discard(state)) return finish(state);
-    if (state.body == ExchangeState::Body::waiting) discard(state);
+    if (state.body == ExchangeState::Body::waiting) return discard(state);
   }
   keep(state);
 }
@@ -275,6 +279,7 @@ void Http1Connection::discard(ExchangeState& state) {
   state.discard_body();
   clear(kHeld);
   update_reading();
+  go_on(state);
 }
 
 // It goes on beyond the callback that it came in.

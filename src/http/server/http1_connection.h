@@ -92,7 +92,7 @@ class Http1Connection final : public ServerConnection, public Wire {
   std::size_t take_body(ExchangeState& state, Bytes bytes);
   std::size_t take_sized(ExchangeState& state, Bytes bytes);
   std::size_t take_chunked(ExchangeState& state, Bytes bytes);
-  bool show_body(ExchangeState& state, Bytes piece);
+  void show_body(ExchangeState& state, Bytes piece);
   bool end_body(ExchangeState& state, const FieldsView& trailers);
   void refuse(ExchangeState& state, const Refusal& refusal);
   std::size_t hold();

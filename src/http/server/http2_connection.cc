@@ -269,7 +269,7 @@ Http2Piece Http2Connection::next_piece(Http2Stream& stream, std::size_t most) {
   return wire_of(stream).next_piece(most);
 }
 
-bool Http2Connection::send_piece(Http2Stream& stream, Bytes frame_head, std::size_t size) {
+Http2Sent Http2Connection::send_piece(Http2Stream& stream, Bytes frame_head, std::size_t size) {
   patience_.on_sent(size);
   return frames_.send_piece(frame_head, size, wire_of(stream), stream_);
 }

@@ -6,9 +6,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <new>
 #include <span>
 #include <system_error>
 
+#include "core/kept_memory.h"
 #include "http/codec/http2_fields.h"
 #include "http/codec/http2_session.h"
 #include "http/codec/refusal.h"
@@ -37,6 +39,13 @@ class Http2Wire final : public Wire, public Http2Stream, Http2Tunnel::Way {
   Http2Wire& operator=(const Http2Wire&) = delete;
   // The exchange is over, and nobody is told.
   ~Http2Wire();
+  // One a request: from what the thread keeps.
+  static void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
+    return take_memory(size);
+  }
+  static void operator delete(void* memory, std::size_t size) noexcept {
+    give_memory(memory, size);
+  }
 
   // In its connection's list.
   Http2Wire* next = nullptr;

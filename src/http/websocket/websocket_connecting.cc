@@ -57,6 +57,9 @@ std::size_t number_of(std::string_view protocol, const std::vector<std::string>&
 
 }  // namespace
 
+WebSocketConnecting::WebSocketConnecting(WebSocketState& state)
+    : state_(state), is_lost_(state.loop(), [this] { on_closed(system_error(ECANCELED)); }) {}
+
 std::error_code WebSocketConnecting::start(WebSocketState& state, Client& client,
                                            std::string_view url, CallOptions call) {
   const std::string http = http_url(url);
@@ -74,7 +77,9 @@ bool WebSocketConnecting::open(Client& client, std::string_view url, CallOptions
   if (key_.empty() || !add_fields(call.fields)) return false;
   call.upgrade = kWebSocket;
   call_ = client.send(url, *this, std::move(call));
-  return call_.is_open();
+  if (!call_.is_open()) return false;
+  CallState::of(call_)->set_witness(*this);
+  return true;
 }
 
 bool WebSocketConnecting::add_fields(Fields& fields) const {
@@ -98,6 +103,11 @@ void WebSocketConnecting::on_response(const Response&) {
 void WebSocketConnecting::on_closed(std::error_code error) {
   const auto self = state_.take_connecting();
   state_.tell_not_connected(error);
+}
+
+// Never from inside a function of the Client.
+void WebSocketConnecting::on_client_gone() {
+  if (!is_lost_.start(Nanos{0})) is_lost_.feed();
 }
 
 void WebSocketConnecting::on_upgraded(const Response& response, Stream stream) {

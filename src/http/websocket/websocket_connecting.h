@@ -6,25 +6,28 @@
 #include <string_view>
 #include <system_error>
 
+#include "http/client/call_state.h"
 #include "spate/http/call.h"
 #include "spate/http/client.h"
 #include "spate/http/websocket.h"
+#include "spate/timer.h"
 
 namespace spate::http {
 
-class WebSocketConnecting final : public CallHandler {
+class WebSocketConnecting final : public CallHandler, ClientWitness {
  public:
   // Of a state that is no more than that. Errors: EINVAL, ENOMEM.
   static std::error_code start(WebSocketState& state, Client& client, std::string_view url,
                                CallOptions call);
-  bool is_open() const { return call_.is_open(); }
+  bool is_open() const { return call_.is_open() || is_lost_.is_active() || is_lost_.is_pending(); }
 
   void on_response(const Response& response) override;
   void on_upgraded(const Response& response, Stream stream) override;
   void on_closed(std::error_code error) override;
 
  private:
-  explicit WebSocketConnecting(WebSocketState& state) : state_(state) {}
+  explicit WebSocketConnecting(WebSocketState& state);
+  void on_client_gone() override;
   bool open(Client& client, std::string_view url, CallOptions call);
   bool add_fields(Fields& fields) const;
   bool has_answered_key(const Response& response) const;
@@ -32,6 +35,7 @@ class WebSocketConnecting final : public CallHandler {
 
   WebSocketState& state_;
   std::string key_;
+  Timer is_lost_;  // It ends with its Client, of which is to be told.
   Call call_;
 };
 

@@ -16,6 +16,10 @@ namespace {
 // What is copied to lie behind its head, as one piece, and what is masked on the stack.
 constexpr std::size_t kLargestJoined = 512;
 constexpr std::size_t kLargestOnStack = 4 * 1024;
+// What others are sent, too, is shown where it lies from that size on, unless it can go with what
+// waits already: to compare it with a copy, which the Stream does, would cost more.
+constexpr std::size_t kSmallestShown = 512;
+constexpr std::size_t kLargestBehind = 4 * 1024;
 
 }  // namespace
 
@@ -63,7 +67,8 @@ bool WebSocketState::send_part(MessageKind kind, Bytes bytes, bool is_last) {
 
 bool WebSocketState::send_shared(const Buffer& frame) {
   if (!has_room_for(frame.size())) return false;
-  if (frame.size() <= kLargestOnStack) return stream_.write(frame.front());
+  const std::size_t most = stream_.queued() == 0 ? kSmallestShown : kLargestBehind;
+  if (frame.size() <= most) return stream_.write(frame.front());
   Buffer shown;
   return shown.append_shared(frame) && stream_.write(std::move(shown));
 }

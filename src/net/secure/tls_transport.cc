@@ -317,6 +317,7 @@ long TlsTransport::send_all(Connection& connection, Source& source) {
   if (phase_ == Phase::failed) return -EPIPE;
   note_use();
   flush(connection);
+  if (broken_ != 0) return broken_;  // What it has lost is not sent.
   std::size_t sent = take_settled(source.left());
   source.skip(sent);
   long result = -EAGAIN;

@@ -123,6 +123,8 @@ class Connection {
   void send_held();
   // Its throttle lets through more than before, or less.
   void on_throttle_changed();
+  // The peer, whose end was told, takes nothing any more either.
+  void on_reset();
   // Nothing can ever come from the peer: our end is the whole end.
   void set_one_way() { set(kPeerEnded); }
   FdNode& node() { return node_; }
@@ -204,7 +206,7 @@ class Connection {
   // When it is closed, and with what, unless something moves before.
   struct Deadline {
     std::int64_t when;
-    std::error_code error;
+    Error error;  // Error{}: with none.
   };
 
   Connection(Transport& transport, int fd);

@@ -97,14 +97,15 @@ bool Connection::catch_up() {
 
 // Of all that may end it, as far as has been looked.
 Connection::Deadline Connection::next_deadline() const {
-  const Deadline all[] = {
-      {busy_ == nullptr ? kNever : busy_->deadline, Error::deadline},
-      {write_deadline(), Error::write_timeout},
-      {read_deadline(), Error::read_timeout},
-      {idle_deadline(), Error::idle_timeout},
-      {linger_deadline(), has_queue() ? Error::write_timeout : std::error_code()},
+  Deadline next{busy_ == nullptr ? kNever : busy_->deadline, Error::deadline};
+  const auto consider = [&next](std::int64_t when, Error error) {
+    if (when < next.when) next = {when, error};
   };
-  return *std::ranges::min_element(all, {}, &Deadline::when);
+  consider(write_deadline(), Error::write_timeout);
+  consider(read_deadline(), Error::read_timeout);
+  consider(idle_deadline(), Error::idle_timeout);
+  consider(linger_deadline(), has_queue() ? Error::write_timeout : Error{});
+  return next;
 }
 
 // Waiting for a rate limit is not idle.

@@ -244,7 +244,7 @@ bool Connection::enqueue(Bytes bytes) {
 
 void Connection::on_queue_begun() {
   busy_->last_sent = hub().loop().now().count();
-  update_wish();
+  if (!is_held()) update_wish();
   note_deadline();
 }
 
@@ -331,6 +331,8 @@ void Connection::on_broken(std::error_code error) {
   if (has(kFull)) go_on_reading();
   settle_later();
 }
+
+void Connection::on_reset() { on_broken(sys::error_code(-ECONNRESET)); }
 
 // By our own will, of which the peer knows nothing yet: what it sends has nothing to do with it.
 void Connection::give_up(std::error_code error) {

@@ -40,7 +40,10 @@ void MemoryEnd::tell() {
 
 long MemoryEnd::receive_own_way(Connection&, std::span<std::byte> room) {
   if (peer_reset_) return -ECONNRESET;
-  if (inbox_.empty()) return peer_ended_ ? 0 : -EAGAIN;
+  if (inbox_.empty()) {
+    is_end_told_ = peer_ended_;
+    return peer_ended_ ? 0 : -EAGAIN;
+  }
   const auto count = static_cast<long>(inbox_.read(room));
   if (peer_ != nullptr) peer_->tell();
   tell();
@@ -85,8 +88,14 @@ void MemoryEnd::close(Connection& connection, bool reset) {
   peer_->peer_ended_ = true;
   peer_->peer_reset_ = reset || !inbox_.empty();
   peer_->peer_ = nullptr;
-  peer_->tell();
+  peer_->peer_reset_ ? peer_->tell_reset() : peer_->tell();
   peer_ = nullptr;
+}
+
+// Who has read all there was does not look any more.
+void MemoryEnd::tell_reset() {
+  if (is_end_told_ && hub().is_alive()) connection_->on_reset();
+  tell();
 }
 
 void MemoryEnd::leave(Connection&) { delete this; }

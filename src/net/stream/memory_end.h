@@ -27,6 +27,7 @@ class MemoryEnd final : public Transport {
   bool is_readable() const { return !inbox_.empty() || peer_ended_ || peer_reset_; }
   bool is_writable() const { return peer_ == nullptr || peer_->inbox_.size() < kInbox; }
   void tell();
+  void tell_reset();
 
   Connection* connection_ = nullptr;
   MemoryEnd* peer_ = nullptr;  // nullptr once it is closed.
@@ -34,6 +35,7 @@ class MemoryEnd final : public Transport {
   Events wish_ = Events::none;
   bool peer_ended_ = false;
   bool peer_reset_ = false;
+  bool is_end_told_ = false;  // The peer's.
 };
 
 }  // namespace spate

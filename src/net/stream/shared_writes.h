@@ -51,12 +51,13 @@ class SharedWrites {
     std::uint32_t since = 0;  // The greatest is the newest.
   };
 
-  // For a queue that ends at `end`. nullptr: it needs one of its own.
+  // For a queue that ends at `end`, or is empty. nullptr: it needs one of its own.
   const std::byte* copy_of(Bytes bytes, const std::byte* end) {
-    if (last_->copy != end || !last_->lies_where(bytes) || !last_->has_copy_of(bytes))
+    const bool goes_on = end == last_->copy || end == nullptr;
+    if (!goes_on || !last_->lies_where(bytes) || !last_->has_copy_of(bytes))
       return find_copy(bytes, end);
     expected_ = kKnown;
-    return end;
+    return last_->copy;
   }
   const std::byte* find_copy(Bytes bytes, const std::byte* end);
   Known& oldest();

@@ -174,7 +174,7 @@ long accept(Socket& listener, sockaddr* peer, socklen_t* size) {
   const std::shared_ptr<Socket> accepted = listener.accept(error);
   if (accepted == nullptr) return error;
   const int fd = kernel.open(accepted);
-  if (fd >= 0 && peer != nullptr) accepted->accepted_address(peer, size);
+  if (fd >= 0 && peer != nullptr) accepted->accepted_from(peer, size);
   return fd;
 }
 

@@ -79,7 +79,7 @@ void Kernel::wait(const Thread::Ready& ready, Nanos limit) {
   if (Thread* thread = Thread::current()) return thread->wait(ready, limit);
   waiting_hosts_.push_back(host);
   while (!ready() && now_ < limit) {
-    const bool goes_on =
+    [[maybe_unused]] const bool goes_on =
         hurries ? surroundings_.step_threads() : surroundings_.step(limit) <= Step::idle;
     SPATE_ASSERT(goes_on, "code of a World waits for what will never happen");
   }

@@ -155,7 +155,12 @@ class Kernel {
   bool is_inside(int of_host) const;
 
   // ---- the seed
+  // From now on `draws` says what is drawn, in place of the seed: for who has other reasons than
+  // chance (fuzz/world.cc).
+  using Draws = std::function<std::uint64_t(Purpose, std::uint64_t number)>;
+  void draw_by(Draws draws) { other_draws_ = std::move(draws); }
   std::uint64_t draw(Purpose purpose, std::uint64_t number) const {
+    if (other_draws_) return other_draws_(purpose, number);
     return mix(seed_ ^ mix(static_cast<std::uint64_t>(purpose) ^ mix(number)));
   }
   std::uint64_t draw_next() { return draw(Purpose::program, ++draws_); }
@@ -191,6 +196,7 @@ class Kernel {
   Nanos late();
 
   const std::uint64_t seed_;
+  Draws other_draws_;
   Surroundings& surroundings_;
   Nanos now_;
   std::map<std::pair<Nanos, std::uint64_t>, Happening> happenings_;  // In order, by a number.

@@ -38,9 +38,9 @@ class Socket : public File {
   virtual long shut_down(int how) = 0;
   virtual long local_address(sockaddr* address, socklen_t* size) const = 0;
   virtual long peer_address(sockaddr* address, socklen_t* size) const = 0;
-  // Of one that was just accepted, whatever has happened to it since.
-  virtual void accepted_address(sockaddr* address, socklen_t* size) const {
-    peer_address(address, size);
+  // What accept() says: also of a connection that has gone while it waited.
+  virtual long accepted_from(sockaddr* address, socklen_t* size) const {
+    return peer_address(address, size);
   }
   virtual long set_option(int level, int name, const void* value, socklen_t size);
   long get_option(int level, int name, void* value, socklen_t* size);

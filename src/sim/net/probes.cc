@@ -17,44 +17,39 @@ void Endpoint::set_patience(const Patience& patience) {
 }
 
 void Endpoint::doubt_peer() {
-  const bool asks = patience_.keeps_alive || is_stalled();
-  if (is_probing_ || !asks || state_ != State::open || network_.reaches(connection_, side_)) return;
+  if (is_asking_ || !patience_.keeps_alive || state_ != State::open ||
+      network_.reaches(connection_, side_))
+    return;
   const Nanos now = network_.kernel().now();
   // Probes before were answered.
   heard_at_ += (now - heard_at_) / patience_.idle * patience_.idle;
-  is_probing_ = true;
+  is_asking_ = true;
   probes_ = 0;
-  probe_at(is_stalled() ? now + kDataRetries.first : heard_at_ + patience_.idle);
+  ask_at(heard_at_ + patience_.idle);
 }
 
-void Endpoint::probe_at(Nanos time) {
+void Endpoint::ask_at(Nanos time) {
   network_.kernel().at(time, [&network = network_, id = connection_.id, side = side_] {
-    if (Connection* connection = network.find(id)) connection->end(side).probe();
+    if (Connection* connection = network.find(id)) connection->end(side).ask_peer();
   });
 }
 
 // A peer that has crashed and is up again answers by a reset.
-void Endpoint::probe() {
-  is_probing_ = false;
-  if (state_ != State::open || !(patience_.keeps_alive || is_stalled())) return;
+void Endpoint::ask_peer() {
+  is_asking_ = false;
+  if (state_ != State::open || !patience_.keeps_alive) return;
   if (network_.reaches(connection_, side_)) return;
   if (silence == 0 && has_lost_patience()) return on_silence();
   if (silence == 0) ++probes_;
-  is_probing_ = true;
+  is_asking_ = true;
   network_.probe(connection_, side_);
-  probe_at(network_.kernel().now() + next_probe());
+  ask_at(network_.kernel().now() + patience_.interval);
 }
 
 bool Endpoint::has_lost_patience() const {
-  if (is_stalled()) return probes_ >= kDataRetries.most;
   const Nanos unheard = network_.kernel().now() - heard_at_;
   if (patience_.user_timeout != Nanos{0}) return probes_ > 0 && unheard >= patience_.user_timeout;
   return probes_ >= patience_.count;
-}
-
-Nanos Endpoint::next_probe() const {
-  if (!is_stalled()) return patience_.interval;
-  return kDataRetries.until(probes_ + 1) - kDataRetries.until(probes_);
 }
 
 // Who has set a time for it does not wait longer for room, even if the peer still answers.

@@ -6,25 +6,14 @@
 #include <cerrno>
 #include <cstring>
 
+#include "sim/kernel/message.h"
+
 namespace spate::sim {
 
 namespace {
 
 // net.core.somaxconn
 constexpr unsigned kMostBacklog = 4096;
-
-// One piece after the other, until one is not moved whole.
-template <class Move>
-long move_pieces(const msghdr& message, Move move) {
-  long moved = 0;
-  for (const iovec& piece : std::span(message.msg_iov, message.msg_iovlen)) {
-    const long result = move(piece);
-    if (result < 0) return moved > 0 ? moved : result;
-    moved += result;
-    if (static_cast<std::size_t>(result) < piece.iov_len) break;
-  }
-  return moved;
-}
 
 }  // namespace
 
@@ -202,9 +191,9 @@ void StreamSocket::disconnect() {
 long StreamSocket::send(const msghdr& message) {
   if (message.msg_controllen != 0) return -EOPNOTSUPP;
   if (end_ == nullptr) return error_ != 0 ? -take_error() : -EPIPE;
-  return move_pieces(message, [&](const iovec& piece) {
-    return end_->send({static_cast<const char*>(piece.iov_base), piece.iov_len});
-  });
+  const auto pieces = pieces_of(message);
+  if (pieces.size() != 1) return end_->send(joined(message));
+  return end_->send({static_cast<const char*>(pieces[0].iov_base), pieces[0].iov_len});
 }
 
 long StreamSocket::receive(msghdr& message, int flags) {
@@ -213,9 +202,15 @@ long StreamSocket::receive(msghdr& message, int flags) {
   if (end_ == nullptr && error_ != 0) return -take_error();
   if (end_ == nullptr) return reads_nothing_ && !is_listening() ? 0 : -ENOTCONN;
   const auto peek = (flags & MSG_PEEK) != 0 ? Endpoint::Peek::yes : Endpoint::Peek::no;
-  return move_pieces(message, [&](const iovec& piece) {
-    return end_->receive({static_cast<std::byte*>(piece.iov_base), piece.iov_len}, peek);
-  });
+  long moved = 0;
+  for (const iovec& piece : pieces_of(message)) {
+    const long result =
+        end_->receive({static_cast<std::byte*>(piece.iov_base), piece.iov_len}, peek);
+    if (result < 0) return moved > 0 ? moved : result;
+    moved += result;
+    if (static_cast<std::size_t>(result) < piece.iov_len) break;
+  }
+  return moved;
 }
 
 // As Linux: who only listens or tries to connect gives that up.
@@ -247,8 +242,9 @@ long StreamSocket::peer_address(sockaddr* address, socklen_t* size) const {
   return 0;
 }
 
-void StreamSocket::accepted_address(sockaddr* address, socklen_t* size) const {
+long StreamSocket::accepted_from(sockaddr* address, socklen_t* size) const {
   remote_.to_system(family_, address, size);
+  return 0;
 }
 
 // ---- options

@@ -30,7 +30,7 @@ class StreamSocket final : public IpSocket {
   long receive(msghdr& message, int flags) override;
   long shut_down(int how) override;
   long peer_address(sockaddr* address, socklen_t* size) const override;
-  void accepted_address(sockaddr* address, socklen_t* size) const override;
+  long accepted_from(sockaddr* address, socklen_t* size) const override;
   long set_option(int level, int name, const void* value, socklen_t size) override;
 
  private:

@@ -3,19 +3,33 @@
 #include <sys/epoll.h>
 
 #include <algorithm>
+#include <bit>
 #include <cerrno>
 #include <cstring>
 
+#include "base/mix.h"
 #include "sim/kernel/file.h"
 #include "sim/net/network.h"
 
 namespace spate::sim {
 
-// FNV-1a.
+namespace {
+
+// Equal on every machine.
+std::uint64_t word_of(std::string_view bytes) {
+  std::uint64_t word = 0;
+  std::memcpy(&word, bytes.data(), bytes.size());
+  return std::endian::native == std::endian::little ? word : __builtin_bswap64(word);
+}
+
+}  // namespace
+
 std::uint64_t print_of(std::string_view bytes) {
-  std::uint64_t print = 0xcbf29ce484222325u;
-  for (const char byte : bytes) print = (print ^ static_cast<unsigned char>(byte)) * 0x100000001b3u;
-  return print;
+  constexpr std::size_t kWord = sizeof(std::uint64_t);
+  std::uint64_t print = mix(bytes.size());
+  for (; bytes.size() >= kWord; bytes.remove_prefix(kWord))
+    print = mix(print ^ word_of(bytes.substr(0, kWord)));
+  return bytes.empty() ? print : mix(print ^ word_of(bytes));
 }
 
 Label::Label(std::string_view text)
@@ -141,11 +155,33 @@ void Endpoint::transmit() {
     outgoing_.take(size);
     credit_ -= size;
   }
-  if (is_stalled() != (stalled_since_ != kForever)) watch_stall(), doubt_peer();
-  if (!has_shut_down_ || outgoing_.size() != 0 || std::exchange(has_sent_end_, true)) return;
+  if (is_stalled() != (stalled_since_ != kForever)) watch_stall();
+  if (outgoing_.size() != 0) return probe_later();
+  if (!has_shut_down_ || std::exchange(has_sent_end_, true)) return;
   ends_second_ = peer_has_ended_;
   network_.send(connection_, side_, Label(Kind::end),
                 [this](Connection& to) { other(to).on_end(); });
+}
+
+// Who may not send asks now and then whether he may, as the kernel does: or he would never hear
+// that his peer is gone.
+void Endpoint::probe_later() {
+  if (std::exchange(is_probing_, true)) return;
+  network_.kernel().at(network_.kernel().now() + probe_after_,
+                       [&network = network_, id = connection_.id, side = side_] {
+                         if (Connection* found = network.find(id)) found->end(side).probe();
+                       });
+}
+
+void Endpoint::probe() {
+  is_probing_ = false;
+  if (state_ != State::open || credit_ != 0 || outgoing_.size() == 0) return;
+  probe_after_ = std::min(2 * probe_after_, kLastProbe);
+  is_probing_ = true;
+  network_.send(connection_, side_, Label(std::string_view()), [this](Connection&) {
+    is_probing_ = false;
+    transmit();
+  });
 }
 
 void Endpoint::reset_peer() {
@@ -248,6 +284,7 @@ void Endpoint::on_bytes(std::string_view bytes) {
 
 void Endpoint::on_credit(std::size_t count) {
   credit_ += count;
+  probe_after_ = kFirstProbe;
   transmit();
   changed();
 }

@@ -120,9 +120,13 @@ class Endpoint {
 
  private:
   enum class State : std::uint8_t { connecting, open, dead };
+  static constexpr Nanos kFirstProbe = std::chrono::milliseconds{200};
+  static constexpr Nanos kLastProbe = std::chrono::minutes{2};
 
   Endpoint& other(Connection& connection) const;
   void transmit();
+  void probe_later();
+  void probe();
   void reset_peer();
   void tell_room();
   std::size_t send_room() const;
@@ -136,10 +140,9 @@ class Endpoint {
   void forget_if_gone();
   bool is_stalled() const { return credit_ == 0 && outgoing_.size() != 0; }
   void watch_stall();
-  void probe_at(Nanos time);
-  void probe();
+  void ask_at(Nanos time);
+  void ask_peer();
   bool has_lost_patience() const;
-  Nanos next_probe() const;
 
   Network& network_;
   Connection& connection_;
@@ -161,12 +164,14 @@ class Endpoint {
   ByteQueue outgoing_;
   ByteQueue incoming_;
   std::size_t credit_ = 0;
+  bool is_probing_ = false;
+  Nanos probe_after_ = kFirstProbe;
   std::size_t owed_ = 0;  // Read, and not yet told to the sender.
   std::size_t send_buffer_ = kDefaultBuffer;
   Patience patience_;
   Nanos heard_at_{0};
   Nanos stalled_since_{kForever};
-  bool is_probing_ = false;
+  bool is_asking_ = false;
   int probes_ = 0;  // Without an answer.
 };
 

@@ -9,7 +9,7 @@ namespace patterns {
 namespace {
 
 struct Options {  // An aggregate, and not trivially destroyed.
-  Counted name;
+  Counted name{6};
   int count = 1;
 };
 struct Plain {
@@ -75,6 +75,26 @@ Task<int> aggregate_by_reference() {
 }
 Task<int> aggregate_with_its_type() {
   const int result = co_await takes(Options{Counted(6), 1});
+  co_return result;
+}
+Task<int> aggregate_in_parentheses() {
+  const int result = co_await takes(Options(Counted(6), 1));
+  co_return result;
+}
+Gives<int> takes_or_makes(Options options = {.name = Counted(6)}) {
+  return takes(std::move(options));
+}
+Task<int> aggregate_as_a_default_argument() {
+  const int result = co_await takes_or_makes();
+  co_return result;
+}
+Task<int> aggregate_of_no_more_than_braces() {
+  const int result = co_await takes({});
+  co_return result;
+}
+Options some_options() { return {.name = Counted(6)}; }
+Task<int> aggregate_of_a_function() {
+  const int result = co_await takes(some_options());
   co_return result;
 }
 Task<int> aggregate_to_a_child() {
@@ -295,6 +315,10 @@ constexpr Pattern kPatterns[] = {
     PATTERN(aggregate_by_value, Outcome::twice),
     PATTERN(aggregate_by_reference, Outcome::twice),
     PATTERN(aggregate_with_its_type, Outcome::twice),
+    PATTERN(aggregate_in_parentheses, Outcome::twice),
+    PATTERN(aggregate_as_a_default_argument, Outcome::twice),
+    PATTERN(aggregate_of_no_more_than_braces, Outcome::twice),
+    PATTERN(aggregate_of_a_function),
     PATTERN(aggregate_to_a_child, Outcome::twice),
     PATTERN(aggregate_named_first),
     PATTERN(plain_aggregate),

@@ -161,5 +161,6 @@ struct Pattern {
 extern const std::span<const Pattern> kControlFlow;
 extern const std::span<const Pattern> kExpressions;
 extern const std::span<const Pattern> kLifetimes;
+extern const std::span<const Pattern> kGenerators;
 
 }  // namespace patterns

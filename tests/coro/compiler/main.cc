@@ -82,7 +82,7 @@ int main(int count, char** arguments) {
   }
   int tried = 0;
   int surprises = 0;
-  for (const auto patterns : {kControlFlow, kExpressions, kLifetimes}) {
+  for (const auto patterns : {kControlFlow, kExpressions, kLifetimes, kGenerators}) {
     for (const Pattern& pattern : patterns) {
       if (!only.empty() && only != pattern.name) continue;
       const Outcome expected = compiler == "gcc12" ? pattern.gcc12 : pattern.clang19;

@@ -217,6 +217,23 @@ constexpr Scenario kArrivals[] = {
        stage.set_exhausted(false);
        stage.until([&] { return server.is_connected; });
      }},
+    {"WhoHasGoneBeforeHeIsAcceptedHasAnAddress",
+     [](Stage& stage) {
+       Actor& client = stage.actor("client");
+       std::optional<Address> peer;
+       auto listener = Listener::create(stage.loop(), Address::loopback_ipv4(0),
+                                        [&](Stream, const Address& address) { peer = address; });
+       if (!listener) return stage.note("listening", listener.error());
+       listener->pause();
+       stage.note("begun", client.stream.connect(stage.loop(), listener->address(), client));
+       stage.until([&] { return client.is_connected; });
+       const Address mine = client.stream.local_address();
+       client.stream.abort();
+       stage.pass(20ms);
+       listener->resume();
+       stage.until([&] { return peer.has_value(); });
+       if (peer) stage.note("its own", *peer == mine ? 1u : 0u);
+     }},
     {"AListeningSocketIsReleasedAndAdopted",
      [](Stage& stage) {
        Actor& client = stage.actor("client");

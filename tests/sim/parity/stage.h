@@ -1,7 +1,14 @@
 // Where a scenario is played: a loop on the system's sockets, or a World with one host. A scenario
 // notes what a program sees, each of its actors for itself: whatever the backend, these are to be
-// the same. What may differ is the order of two actors' events, and into how many pieces bytes
-// come.
+// the same. What may differ, and is noted so that it does not count:
+//
+// * the order of two actors' events: each actor has a list of its own;
+// * into how many pieces the bytes of a stream come: all between two other events are one entry;
+// * how packets are batched: each is an entry;
+// * how much a kernel takes at once, so whether and when a queue has drained: an entry only in a
+//   scenario that waits for it;
+// * how long anything takes: no entry has a time;
+// * which ports and descriptors are free: no entry has their numbers.
 #pragma once
 
 #include <chrono>

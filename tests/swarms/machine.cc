@@ -10,8 +10,6 @@
 #include <string>
 #include <vector>
 
-#include "sim/swarm.h"
-#include "sim/weather.h"
 #include "spate/net/bytes.h"
 #include "spate/net/connect.h"
 #include "spate/net/process.h"
@@ -21,6 +19,8 @@
 #include "spate/signal.h"
 #include "spate/sim/running.h"
 #include "spate/timer.h"
+#include "swarms/swarm.h"
+#include "swarms/weather.h"
 
 namespace spate::testing {
 namespace {
@@ -244,7 +244,7 @@ void play_machine(World& world) {
   sim::always(rounds > before, "the machine goes on");
 }
 
-TEST(SimSwarm, AMachineKeepsItsPromises) { explore_swarm(40, play_machine); }
+SPATE_SWARM(AMachineKeepsItsPromises, 400, play_machine)
 
 }  // namespace
 }  // namespace spate::testing

@@ -9,16 +9,14 @@
 #include <optional>
 #include <string>
 
-#include "sim/swarm.h"
-#include "sim/weather.h"
 #include "spate/error.h"
-#include "spate/http/client.h"
-#include "spate/http/server.h"
 #include "spate/net/bytes.h"
 #include "spate/net/datagram.h"
 #include "spate/net/server.h"
 #include "spate/net/stream.h"
 #include "spate/timer.h"
+#include "swarms/swarm.h"
+#include "swarms/weather.h"
 
 namespace spate::testing {
 namespace {
@@ -46,7 +44,8 @@ class Insister final : public StreamHandler {
  public:
   Insister(World& world, Loop& loop, const Address& server)
       : world_(world), loop_(loop), server_(server), again_(loop, [this] { begin(); }) {
-    for (std::size_t size = 1 + world.draw(50'000); text_.size() < size;)
+    for (std::size_t size = 1 + world.draw(world.draw(4) == 0 ? 50'000 : 2'000);
+         text_.size() < size;)
       text_ += static_cast<char>('a' + text_.size() * 7 % 23);
     begin();
   }
@@ -70,7 +69,7 @@ class Insister final : public StreamHandler {
     if (has_all && world_.now() > kTrouble) {
       is_done_ = true;
     } else {
-      again_.start(1s);
+      again_.start(1s + drawn_span(world_, 10s));
     }
   }
 
@@ -112,79 +111,7 @@ void play_echo(World& world) {
   sim::always(server.is_up() && server.open_descriptors() <= 4, "nothing is left open");
 }
 
-TEST(SimSwarm, AnEchoOfWhatWasSentOrAnError) { explore_swarm(100, play_echo); }
-
-// ---- HTTP: each call is answered once, with its own answer or an error
-
-struct Asker {
-  Asker(World& drawn, Loop& loop, const Address& server)
-      : world(drawn),
-        base("http://" + server.to_string()),
-        client(must(http::Client::create(loop, {.connect = {.timeout = 5s}}))),
-        next(loop, [this] { ask(); }) {
-    next.start(0s);
-  }
-
-  void ask() {
-    const std::size_t number = calls.size();
-    const std::size_t size = 1 + world.draw(world.draw(4) == 0 ? 100'000 : 100);
-    const auto answered = [this, number, size](Result<http::Response> response) {
-      sim::always(!answers[number], "a call is answered once");
-      answers[number] = true;
-      ++done;
-      sim::sometimes(!response, "a call fails");
-      sim::sometimes(response.has_value(), "a call is answered");
-      if (!response) return;
-      const std::string expected = std::to_string(number) + std::string(size, 'x');
-      sim::always(response->text() == expected, "an answer is that to its call, and whole");
-    };
-    answers.push_back(false);
-    const std::string path = '/' + std::to_string(number) + '/' + std::to_string(size);
-    calls.push_back(client.fetch(base + path, answered));
-    sim::always(calls.back().is_open(), "a call is begun");
-    if (calls.size() < kCalls) next.start(drawn_span(world, 10s));
-  }
-  bool is_done() const { return done == kCalls; }
-
-  static constexpr std::size_t kCalls = 20;
-  World& world;
-  std::string base;
-  std::vector<bool> answers;
-  std::size_t done = 0;
-  http::Client client;
-  std::vector<http::Call> calls;
-  Timer next;
-};
-
-http::Server serve_sizes(Loop& loop) {
-  return must(http::serve(loop, Address::any_ipv6(kSwarmPort), [](http::Exchange exchange) {
-    const std::string_view path = exchange.request().path();
-    const std::size_t slash = path.rfind('/');
-    const std::string size(path.substr(slash + 1));
-    exchange.respond(std::string(path.substr(1, slash - 1)) +
-                     std::string(std::strtoull(size.c_str(), nullptr, 10), 'x'));
-  }));
-}
-
-void play_http(World& world) {
-  Host& server = world.add_host("server");
-  Host& client = world.add_host("client");
-  server.boot(serve_sizes);
-  draw_weather(world, server, client, kTrouble);
-  {
-    std::unique_ptr<Asker> asker = client.run([&](Loop& loop) {
-      return std::make_unique<Asker>(world, loop, server.address(kSwarmPort));
-    });
-    world.run_until([&] { return asker->is_done(); }, 1h);
-    sim::always(asker->is_done(), "each call is answered");
-    sim::sometimes(asker->client.metrics().repeated > 0, "a call was repeated");
-    sim::sometimes(asker->client.metrics().reused > 0, "a connection was used again");
-  }
-  world.run_for(1h);
-  sim::always(server.open_descriptors() <= 4, "nothing is left open");
-}
-
-TEST(SimSwarm, AnAnswerOfHttpIsThatToItsCall) { explore_swarm(100, play_http); }
+SPATE_SWARM(AnEchoOfWhatWasSentOrAnError, 1000, play_echo)
 
 // ---- datagrams: what comes is what was sent, and not before
 
@@ -226,7 +153,7 @@ void play_packets(World& world) {
   sim::sometimes(std::ranges::count(copies, 0) == 0, "all packets came");
 }
 
-TEST(SimSwarm, APacketComesAsItWasSent) { explore_swarm(200, play_packets); }
+SPATE_SWARM(APacketComesAsItWasSent, 1000, play_packets)
 
 }  // namespace
 }  // namespace spate::testing

@@ -6,8 +6,6 @@
 #include <string>
 #include <utility>
 
-#include "sim/swarm.h"
-#include "sim/weather.h"
 #include "spate/coro/connect.h"
 #include "spate/coro/or_return.h"
 #include "spate/coro/scope.h"
@@ -15,6 +13,8 @@
 #include "spate/coro/time.h"
 #include "spate/net/framing.h"
 #include "spate/net/listener.h"
+#include "swarms/swarm.h"
+#include "swarms/weather.h"
 
 namespace spate::testing {
 namespace {
@@ -121,7 +121,7 @@ void play_coroutines(World& world) {
   sim::always(client.open_descriptors() <= 4, "the client leaves nothing open");
 }
 
-TEST(SimSwarm, ACoroutinesQuestionGetsItsOwnAnswer) { explore_swarm(100, play_coroutines); }
+SPATE_SWARM(ACoroutinesQuestionGetsItsOwnAnswer, 1200, play_coroutines)
 
 }  // namespace
 }  // namespace spate::testing

@@ -1,0 +1,248 @@
+// HTTP in Worlds with weather of all kinds, both versions and by way of a Gateway: each call is
+// answered once, with its own answer or an error, and no POST is done twice.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "spate/http/client.h"
+#include "spate/http/gateway.h"
+#include "spate/http/http2.h"
+#include "spate/http/server.h"
+#include "spate/timer.h"
+#include "swarms/swarm.h"
+#include "swarms/weather.h"
+
+namespace spate::testing {
+namespace {
+
+using sim::Host;
+using sim::Outcome;
+using sim::World;
+
+constexpr std::uint16_t kSizesPort = 7007;
+constexpr std::uint16_t kGatePort = 7008;
+constexpr Nanos kHttpTrouble = 2min;
+// A connection whose server is gone may find that out as late as that: TCP tries again after twice
+// as long each time.
+constexpr Nanos kHttpWell = 2 * kHttpTrouble + 40s;
+
+enum class HttpMistake : std::uint8_t { none, repeats_posts };
+
+struct HttpPlan {
+  World& world;
+  bool speaks_http2 = false;
+  HttpMistake mistake = HttpMistake::none;
+  bool has_gateway = false;
+  std::map<std::string, int> posts{};  // By path: how often each was done.
+};
+
+// ---- the server: answers with the number and the size that the path says
+
+std::string answer_of(std::string_view number, std::size_t size) {
+  return std::string(number) + std::string(size, 'x');
+}
+
+void answer(HttpPlan& plan, http::Exchange exchange) {
+  const std::string path(exchange.request().path());
+  const std::size_t slash = path.rfind('/');
+  const std::size_t size = std::strtoull(path.c_str() + slash + 1, nullptr, 10);
+  std::string text = answer_of(std::string_view(path).substr(1, slash - 1), size);
+  if (exchange.request().method() != http::Method::post) return exchange.respond(text), void();
+  http::read_body(std::move(exchange), 1 << 20,
+                  [&plan, path, text, size](http::Exchange whole, Bytes body) {
+                    sim::always(body.size() == size, "a body is whole");
+                    sim::always(++plan.posts[path] == 1, "no POST is done twice");
+                    whole.respond(text);
+                  });
+}
+
+http::Server serve_sizes(HttpPlan& plan, Loop& loop) {
+  http::ServerOptions options;
+  if (plan.speaks_http2) options.http2 = must(http::Http2::create({.max_streams = 4}));
+  auto server = http::serve(
+      loop, Address::any_ipv6(kSizesPort),
+      [&plan](http::Exchange exchange) { answer(plan, std::move(exchange)); }, options);
+  return server ? std::move(*server) : http::Server();
+}
+
+// ---- the client
+
+class Asker {
+ public:
+  Asker(HttpPlan& plan, Loop& loop, const Address& server)
+      : plan_(plan),
+        world_(plan.world),
+        base_("http://" + server.to_string()),
+        client_(must(http::Client::create(loop, options()))),
+        next_(loop, [this] { ask(); }),
+        cancel_(loop, [this] { cancel(); }) {
+    next_.start(0s);
+  }
+  bool is_done() const { return is_done_; }
+  const http::Client& client() const { return client_; }
+
+ private:
+  struct Question {
+    http::Call call{};
+    Nanos asked{0};
+    std::string path{};
+    std::string expected{};
+    bool is_over = false;
+  };
+  static constexpr std::size_t kCalls = 20;
+
+  http::ClientOptions options() {
+    http::ClientOptions options{.max_per_origin = 1 + world_.draw(8), .connect = {.timeout = 5s}};
+    options.http2_without_tls = plan_.speaks_http2;
+    if (plan_.speaks_http2) options.http2 = must(http::Http2::create());
+    return options;
+  }
+  bool is_well() const { return world_.now() > kHttpWell; }
+
+  void ask() {
+    const std::size_t size = 1 + world_.draw(world_.draw(8) == 0 ? 100'000 : 100);
+    const std::string number = std::to_string(questions_.size());
+    Question& question = *questions_.emplace_back(std::make_unique<Question>());
+    question.asked = world_.now();
+    question.path = '/' + number + '/' + std::to_string(size);
+    question.expected = answer_of(number, size);
+    send(question, world_.draw(4) == 0 ? size : 0);
+    if (world_.draw(8) == 0) cancel_.start(drawn_span(world_, 2s));
+    if (questions_.size() < kCalls || !is_well())
+      next_.start(world_.draw(2) == 0 ? 0s : drawn_span(world_, 20s));
+  }
+  void send(Question& question, std::size_t posted) {
+    const std::string body(posted, 'b');
+    http::CallOptions call;
+    if (posted != 0) call.method = http::Method::post;
+    call.body = bytes_of(body);
+    question.call = client_.fetch(
+        base_ + question.path,
+        [this, &question, posted](Result<http::Response> response) {
+          hear(question, std::move(response), posted);
+        },
+        std::move(call));
+    sim::always(question.call.is_open(), "a call is begun");
+  }
+  void hear(Question& question, Result<http::Response> response, std::size_t posted) {
+    sim::always(!std::exchange(question.is_over, true), "a call is answered once");
+    sim::sometimes(!response, "a call fails");
+    if (!response && posted != 0 && plan_.mistake == HttpMistake::repeats_posts) {
+      question.is_over = false;
+      return send(question, posted);
+    }
+    const bool was_well = question.asked > kHttpWell;
+    sim::always(response || !was_well, "a call is answered when all is well");
+    if (!response) return;
+    const auto status = static_cast<int>(response->status());
+    if (plan_.has_gateway) sim::sometimes(status == 502, "a gateway does not reach its server");
+    if (status == 408 || status >= 502)
+      return sim::always(!was_well, "an answer is that of the server when all is well");
+    sim::sometimes(posted > 10'000, "a large body is posted");
+    sim::always(status == 200 && response->text() == question.expected,
+                "an answer is that to its call, and whole");
+    is_done_ = is_done_ || was_well;
+  }
+  void cancel() {
+    Question& question = *questions_[world_.draw(questions_.size())];
+    sim::sometimes(!question.is_over, "a call is cancelled");
+    question.call.cancel();
+    question.is_over = true;
+  }
+
+  HttpPlan& plan_;
+  World& world_;
+  const std::string base_;
+  std::vector<std::unique_ptr<Question>> questions_;
+  bool is_done_ = false;
+  http::Client client_;
+  Timer next_;
+  Timer cancel_;
+};
+
+void restart(Host& host) {
+  host.resume();
+  if (host.is_up()) host.crash();
+  host.restart();
+}
+
+void ask_until_done(HttpPlan& plan, Host& client, const Address& server) {
+  World& world = plan.world;
+  const std::unique_ptr<Asker> asker =
+      client.run([&](Loop& loop) { return std::make_unique<Asker>(plan, loop, server); });
+  const Outcome end = world.run_until([&] { return asker->is_done(); }, 1h);
+  sim::always(end == Outcome::done, "a call is answered in the end");
+  sim::sometimes(asker->client().metrics().repeated > 0, "a call was repeated");
+  sim::sometimes(asker->client().metrics().reused > 0, "a connection was used again");
+}
+
+void play_http(World& world, bool speaks_http2, HttpMistake mistake) {
+  HttpPlan plan{world, speaks_http2, mistake};
+  Host& server = world.add_host("server");
+  Host& client = world.add_host("client");
+  server.boot([&plan](Loop& loop) { return serve_sizes(plan, loop); });
+  draw_weather(world, server, client, kHttpTrouble);
+  world.at(kHttpTrouble, [&] { restart(server); });
+  ask_until_done(plan, client, server.address(kSizesPort));
+  world.run_for(1h);
+  sim::always(server.open_descriptors() <= 4, "the server leaves nothing open");
+  sim::always(client.open_descriptors() <= 3, "the client leaves nothing open");
+}
+
+SPATE_SWARM(AnAnswerOfHttpIsThatToItsCall, 1000,
+            [](World& world) { play_http(world, false, HttpMistake::none); })
+SPATE_SWARM(AnAnswerOfHttp2IsThatToItsCall, 1000,
+            [](World& world) { play_http(world, true, HttpMistake::none); })
+
+TEST(SimSwarmMistakes, APostThatIsSentAgainIsFound) {
+  expect_found(50, "no POST is done twice",
+               [](World& world) { play_http(world, false, HttpMistake::repeats_posts); });
+}
+
+// ---- a gateway between the two
+
+struct Gate {
+  http::Gateway gateway;
+  http::Server server;
+};
+
+std::unique_ptr<Gate> serve_gate(Loop& loop, const std::string& upstream) {
+  auto gate = std::make_unique<Gate>();
+  gate->gateway = must(http::Gateway::create(
+      loop, {.client = {.max_per_origin = 4, .connect = {.timeout = 5s}}, .timeout = 10s}));
+  auto server = http::serve(loop, Address::any_ipv6(kGatePort),
+                            [upstream, &gateway = gate->gateway](http::Exchange exchange) {
+                              gateway.forward(std::move(exchange), upstream);
+                            });
+  if (server) gate->server = std::move(*server);
+  return gate;
+}
+
+void play_gateway(World& world) {
+  HttpPlan plan{.world = world, .has_gateway = true};
+  Host& server = world.add_host("server");
+  Host& gate = world.add_host("gate");
+  Host& client = world.add_host("client");
+  server.boot([&plan](Loop& loop) { return serve_sizes(plan, loop); });
+  const std::string upstream = "http://" + server.address(kSizesPort).to_string();
+  gate.boot([upstream](Loop& loop) { return serve_gate(loop, upstream); });
+  draw_weather(world, server, gate, kHttpTrouble);
+  draw_weather(world, gate, client, kHttpTrouble);
+  world.at(kHttpTrouble, [&] {
+    restart(server);
+    restart(gate);
+  });
+  ask_until_done(plan, client, gate.address(kGatePort));
+  world.run_for(1h);
+  sim::always(server.open_descriptors() <= 4, "the server leaves nothing open");
+  sim::always(gate.open_descriptors() <= 4, "the gateway leaves nothing open");
+}
+
+SPATE_SWARM(AnAnswerByAGatewayIsThatToItsCall, 600, play_gateway)
+
+}  // namespace
+}  // namespace spate::testing
