@@ -185,7 +185,7 @@ TEST_F(SimLimits, KeepAliveForgetsACutThatIsHealed) {
   there_.run([&](Loop&) { EXPECT_FALSE(client.stream().set_keep_alive(10s, 5s, 3)); });
   for (int i = 0; i < 5; ++i) {
     world_.cut(here_, there_);
-    world_.run_for(20s);
+    world_.run_for(12s);
     world_.heal(here_, there_);
     world_.run_for(20s);
   }
