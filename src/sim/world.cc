@@ -5,6 +5,7 @@
 #include <numeric>
 #include <utility>
 
+#include "sim/calls/looks.h"
 #include "sim/kernel/signals.h"
 #include "sim/net/ip_socket.h"
 #include "sim/world_state.h"
@@ -62,6 +63,7 @@ bool WorldState::turn(Host& host, Nanos& next) {
     return false;
   }
   host.wakes_at_ = kernel_.now();
+  looks_in_vain = 0;
   loop.run(Run::no_wait);
   return true;
 }
@@ -308,6 +310,7 @@ void Host::restart() {
   SPATE_ASSERT(!is_up());
   world_.kernel().note({.kind = EventKind::restarted, .from = index_});
   world_.kernel().lift_limit(index_);
+  world_.network().memory.limit(index_, 0);
   make_loop();
   world_.network().restart(index_);
   start_program();
@@ -335,6 +338,15 @@ void Host::limit_descriptors(std::size_t most, Shortage shortage) {
 }
 
 std::size_t Host::open_descriptors() const { return world_.kernel().open_count(index_); }
+
+void Host::set_port_range(std::uint16_t first, std::uint16_t last) {
+  SPATE_ASSERT(first != 0 && first <= last);
+  world_.network().set_port_range(index_, {.first = first, .last = last});
+}
+
+void Host::limit_memory(std::size_t bytes) { world_.network().memory.limit(index_, bytes); }
+
+std::size_t Host::used_memory() const { return world_.network().memory.used(index_); }
 
 void Host::delay_work(Nanos most) {
   SPATE_ASSERT(most >= Nanos{0});

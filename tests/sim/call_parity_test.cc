@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
-#include <signal.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -15,55 +14,11 @@
 #include <string>
 #include <vector>
 
+#include "sim/kernels.h"
 #include "spate/sim/world.h"
-
-extern "C" {
-decltype(::close) spate_sim_close;
-decltype(::pipe2) spate_sim_pipe2;
-decltype(::socketpair) spate_sim_socketpair;
-decltype(::socket) spate_sim_socket;
-decltype(::bind) spate_sim_bind;
-decltype(::listen) spate_sim_listen;
-decltype(::connect) spate_sim_connect;
-decltype(::accept4) spate_sim_accept4;
-decltype(::shutdown) spate_sim_shutdown;
-decltype(::poll) spate_sim_poll;
-decltype(::read) spate_sim_read;
-decltype(::write) spate_sim_write;
-decltype(::recvmsg) spate_sim_recvmsg;
-decltype(::sendmsg) spate_sim_sendmsg;
-decltype(::getsockopt) spate_sim_getsockopt;
-}
 
 namespace spate::testing {
 namespace {
-
-struct Calls {
-  decltype(&::close) close;
-  decltype(&::pipe2) pipe2;
-  decltype(&::socketpair) socketpair;
-  decltype(&::socket) socket;
-  decltype(&::bind) bind;
-  decltype(&::listen) listen;
-  decltype(&::connect) connect;
-  decltype(&::accept4) accept4;
-  decltype(&::shutdown) shutdown;
-  decltype(&::poll) poll;
-  decltype(&::read) read;
-  decltype(&::write) write;
-  decltype(&::recvmsg) recvmsg;
-  decltype(&::sendmsg) sendmsg;
-  decltype(&::getsockopt) getsockopt;
-};
-
-const Calls kReal{::close,  ::pipe2,   ::socketpair, ::socket,   ::bind,
-                  ::listen, ::connect, ::accept4,    ::shutdown, ::poll,
-                  ::read,   ::write,   ::recvmsg,    ::sendmsg,  ::getsockopt};
-const Calls kSimulated{spate_sim_close,   spate_sim_pipe2,   spate_sim_socketpair,
-                       spate_sim_socket,  spate_sim_bind,    spate_sim_listen,
-                       spate_sim_connect, spate_sim_accept4, spate_sim_shutdown,
-                       spate_sim_poll,    spate_sim_read,    spate_sim_write,
-                       spate_sim_recvmsg, spate_sim_sendmsg, spate_sim_getsockopt};
 
 // One program in one kernel. What it says of each step is what is compared.
 class Machine {
@@ -279,17 +234,8 @@ void compare(std::uint64_t seed, int steps) {
   });
 }
 
-// The simulated kernel raises no SIGPIPE.
-class CallParity : public ::testing::Test {
- protected:
-  CallParity() : before_(::signal(SIGPIPE, SIG_IGN)) {}
-  ~CallParity() override { ::signal(SIGPIPE, before_); }
-
- private:
-  sighandler_t before_;
-};
-
-TEST_F(CallParity, OfRandomPrograms) {
+TEST(CallParity, OfRandomPrograms) {
+  const WithoutSigpipe quiet;
   for (std::uint64_t seed = 1; seed <= 300 && !::testing::Test::HasFailure(); ++seed)
     compare(seed, 60);
 }

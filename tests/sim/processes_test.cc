@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -13,6 +14,7 @@
 #include "spate/signal.h"
 #include "spate/sim/running.h"
 #include "spate/sim/world.h"
+#include "spate/timer.h"
 
 namespace spate::testing {
 namespace {
@@ -203,22 +205,61 @@ TEST_F(SimChildren, AreReapedByTheLoopIfNobodyKeepsThem) {
   EXPECT_FALSE(status_);
 }
 
-TEST_F(SimChildren, AreWatchedByNumberAndForStops) {
+TEST_F(SimChildren, AreStoppedAndContinued) {
   Process process = must(start({.file = "tough"}));
-  int changes = 0;
+  std::string changes;
   Child child(here_.loop(), [&](Child& one) {
-    ++changes;
-    EXPECT_EQ(one.exit_code(), 3);
+    if (one.stopped()) changes += 'S';
+    if (one.continued()) changes += 'C';
+    if (one.exited()) changes += 'E';
   });
   EXPECT_FALSE(here_.run(
       [&](Loop&) { return child.start(process.pid(), Child::Report::exit_stop_continue); }));
+  const auto kill = [&](int signum) {
+    EXPECT_FALSE(here_.run([&](Loop&) { return process.kill(signum); }));
+    world_.run_for(1s);
+  };
+  kill(SIGSTOP);
+  EXPECT_EQ(changes, "S");
+  kill(SIGSTOP);
+  kill(SIGTERM);
+  EXPECT_TRUE(process.is_running()) << "a signal reaches a process that is stopped";
+  kill(SIGCONT);
+  EXPECT_EQ(changes, "SCE");
+  EXPECT_EQ(child.exit_code(), 3);
+  EXPECT_EQ(child.start(1), std::errc::no_child_process);
+}
+
+TEST_F(SimChildren, AreKilledWhileTheyAreStopped) {
+  Process process = must(start({.file = "sleep"}));
   world_.run_for(1s);
-  EXPECT_EQ(here_.run([&](Loop&) { return process.kill(SIGSTOP); }),
-            std::errc::function_not_supported);
+  EXPECT_FALSE(here_.run([&](Loop&) { return process.kill(SIGTSTP); }));
+  world_.run_for(1s);
+  EXPECT_FALSE(status_);
   EXPECT_FALSE(here_.run([&](Loop&) { return process.kill(SIGTERM); }));
   world_.run_for(1s);
-  EXPECT_EQ(changes, 1);
-  EXPECT_EQ(child.start(1), std::errc::no_child_process);
+  EXPECT_FALSE(status_);
+  EXPECT_FALSE(here_.run([&](Loop&) { return process.kill(SIGKILL); }));
+  EXPECT_EQ(finish(), SIGKILL);
+}
+
+TEST_F(SimChildren, KnowThatTheyAreStopped) {
+  std::string told;
+  std::function<void()> ticking;
+  std::optional<Timer> tick;
+  here_.program("ticker", [&](sim::Running& running) {
+    ticking = [&told, &running] { told += running.is_stopped() ? '-' : '+'; };
+    tick.emplace(running.loop(), [&ticking] { ticking(); });
+    tick->start(1s, 1s);
+  });
+  Process process = must(start({.file = "ticker"}));
+  world_.run_for(1500ms);
+  EXPECT_FALSE(here_.run([&](Loop&) { return process.kill(SIGSTOP); }));
+  world_.run_for(1s);
+  EXPECT_FALSE(here_.run([&](Loop&) { return process.kill(SIGCONT); }));
+  world_.run_for(1s);
+  EXPECT_EQ(told, "+-+");
+  tick.reset();
 }
 
 TEST_F(SimChildren, AreLostInACrash) {

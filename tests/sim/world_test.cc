@@ -70,6 +70,40 @@ TEST_F(WorldTest, AProgramThatRunsItsLoopLetsTheOthersGoOn) {
   EXPECT_TRUE(client.has_all());
 }
 
+// It looks for events instead of waiting for them, and the World goes on all the same.
+TEST_F(WorldTest, ALoopThatSpinsInsideACallbackLetsTheOthersGoOn) {
+  auto server = serve_echo(here_);
+  std::error_code failure;
+  for (const Spin& spin : {Spin::fixed(10s), Spin::adaptive(0.5)}) {
+    bool has_run = false;
+    there_.run([&](Loop& loop) {
+      loop.post([&, spin] {
+        auto own = must(Loop::create({.spin = spin}));
+        EchoClient inside("hello");
+        inside.start(*own, here_.address(kPort));
+        failure = own->run();
+        has_run = inside.has_all();
+      });
+    });
+    EXPECT_EQ(world_.run_until([&] { return has_run; }, 1min), Outcome::done);
+    EXPECT_FALSE(failure);
+  }
+}
+
+TEST_F(WorldTest, WhoOnlyLooksInsideACallbackLetsTheOthersGoOn) {
+  auto server = serve_echo(here_);
+  bool has_run = false;
+  there_.run([&](Loop& loop) {
+    loop.post([&] {
+      EchoClient inside("hello");
+      inside.start(there_.loop(), here_.address(kPort));
+      while (!inside.is_done()) there_.loop().run(Run::no_wait);
+      has_run = inside.has_all();
+    });
+  });
+  EXPECT_EQ(world_.run_until([&] { return has_run; }, 1min), Outcome::done);
+}
+
 TEST_F(WorldTest, OverIPv6AndToItself) {
   auto server = serve_echo(here_);
   EchoClient six("six");

@@ -38,12 +38,18 @@ class SPATE_EXPORT Running {
   Stream output;
   Stream errors;
 
+  bool is_stopped() const;
+
   // It ends: its parent is told, once. What it has written arrives. Further calls do nothing.
   void exit(int code) { end((code & 0xff) << 8); }
   // The same by a signal.
   void die(int signum) { end(signum & 0x7f); }
-  // What it does with signals that kill() sends, but for SIGKILL. Without, those that end a process
-  // end it. Signals that stop it are not simulated: kill() fails with ENOSYS.
+  // What it does with signals that kill() sends, but for SIGKILL and SIGSTOP. Without, those that
+  // end a process end it, and those that stop one stop it.
+  //
+  // While it is stopped, its parent is told so, and signals wait until SIGCONT. Its code is called
+  // by the host's loop as ever, since it has no thread of its own: what is to stand still then
+  // looks at is_stopped().
   void on_signal(std::function<void(int signum)> handler) { handler_ = std::move(handler); }
 
  private:

@@ -103,12 +103,13 @@ class SPATE_EXPORT Host {
   // Power is cut: what boot() keeps is destroyed, sockets are closed and nobody is told, and its
   // loop is never turned again. Peers that have something to send hear nothing: they give up with
   // ETIMEDOUT, after 127 s where they connect and after a quarter of an hour else, or get a reset
-  // once the host is up again. Peers that only wait are told nothing, ever. What the program keeps
+  // once the host is up again. Peers that only wait are told nothing, ever, unless they have
+  // set_keep_alive(); set_user_timeout() changes how long others wait. What the program keeps
   // itself of this host's objects may be destroyed now or later, and is of no more use.
   // Only while is_at_rest().
   void crash();
-  // Up again after crash(): the same addresses, a new loop, no limit of descriptors, and the
-  // program of boot() begins anew.
+  // Up again after crash(): the same addresses, a new loop, no limits of descriptors and memory,
+  // and the program of boot() begins anew.
   void restart();
   bool is_up() const { return loop_ != nullptr; }
   // It is up, and none of its code runs, or waits inside the library (a run() of the program's own,
@@ -125,6 +126,19 @@ class SPATE_EXPORT Host {
   // 3. open_descriptors() says how many are open.
   void limit_descriptors(std::size_t most, Shortage shortage = Shortage::process);
   std::size_t open_descriptors() const;
+
+  // Which ports connect(), and bind() to port 0, are given from now on: `first` ... `last`, at
+  // first 32768 ... 60999, as Linux has them. Without one that is free, connect() fails with
+  // EADDRNOTAVAIL and bind() with EADDRINUSE. The end of a connection that has ended first keeps
+  // its port for a minute more. 1 <= first <= last.
+  void set_port_range(std::uint16_t first, std::uint16_t last);
+  // From now on its sockets have `bytes` for what TCP has not yet sent or read, and for packets
+  // that were not read. Where they are used up, what opens or accepts a socket or sends a packet
+  // fails with ENOBUFS, Streams take no more to send, their peers are given no more room, and
+  // packets that come are dropped. Zero: no limit, as at first and after a restart.
+  void limit_memory(std::size_t bytes);
+  // How much of that is used.
+  std::size_t used_memory() const;
 
   // How its clocks differ from the World's, from now on and after a restart as well. Its loops'
   // timers go by them. The monotonic clock does not jump.

@@ -25,6 +25,7 @@
 #include <memory>
 #include <string_view>
 
+#include "sim/calls/looks.h"
 #include "sim/calls/returned.h"
 #include "sim/calls/thread_calls.h"
 #include "sim/kernel/kernel.h"
@@ -84,16 +85,27 @@ long move_messages(mmsghdr* messages, unsigned count, Move move) {
   return moved;
 }
 
+// Who looks again and again instead of waiting (LoopOptions::spin) needs time to do so, in which
+// the World goes on. The first looks take none: a loop looks once a turn.
+Nanos end_of_look(Nanos now) {
+  constexpr int kFreeLooks = 64;
+  constexpr Nanos kLook{1'000};
+  return ++looks_in_vain > kFreeLooks ? now + kLook : now;
+}
+
 long wait(int epoll, epoll_event* events, int capacity, Nanos timeout) {
   const std::shared_ptr<File> file = file_at(epoll);
   EpollSet* set = file == nullptr ? nullptr : file->as_set();
   if (set == nullptr || capacity <= 0) return -EINVAL;
   Kernel& kernel = *Kernel::current();
   const std::span room(events, static_cast<std::size_t>(capacity));
-  const Nanos limit = kernel.deadline(timeout);
+  const Nanos limit = timeout > Nanos{0} ? kernel.deadline(timeout) : end_of_look(kernel.now());
   kernel.happen();
   for (;;) {
-    if (const std::size_t count = set->take(room); count != 0) return static_cast<long>(count);
+    if (const std::size_t count = set->take(room); count != 0) {
+      looks_in_vain = 0;
+      return static_cast<long>(count);
+    }
     if (kernel.now() >= limit) return 0;
     const Step step = kernel.sleep(limit, [set] { return set->ready() != 0; });
     if (step == Step::spinning || (step == Step::stuck && timeout >= kForever)) return -EDEADLK;
@@ -115,6 +127,7 @@ long open_socket(int family, int type) {
   if (kind != SOCK_STREAM && kind != SOCK_DGRAM) return -EPROTONOSUPPORT;
   Kernel& kernel = *Kernel::current();
   if (kernel.host == Kernel::kNoHost) return -ENETDOWN;
+  if (kernel.network().memory.is_short(kernel.host)) return -ENOBUFS;
   const bool is_stream = kind == SOCK_STREAM;
   if (family == AF_UNIX && is_stream)
     return kernel.open(std::make_shared<LocalStream>(kernel.local_names, kernel.host));
@@ -156,6 +169,8 @@ long accept(Socket& listener, sockaddr* peer, socklen_t* size) {
   long error = 0;
   Kernel& kernel = *Kernel::current();
   if (const long result = kernel.may_open(); result < 0) return result;
+  const bool is_short = kernel.network().memory.is_short(kernel.host);
+  if (listener.waiting() != 0 && is_short) return -ENOBUFS;
   const std::shared_ptr<Socket> accepted = listener.accept(error);
   if (accepted == nullptr) return error;
   const int fd = kernel.open(accepted);

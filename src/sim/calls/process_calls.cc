@@ -21,8 +21,25 @@ void describe(int pid, int status, siginfo_t& info) {
   if (status < 0) return;
   info.si_signo = SIGCHLD;
   info.si_pid = pid;
-  info.si_code = WIFEXITED(status) ? CLD_EXITED : CLD_KILLED;
-  info.si_status = WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status);
+  if (WIFSTOPPED(status)) {
+    info.si_code = CLD_STOPPED;
+    info.si_status = WSTOPSIG(status);
+  } else if (WIFCONTINUED(status)) {
+    info.si_code = CLD_CONTINUED;
+    info.si_status = SIGCONT;
+  } else {
+    info.si_code = WIFEXITED(status) ? CLD_EXITED : CLD_KILLED;
+    info.si_status = WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status);
+  }
+}
+
+// What waitid() with these options tells of it; -1: nothing.
+int told(const Processes& processes, int pid, int options) {
+  const long status = processes.status(pid);
+  if (status >= 0) return (options & WEXITED) != 0 ? static_cast<int>(status) : -1;
+  const int change = processes.change(pid);
+  const int wanted = WIFSTOPPED(change) ? WSTOPPED : WCONTINUED;
+  return (options & wanted) != 0 ? change : -1;
 }
 
 SpawnPlan* plan_of(const void* actions) {
@@ -106,11 +123,13 @@ int spate_sim_waitid(idtype_t kind, id_t process, siginfo_t* info, int options) 
   Kernel* kernel = Kernel::current();
   if (kernel == nullptr) return ::waitid(kind, process, info, options);
   const int pid = static_cast<int>(process);
-  const long status = kernel->processes.status(pid);
+  spate::sim::Processes& processes = kernel->processes;
+  const long status = processes.status(pid);
   if (status == -ECHILD) return sim::returned_int(status);
-  const int told = (options & WEXITED) != 0 ? static_cast<int>(status) : -1;
+  const int told = sim::told(processes, pid, options);
   sim::describe(pid, told, *info);
-  if (told >= 0 && (options & WNOWAIT) == 0) kernel->processes.reap(pid);
+  if (told < 0 || (options & WNOWAIT) != 0) return 0;
+  status >= 0 ? processes.reap(pid) : processes.forget_change(pid);
   return 0;
 }
 

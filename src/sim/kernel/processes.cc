@@ -1,5 +1,6 @@
 #include "sim/kernel/processes.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 
@@ -19,6 +20,7 @@ bool is_ignored(int signum) {
 
 }  // namespace
 
+bool Running::is_stopped() const { return processes_.is_stopped(pid_); }
 void Running::end(int status) { processes_.end(pid_, status); }
 
 Processes::Process* Processes::find(int pid) {
@@ -119,20 +121,64 @@ long Processes::open_file(int pid) {
   return process == nullptr ? -ESRCH : kernel_.open(process->face);
 }
 
+int Processes::change(int pid) const {
+  const Process* process = find(pid);
+  return process == nullptr ? -1 : process->change;
+}
+
+void Processes::forget_change(int pid) {
+  if (Process* process = find(pid)) process->change = -1;
+}
+
+// ---- signals
+
 long Processes::kill(int pid, int signum) {
-  const Process* process = std::as_const(*this).find(pid);
-  if (process == nullptr) return -ESRCH;
+  if (std::as_const(*this).find(pid) == nullptr) return -ESRCH;
   if (signum < 0 || signum > SIGRTMAX) return -EINVAL;
-  if (stops(signum)) return -ENOSYS;
-  if (signum == 0 || process->status >= 0) return 0;
-  const bool is_handled = process->running != nullptr && process->running->handler_;
-  if (signum == SIGKILL || (!is_handled && !is_ignored(signum))) return end(pid, signum), 0;
+  Process& process = *find(pid);
+  if (signum == 0 || process.status >= 0) return 0;
+  if (signum == SIGKILL) return end(pid, signum), 0;
+  if (signum == SIGCONT) go_on(pid, process);
+  if (!process.is_stopped) return deliver(pid, process, signum);
+  const bool waits = std::ranges::find(process.pending, signum) != process.pending.end();
+  if (signum != SIGSTOP && !waits) process.pending.push_back(signum);
+  return 0;
+}
+
+long Processes::deliver(int pid, Process& process, int signum) {
+  const bool is_handled = process.running != nullptr && process.running->handler_;
+  if (signum == SIGSTOP || (!is_handled && stops(signum))) return stop(process, signum), 0;
+  if (!is_handled && !is_ignored(signum)) return end(pid, signum), 0;
   if (!is_handled) return 0;
   const auto handle = [this, pid, signum] {
     const Process* alive = find(pid);
     if (alive != nullptr && alive->status < 0) alive->running->handler_(signum);
   };
-  return kernel_.loop_of(process->host)->post(handle) ? 0 : -ENOMEM;
+  return kernel_.loop_of(process.host)->post(handle) ? 0 : -ENOMEM;
+}
+
+// As waitpid() says it.
+void Processes::stop(Process& process, int signum) {
+  constexpr int kStopped = 0x7f;
+  process.is_stopped = true;
+  process.change = signum << 8 | kStopped;
+  raise_signal(kernel_, process.host, SIGCHLD);
+}
+
+void Processes::go_on(int pid, Process& process) {
+  constexpr int kContinued = 0xffff;
+  if (!std::exchange(process.is_stopped, false)) return;
+  process.change = kContinued;
+  raise_signal(kernel_, process.host, SIGCHLD);
+  for (const int signum : std::exchange(process.pending, {})) {
+    if (process.is_stopped) process.pending.push_back(signum);
+    if (!process.is_stopped && process.status < 0) deliver(pid, process, signum);
+  }
+}
+
+bool Processes::is_stopped(int pid) const {
+  const auto found = processes_.find(pid);
+  return found != processes_.end() && found->second->is_stopped;
 }
 
 }  // namespace spate::sim

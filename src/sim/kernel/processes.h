@@ -48,12 +48,16 @@ class Processes {
   // The process's number.
   long spawn(const char* name, char* const* arguments, const SpawnPlan& plan);
   long kill(int pid, int signum);
-  // Its status as of waitpid(), -EAGAIN while it runs, -ECHILD.
+  // Its status as of waitpid(), -EAGAIN while it lives, -ECHILD.
   long status(int pid) const;
   // It need not be remembered any more.
   void reap(int pid);
+  // That it has been stopped or continued, as waitpid() says it; -1 if nobody has to be told.
+  int change(int pid) const;
+  void forget_change(int pid);
   long open_file(int pid);
 
+  bool is_stopped(int pid) const;
   void end(int pid, int status);
   void crash(int host);
   void clear() { processes_.clear(); }
@@ -62,6 +66,9 @@ class Processes {
   struct Process {
     int host;
     int status = -1;  // While it runs.
+    int change = -1;  // Of which nobody has been told.
+    bool is_stopped = false;
+    std::vector<int> pending{};  // Signals that wait until it goes on, each once.
     ProgramBody body;
     std::vector<std::string> arguments;
     std::array<std::shared_ptr<File>, 3> files;
@@ -73,6 +80,9 @@ class Processes {
   Process* find(int pid);
   const Process* find(int pid) const;
   void begin(int pid);
+  void stop(Process& process, int signum);
+  void go_on(int pid, Process& process);
+  long deliver(int pid, Process& process, int signum);
   Stream open(Loop& loop, std::shared_ptr<File>& file);
   void forget(int pid);
 

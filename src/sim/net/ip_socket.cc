@@ -13,17 +13,58 @@ bool IpSocket::hears(const Ip& own, const Ip& ip) const {
 
 bool IpSocket::shares_port(const IpSocket& other) const {
   if (shares_port_ != 0 && other.shares_port_ != 0) return true;
-  return protocol_ == Protocol::udp && shares_address_ != 0 && other.shares_address_ != 0;
+  const bool may_listen_alone = protocol_ == Protocol::udp || !other.is_listening();
+  return may_listen_alone && shares_address_ != 0 && other.shares_address_ != 0;
+}
+
+bool IpSocket::shares_port(const PortHold& hold) const {
+  return (shares_port_ != 0 && hold.shares_port) || (shares_address_ != 0 && hold.shares_address);
+}
+
+void IpSocket::inherit(const IpSocket& listener) {
+  v6_only_ = listener.v6_only_;
+  shares_port_ = listener.shares_port_;
+  shares_address_ = listener.shares_address_;
+}
+
+PortHold IpSocket::own_hold() const {
+  PortHold hold;
+  hold.is_named = is_bound_;
+  hold.shares_address = shares_address_ != 0;
+  hold.shares_port = shares_port_ != 0;
+  return hold;
 }
 
 // ---- addresses
 
 long IpSocket::bind(const sockaddr* address, socklen_t size) {
   std::optional<Place> place = Place::from_system(family_, address, size);
-  if (is_bound_ || local_.port != 0 || !place) return -EINVAL;
-  if (const long result = network_.bind(*this, *place); result < 0) return result;
+  if (is_bound_ || !place) return -EINVAL;
+  if (draws_port_late_ != 0 && place->port == 0) return bind_address(*place);
+  is_port_drawn_ = place->port == 0;
+  if (const long result = network_.bind(*this, *place); result < 0) {
+    if (result == -EADDRINUSE) local_.ip = any_ip();  // As Linux forgets it.
+    return result;
+  }
   local_ = *place;
-  is_bound_ = true;
+  is_bound_ = has_address_ = true;
+  return 0;
+}
+
+// The port is drawn by connect().
+long IpSocket::bind_address(const Place& place) {
+  if (!place.ip.is_any() && place.ip.host(host_) != host_) return -EADDRNOTAVAIL;
+  local_ = place;
+  has_address_ = true;
+  return 0;
+}
+
+long IpSocket::bind_to_listen() {
+  if (is_bound_) return network_.may_listen(*this) ? 0 : -EADDRINUSE;
+  Place place{local_.ip, 0};
+  if (const long result = network_.bind(*this, place); result < 0) return result;
+  local_ = place;
+  is_bound_ = is_port_drawn_ = true;
   return 0;
 }
 
@@ -32,7 +73,7 @@ void IpSocket::unbind() {
 }
 
 Ip IpSocket::own_like(const Ip& ip) const {
-  if (ip.is_loopback()) return ip;
+  if (ip.is_loopback()) return loopback_like(ip);
   return ip.is_v4() ? Ip::v4_of(host_) : Ip::v6_of(host_);
 }
 
@@ -48,6 +89,7 @@ long IpSocket::set_option(int level, int name, const void* value, socklen_t size
   if (level == SOL_SOCKET && name == SO_REUSEPORT) remembered = &shares_port_;
   if (level == SOL_SOCKET && name == SO_REUSEADDR) remembered = &shares_address_;
   if (level == IPPROTO_IPV6 && name == IPV6_V6ONLY) remembered = &v6_only_;
+  if (level == IPPROTO_IP && name == IP_BIND_ADDRESS_NO_PORT) remembered = &draws_port_late_;
   if (remembered == nullptr) return Socket::set_option(level, name, value, size);
   if (size < sizeof(*remembered)) return -EINVAL;
   std::memcpy(remembered, value, sizeof(*remembered));

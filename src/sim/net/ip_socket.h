@@ -19,7 +19,11 @@ class IpSocket : public Socket {
   const Place& local() const { return local_; }
   // Whether it gets what is sent to `ip` and its port, if bound to `own`.
   bool hears(const Ip& own, const Ip& ip) const;
+  // Whether both may have one port.
   bool shares_port(const IpSocket& other) const;
+  bool shares_port(const PortHold& hold) const;
+  // What a connection of this one's leaves to others.
+  PortHold own_hold() const;
   void vanish() override { is_bound_ = false; }
 
   long bind(const sockaddr* address, socklen_t size) override;
@@ -27,21 +31,35 @@ class IpSocket : public Socket {
   long set_option(int level, int name, const void* value, socklen_t size) override;
 
  protected:
+  void inherit(const IpSocket& listener);
   std::optional<int> option(int level, int name) override;
   void unbind();
-  // This host's address of the same kind as `ip`.
+  void unbind_drawn_port() {
+    if (is_port_drawn_) unbind();
+  }
+  // Its port may be had by who listens, or it gets one.
+  long bind_to_listen();
+  Ip any_ip() const { return family_ == AF_INET ? Ip::any_v4() : Ip(); }
+  // This host's address from which it sends to `ip`.
   Ip own_like(const Ip& ip) const;
+  // Where who sends to no address sends to.
+  Ip loopback_like(const Ip& ip) const { return Ip::loopback(ip.is_v4()); }
 
   Network& network_;
   const Protocol protocol_;
   Place local_;
-  bool is_bound_ = false;
+  bool is_bound_ = false;       // It has a port of its own.
+  bool has_address_ = false;    // By bind().
+  bool is_port_drawn_ = false;  // Not the program's choice.
 
  private:
+  long bind_address(const Place& place);
+
   // Options that are remembered.
   int v6_only_ = 0;
   int shares_port_ = 0;
   int shares_address_ = 0;
+  int draws_port_late_ = 0;  // IP_BIND_ADDRESS_NO_PORT
 };
 
 }  // namespace spate::sim

@@ -10,7 +10,7 @@ namespace spate::sim {
 
 namespace {
 
-constexpr std::uint16_t kFirstFreePort = 32768;
+constexpr Nanos kLocalWait = std::chrono::seconds{1};
 
 // What IP, and TCP or UDP put before the bytes.
 constexpr std::size_t kStreamHead = 40;
@@ -48,6 +48,17 @@ bool is_awaited(const Label& label) {
 
 }  // namespace
 
+Network::Network(Kernel& kernel)
+    : memory(
+          [this](int host) { kernel_.at(kernel_.now(), [this, host] { tell_of_memory(host); }); }),
+      kernel_(kernel) {}
+
+void Network::tell_of_memory(int host) {
+  for (const auto& [id, connection] : connections_)
+    for (Endpoint* end : {&connection->client, &connection->server})
+      if (end->host() == host) end->on_memory();
+}
+
 // ---- links
 
 Link& Network::link(int from, int to) {
@@ -66,6 +77,7 @@ void Network::cut(int from, int to, InFlight in_flight) {
   kernel_.note({.kind = EventKind::cut, .from = from, .to = to});
   link(from, to).is_cut = true;
   link(from, to).in_flight = in_flight;
+  doubt(from, to);
 }
 
 void Network::heal(int from, int to) {
@@ -93,11 +105,38 @@ void Network::crash(int host) {
     return one.second->client.is_gone() && one.second->server.is_gone();
   });
   std::erase_if(bound_, [host](const auto& one) { return std::get<1>(one.first) == host; });
+  holds.crash(host);
+  for (int other = 0; other < hosts; ++other) doubt(other, host);
 }
 
 void Network::restart(int host) {
   down_.erase(host);
   for (int from = 0; from < hosts; ++from) release(from, host);
+}
+
+// ---- who still answers
+
+bool Network::reaches(const Connection& connection, Side from) {
+  const Endpoint& peer = connection.end(opposite(from));
+  const int here = connection.end(from).host();
+  return !peer.has_vanished() && is_open(here, peer.host()) && is_open(peer.host(), here);
+}
+
+void Network::doubt(int one, int other) {
+  for (const auto& [id, connection] : connections_) {
+    const int client = connection->client.host();
+    const int server = connection->server.host();
+    if (!(client == one && server == other) && !(client == other && server == one)) continue;
+    connection->client.doubt_peer();
+    connection->server.doubt_peer();
+  }
+}
+
+void Network::probe(Connection& connection, Side from) {
+  const Endpoint& peer = connection.end(opposite(from));
+  const int here = connection.end(from).host();
+  if (is_open(here, peer.host()) && is_open(peer.host(), here))
+    send(connection, from, Label(Kind::credit), [](Connection&) {});
 }
 
 // ---- segments of TCP
@@ -134,7 +173,15 @@ void Network::transmit(Connection& connection, Segment segment) {
     segment.last_sent += passage->begins_after;
     return dispatch(connection, std::move(segment), passage->begins_after + passage->takes);
   }
-  give_up(connection, segment.from, retries.until(retries.most + 1));
+  give_up(connection, segment.from, patience_of(connection.end(segment.from), retries));
+}
+
+// Who connects does not wait for longer than usual.
+Nanos Network::patience_of(const Endpoint& end, const Retries& retries) {
+  const Nanos usual = retries.until(retries.most + 1);
+  const Nanos wanted = end.patience().user_timeout;
+  if (wanted == Nanos{0}) return usual;
+  return end.is_connecting() ? std::min(wanted, usual) : wanted;
 }
 
 // It is sent again and again, until there is a way or its sender gives up.
@@ -142,7 +189,7 @@ void Network::hold(Connection& connection, Segment segment) {
   const Endpoint& sender = connection.end(segment.from);
   if (is_awaited(segment.label) && sender.silence == 0) {
     const Retries& retries = retries_of(segment.label);
-    give_up(connection, segment.from, retries.until(retries.most + 1));
+    give_up(connection, segment.from, patience_of(sender, retries));
   }
   held_[{sender.host(), connection.end(opposite(segment.from)).host()}].push_back(
       std::move(segment));
@@ -235,7 +282,9 @@ void Network::deliver(Connection& connection, Segment& segment) {
                 .print = segment.label.print,
                 .what = name_of(segment.label.kind),
                 .size = segment.label.size});
+  receiver.on_sign_of_life(kernel_.now());
   if (receiver.has_vanished()) return receiver.answer_stranger(segment.label);
+  connection.end(segment.from).on_sign_of_life(kernel_.now());
   segment.arrive(connection);
 }
 
@@ -313,22 +362,42 @@ PacketSocket* Network::packet_socket_at(int host, const Place& place, const Plac
 
 // ---- addresses
 
-bool Network::is_taken(const IpSocket& socket, const Place& place) const {
+// By a socket, or a connection whose socket may be gone.
+bool Network::is_taken(const IpSocket& socket, const Place& place) {
+  const auto overlaps = [&](const Ip& other, bool is_heard) {
+    return is_heard || socket.hears(place.ip, other);
+  };
   const auto found = bound_.find({socket.protocol(), socket.host(), place.port});
-  if (found == bound_.end()) return false;
-  return std::ranges::any_of(found->second, [&](const IpSocket* other) {
-    if (other == &socket || other->shares_port(socket)) return false;
-    return other->hears(other->local().ip, place.ip) || socket.hears(place.ip, other->local().ip);
+  if (found != bound_.end() && std::ranges::any_of(found->second, [&](const IpSocket* other) {
+        if (other == &socket || socket.shares_port(*other)) return false;
+        const Ip& ip = other->local().ip;
+        return overlaps(ip, other->hears(ip, place.ip));
+      }))
+    return true;
+  if (socket.protocol() == Protocol::udp) return false;
+  return holds.any(socket.host(), place.port, kernel_.now(), [&](const PortHold& hold) {
+    return overlaps(hold.local.ip, hold.local.ip == place.ip) && !socket.shares_port(hold);
   });
+}
+
+// Whoever else has it, and whatever they share.
+bool Network::is_free(const IpSocket& socket, const Place& place) {
+  if (bound_.contains({socket.protocol(), socket.host(), place.port})) return false;
+  return socket.protocol() == Protocol::udp ||
+         !holds.any(socket.host(), place.port, kernel_.now(), [](const PortHold&) { return true; });
 }
 
 long Network::bind(IpSocket& socket, Place& place) {
   if (!place.ip.is_any() && place.ip.host(socket.host()) != socket.host()) return -EADDRNOTAVAIL;
-  if (place.port == 0) place.port = free_port(socket.host(), socket.protocol());
+  if (place.port == 0)
+    place.port = free_port(socket.host(), socket.protocol(),
+                           [&](std::uint16_t port) { return is_free(socket, {place.ip, port}); });
   if (place.port == 0 || is_taken(socket, place)) return -EADDRINUSE;
   bound_[{socket.protocol(), socket.host(), place.port}].push_back(&socket);
   return 0;
 }
+
+bool Network::may_listen(const IpSocket& socket) { return !is_taken(socket, socket.local()); }
 
 void Network::unbind(IpSocket& socket) {
   const auto found = bound_.find({socket.protocol(), socket.host(), socket.local().port});
@@ -337,14 +406,45 @@ void Network::unbind(IpSocket& socket) {
   if (found->second.empty()) bound_.erase(found);
 }
 
-std::uint16_t Network::free_port(int host, Protocol protocol) {
+std::uint16_t Network::free_port(int host, Protocol protocol,
+                                 const std::function<bool(std::uint16_t)>& is_free) {
+  const auto found = port_ranges_.find(host);
+  const PortRange range = found == port_ranges_.end() ? PortRange{} : found->second;
   std::uint16_t& last = last_port_[{protocol, host}];
-  for (int tried = kFirstFreePort; tried <= UINT16_MAX; ++tried) {
-    last = last < kFirstFreePort || last == UINT16_MAX ? kFirstFreePort
-                                                       : static_cast<std::uint16_t>(last + 1);
-    if (!bound_.contains({protocol, host, last})) return last;
+  for (int tried = range.first; tried <= range.last; ++tried) {
+    const bool is_inside = last >= range.first && last < range.last;
+    last = is_inside ? static_cast<std::uint16_t>(last + 1) : range.first;
+    if (is_free(last)) return last;
   }
   return 0;
+}
+
+bool Network::has_connection(int host, const Place& from, const Place& to,
+                             const std::function<bool(const PortHold&)>& is_in_the_way) {
+  return holds.any(host, from.port, kernel_.now(), [&](const PortHold& hold) {
+    return hold.local == from && hold.peer == to && is_in_the_way(hold);
+  });
+}
+
+// Ports that bind() has asked for are nobody else's. What waits is no more in the way of its own
+// system after a second (tcp_tw_reuse).
+bool Network::may_connect_from(int host, const Place& from, const Place& to) {
+  if (bound_.contains({Protocol::tcp, host, from.port})) return false;
+  const Nanos now = kernel_.now();
+  if (holds.any(host, from.port, now, [](const PortHold& hold) { return hold.is_named; }))
+    return false;
+  return !has_connection(host, from, to, [&](const PortHold& hold) {
+    return !hold.is_over || !from.ip.is_loopback() || now - hold.over_since < kLocalWait;
+  });
+}
+
+long Network::find_port(int host, Place& from, const Place& to) {
+  const auto is_alive = [](const PortHold& hold) { return !hold.is_over; };
+  if (from.port != 0) return has_connection(host, from, to, is_alive) ? -EADDRNOTAVAIL : 0;
+  from.port = free_port(host, Protocol::tcp, [&](std::uint16_t port) {
+    return may_connect_from(host, {from.ip, port}, to);
+  });
+  return from.port == 0 ? -EADDRNOTAVAIL : 0;
 }
 
 IpSocket* Network::socket_at(Protocol protocol, int host, const Place& place,

@@ -18,6 +18,8 @@
 #include "sim/net/capture.h"
 #include "sim/net/link.h"
 #include "sim/net/place.h"
+#include "sim/net/port_holds.h"
+#include "sim/net/socket_memory.h"
 #include "sim/net/tcp.h"
 #include "spate/sim/link.h"
 
@@ -51,10 +53,11 @@ struct Sight {
 
 class Network {
  public:
-  explicit Network(Kernel& kernel) : kernel_(kernel) {}
+  explicit Network(Kernel& kernel);
 
   Kernel& kernel() { return kernel_; }
   int hosts = 0;
+  SocketMemory memory;
 
   // ---- links, one direction each
   void set_link(int from, int to, const LinkOptions& options) { link(from, to).options = options; }
@@ -77,8 +80,18 @@ class Network {
   // 0, or a negated errno. A port of 0 becomes a free one.
   long bind(IpSocket& socket, Place& place);
   void unbind(IpSocket& socket);
-  // 0 if there is none.
-  std::uint16_t free_port(int host, Protocol protocol);
+  bool may_listen(const IpSocket& socket);
+  // Which ports are given to who asks for none.
+  struct PortRange {
+    std::uint16_t first = 32768;
+    std::uint16_t last = 60999;
+  };
+  void set_port_range(int host, PortRange range) { port_ranges_[host] = range; }
+  // A port for a connection from `from` to `to`, if `from` has none; else whether it may have that.
+  // 0, or a negated errno.
+  long find_port(int host, Place& from, const Place& to);
+  // Of connections.
+  PortHolds holds;
   // Of those that listen and share an address, which is drawn by `number`.
   IpSocket* socket_at(Protocol protocol, int host, const Place& place, std::uint64_t number) const;
 
@@ -91,6 +104,11 @@ class Network {
   // none any more.
   using Arrival = std::move_only_function<void(Connection&)>;
   void send(Connection& connection, Side from, Label label, Arrival arrive);
+
+  // Whether what this end asks would be answered now.
+  bool reaches(const Connection& connection, Side from);
+  // Asks the other end whether it is there: it may have forgotten.
+  void probe(Connection& connection, Side from);
 
   // Calls `see` with each listener, and with each end of a connection that its host still has.
   void look(const std::function<void(const IpSocket&)>& see_listener,
@@ -115,10 +133,21 @@ class Network {
 
   Link& link(int from, int to);
   bool is_open(int from, int to);
-  bool is_taken(const IpSocket& socket, const Place& place) const;
+  bool is_taken(const IpSocket& socket, const Place& place);
+  bool is_free(const IpSocket& socket, const Place& place);
+  bool has_connection(int host, const Place& from, const Place& to,
+                      const std::function<bool(const PortHold&)>& is_in_the_way);
+  bool may_connect_from(int host, const Place& from, const Place& to);
+  // The next port of the host's range of which `is_free` says so; 0: none.
+  std::uint16_t free_port(int host, Protocol protocol,
+                          const std::function<bool(std::uint16_t)>& is_free);
   void transmit(Connection& connection, Segment segment);
   void hold(Connection& connection, Segment segment);
   void release(int from, int to);
+  // By both ends of what connects the two.
+  void doubt(int one, int other);
+  void tell_of_memory(int host);
+  static Nanos patience_of(const Endpoint& end, const Retries& retries);
   void give_up(Connection& connection, Side from, Nanos after);
   void dispatch(Connection& connection, Segment segment, Nanos delay);
   void arrive(Segment& segment);
@@ -143,6 +172,7 @@ class Network {
   std::map<std::uint64_t, std::unique_ptr<Connection>> connections_;
   // Segments that wait for one before them, by connection, side and number.
   std::map<std::tuple<std::uint64_t, Side, std::uint64_t>, Segment> early_;
+  std::map<int, PortRange> port_ranges_;
   std::map<std::pair<Protocol, int>, std::uint16_t> last_port_;
   std::uint64_t connection_count_ = 0;
 };

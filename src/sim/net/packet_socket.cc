@@ -24,7 +24,7 @@ long PacketSocket::connect(const sockaddr* address, socklen_t size) {
   if (size >= sizeof(address->sa_family) && address->sa_family == AF_UNSPEC) return disconnect();
   std::optional<Place> to = Place::from_system(family_, address, size);
   if (!to) return -EAFNOSUPPORT;
-  if (to->ip.is_any()) to->ip = own_like(to->ip);
+  if (to->ip.is_any()) to->ip = loopback_like(to->ip);
   const int host = to->ip.host(host_);
   if (host < 0 || host >= network_.hosts) return -ENETUNREACH;
   if (const long result = bind_somewhere(); result < 0) return result;
@@ -44,8 +44,7 @@ long PacketSocket::disconnect() {
 
 long PacketSocket::bind_somewhere() {
   if (is_bound_) return 0;
-  Place place;
-  if (family_ == AF_INET) place.ip = Ip::any_v4();
+  Place place{any_ip(), 0};
   if (const long result = network_.bind(*this, place); result < 0) return -EAGAIN;
   local_ = place;
   return is_bound_ = is_port_drawn_ = true, 0;
@@ -90,9 +89,10 @@ long PacketSocket::send(const msghdr& message) {
                 .bytes = joined(message),
                 .traffic_class = static_cast<std::uint8_t>(traffic_class_)};
   if (parcel.bytes.size() > kLongest) return -EMSGSIZE;
+  if (network_.memory.is_short(host_)) return -ENOBUFS;
   if (const long result = destination(message, parcel.to); result < 0) return result;
   if (const int error = take_error()) return -error;
-  if (parcel.to.ip.is_any()) parcel.to.ip = own_like(parcel.to.ip);
+  if (parcel.to.ip.is_any()) parcel.to.ip = loopback_like(parcel.to.ip);
   parcel.to_host = parcel.to.ip.host(host_);
   if (parcel.to_host < 0 || parcel.to_host >= network_.hosts) return -ENETUNREACH;
   if (const long result = bind_somewhere(); result < 0) return result;
@@ -108,7 +108,9 @@ long PacketSocket::send(const msghdr& message) {
 void PacketSocket::on_parcel(const Parcel& parcel) {
   const std::size_t size = parcel.bytes.size() + kOverhead;
   if (arrived_size_ + size > receive_buffer_) return;  // The kernel drops it, and tells nobody.
+  if (network_.memory.room(host_) < size) return;
   arrived_size_ += size;
+  network_.memory.take(host_, size);
   arrivals_.push_back(parcel);
   changed();
 }
@@ -131,6 +133,7 @@ long PacketSocket::receive(msghdr& message, int flags) {
   describe(first, message);
   if ((flags & MSG_PEEK) == 0) {
     arrived_size_ -= whole + kOverhead;
+    network_.memory.give(host_, whole + kOverhead);
     arrivals_.pop_front();
   }
   return static_cast<long>((flags & MSG_TRUNC) != 0 ? whole : copied);

@@ -17,6 +17,7 @@ class PacketSocket final : public IpSocket {
   bool is_listening() const override { return !remote_; }
   bool is_connected_to(const Place& peer) const { return remote_ == peer; }
   std::uint32_t ready() const override;
+  ~PacketSocket() override { network_.memory.give(host_, arrived_size_); }
 
   // ---- by its program
   long listen(int) override { return -EOPNOTSUPP; }
@@ -55,7 +56,6 @@ class PacketSocket final : public IpSocket {
   std::size_t send_buffer_ = kDefaultRoom;
   std::size_t receive_buffer_ = kDefaultRoom;
   int error_ = 0;
-  bool is_port_drawn_ = false;  // Not the program's choice.
   int tells_destination_ = 0;
   int tells_class_ = 0;
   int traffic_class_ = 0;

@@ -31,6 +31,13 @@ Ip Ip::v6_of(int host) {
 
 Ip Ip::any_v4() { return mapped({}); }
 
+Ip Ip::loopback(bool is_v4) {
+  if (is_v4) return mapped({127, 0, 0, 1});
+  Ip ip;
+  ip.bytes[15] = 1;
+  return ip;
+}
+
 int Ip::host(int asking) const {
   if (is_loopback()) return asking;
   const int index = bytes[15] - 1;
@@ -44,9 +51,7 @@ bool Ip::is_v4() const {
 bool Ip::is_any() const { return *this == Ip() || *this == mapped({}); }
 
 bool Ip::is_loopback() const {
-  Ip v6;
-  v6.bytes[15] = 1;
-  return *this == v6 || (is_v4() && bytes[kBeforeV4] == 127);
+  return *this == loopback(false) || (is_v4() && bytes[kBeforeV4] == 127);
 }
 
 std::optional<Place> Place::from_system(int family, const sockaddr* address, socklen_t size) {

@@ -19,6 +19,7 @@ struct Ip {
   static Ip v4_of(int host);
   static Ip v6_of(int host);
   static Ip any_v4();
+  static Ip loopback(bool is_v4);
   // The host that has it; -1 if none has. Loopback addresses are `asking`'s.
   int host(int asking) const;
 

@@ -12,7 +12,8 @@ namespace spate::sim {
 
 namespace {
 
-constexpr Nanos kKnockAgain = std::chrono::seconds{1};
+// net.core.somaxconn
+constexpr unsigned kMostBacklog = 4096;
 
 }  // namespace
 
@@ -20,22 +21,26 @@ StreamSocket::StreamSocket(Network& network, int family, Connection& connection,
     : IpSocket(network, connection.end(side).host(), family, Protocol::tcp),
       connection_(&connection),
       end_(&connection.end(side)),
-      remote_(connection.end(opposite(side)).local()) {
+      remote_(connection.end(opposite(side)).local()),
+      phase_(Phase::connected) {
   local_ = connection.end(side).local();
   end_->show_at(this);
 }
 
 StreamSocket::~StreamSocket() {
-  for (const std::uint64_t id : waiting_) {
-    if (Connection* connection = network_.find(id))
-      connection->server.close(Endpoint::Farewell::reset);
-  }
+  stop_listening();
   if (end_ != nullptr)
     end_->close(resets_ ? Endpoint::Farewell::reset : Endpoint::Farewell::graceful);
 }
 
+void StreamSocket::stop_listening() {
+  backlog_ = -1;
+  for (const auto& socket : std::exchange(waiting_, {})) socket->resets_ = true;
+}
+
 void StreamSocket::vanish() {
   IpSocket::vanish();
+  for (const auto& socket : waiting_) socket->vanish();
   waiting_.clear();
   end_ = nullptr;
   connection_ = nullptr;
@@ -43,44 +48,61 @@ void StreamSocket::vanish() {
 
 std::uint32_t StreamSocket::ready() const {
   if (is_listening()) return waiting_.empty() ? 0u : EPOLLIN;
-  return end_ == nullptr ? EPOLLOUT | EPOLLHUP : end_->ready();
+  if (end_ != nullptr) return end_->ready();
+  return EPOLLOUT | EPOLLHUP | (error_ != 0 ? EPOLLERR : 0u) |
+         (reads_nothing_ ? EPOLLIN | EPOLLRDHUP : 0u);
 }
 
 // ---- listening
 
+// Which is done once, by whatever learns first that the connection is over.
+void StreamSocket::leave_port() {
+  if (!std::exchange(has_left_port_, true)) unbind_drawn_port();
+}
+
 long StreamSocket::bind(const sockaddr* address, socklen_t size) {
-  return end_ != nullptr ? -EINVAL : IpSocket::bind(address, size);
+  if (end_ != nullptr && !end_->is_dead()) return -EINVAL;
+  if (end_ != nullptr) leave_port();
+  return IpSocket::bind(address, size);
 }
 
 long StreamSocket::listen(int backlog) {
-  if (!is_bound_ || end_ != nullptr) return -EINVAL;
-  backlog_ = std::max(backlog, 0);
+  if (end_ != nullptr) return -EINVAL;
+  if (!is_listening()) {
+    if (const long result = bind_to_listen(); result < 0) return result;
+  }
+  backlog_ = static_cast<int>(std::min(static_cast<unsigned>(backlog), kMostBacklog));
+  changed();
   return 0;
 }
 
 std::shared_ptr<Socket> StreamSocket::accept(long& error) {
   error = is_listening() ? -EAGAIN : -EINVAL;
-  while (!waiting_.empty()) {
-    Connection* connection = network_.find(waiting_.front());
-    waiting_.pop_front();
-    if (connection == nullptr) continue;
-    auto accepted = std::make_shared<StreamSocket>(network_, family_, *connection, Side::server);
-    accepted->no_delay_ = no_delay_;
-    accepted->is_announced_ = true;
-    return accepted;
-  }
-  return nullptr;
+  if (waiting_.empty()) return nullptr;
+  std::shared_ptr<Socket> accepted = std::move(waiting_.front());
+  waiting_.pop_front();
+  return accepted;
+}
+
+void StreamSocket::inherit(const StreamSocket& listener) {
+  IpSocket::inherit(listener);
+  no_delay_ = listener.no_delay_;
+  resets_ = listener.resets_;
+  patience_ = listener.patience_;
+  end_->set_patience(patience_);
 }
 
 void StreamSocket::enqueue(Connection& connection) {
-  waiting_.push_back(connection.id);
+  waiting_.push_back(std::make_shared<StreamSocket>(network_, family_, connection, Side::server));
+  waiting_.back()->inherit(*this);
+  connection.server.hold_port(own_hold());
   connection.server.on_established(connection.client_buffer);
   network_.send(connection, Side::server, Label(Kind::welcome),
                 [](Connection& to) { to.client.on_established(to.server_buffer); });
   changed();
 }
 
-// The client's first packet has come. While the backlog is full, it comes again.
+// The client's first packet has come. While the backlog is full, it is dropped.
 void StreamSocket::knock(Network& network, Connection& connection) {
   auto* listener = static_cast<StreamSocket*>(network.socket_at(
       Protocol::tcp, connection.server.host(), connection.server.local(), connection.id));
@@ -91,13 +113,22 @@ void StreamSocket::knock(Network& network, Connection& connection) {
     connection.server_buffer = listener->receive_buffer_;
     listener->enqueue(connection);
   } else {
-    network.kernel().at(network.kernel().now() + kKnockAgain, [&network, id = connection.id] {
-      Connection* again = network.find(id);
-      if (again == nullptr) return;
-      network.send(*again, Side::client, Label(Kind::knock),
-                   [&network](Connection& to) { knock(network, to); });
-    });
+    knock_again(network, connection);
   }
+}
+
+// As the client's kernel does until it gives up.
+void StreamSocket::knock_again(Network& network, Connection& connection) {
+  const int number = ++connection.knocks;
+  const bool is_last = number > kHandshakeRetries.most;
+  network.kernel().at(connection.knocked_at + kHandshakeRetries.until(number),
+                      [&network, is_last, id = connection.id] {
+                        Connection* again = network.find(id);
+                        if (again == nullptr || !again->client.is_connecting()) return;
+                        if (is_last) return again->client.on_silence();
+                        network.send(*again, Side::client, Label(Kind::knock),
+                                     [&network](Connection& to) { knock(network, to); });
+                      });
 }
 
 // ---- connecting
@@ -105,36 +136,61 @@ void StreamSocket::knock(Network& network, Connection& connection) {
 long StreamSocket::connect(const sockaddr* address, socklen_t size) {
   const std::optional<Place> to = Place::from_system(family_, address, size);
   if (!to) return -EINVAL;
-  if (is_listening()) return -EOPNOTSUPP;
-  if (end_ == nullptr) return begin(*to);
+  if (is_listening() || phase_ == Phase::connected) return -EISCONN;
+  if (phase_ == Phase::disconnecting) return -EINVAL;
+  if (phase_ == Phase::unconnected) return begin(*to);
   if (end_->is_connecting()) return -EALREADY;
-  if (const int error = end_->take_error()) return -error;
-  return std::exchange(is_announced_, true) ? -EISCONN : 0;
+  if (end_->is_dead()) {
+    const int error = end_->take_error();
+    disconnect();
+    return error == 0 ? -ECONNABORTED : -error;
+  }
+  phase_ = Phase::connected;
+  return 0;
 }
 
 long StreamSocket::begin(Place to) {
-  if (to.ip.is_any()) to.ip = own_like(to.ip);
+  if (to.ip.is_any()) to.ip = loopback_like(to.ip);
   const int host = to.ip.host(host_);
   if (host < 0 || host >= network_.hosts) return -ENETUNREACH;
-  if (local_.ip.is_any()) local_.ip = own_like(to.ip);
-  if (local_.port == 0) local_.port = network_.free_port(host_, protocol_);
-  if (local_.port == 0) return -EADDRNOTAVAIL;
+  Place from{local_.ip, is_bound_ ? local_.port : std::uint16_t{0}};
+  if (from.ip.is_any()) from.ip = own_like(to.ip);
+  if (const long result = network_.find_port(host_, from, to); result < 0) return result;
+  local_ = from;
+  error_ = 0;
   remote_ = to;
+  phase_ = Phase::connecting;
+  has_left_port_ = false;
   connection_ = &network_.make_connection(host_, local_, host, to);
   connection_->client_buffer = receive_buffer_;
+  connection_->knocked_at = network_.kernel().now();
   end_ = &connection_->client;
   end_->show_at(this);
   end_->set_send_buffer(send_buffer_);
+  end_->set_patience(patience_);
+  end_->hold_port(own_hold());
   network_.send(*connection_, Side::client, Label(Kind::knock),
                 [&network = network_](Connection& at) { knock(network, at); });
   return -EINPROGRESS;
+}
+
+// It may be connected again. What bind() has asked for stays; the port that it had is still told.
+void StreamSocket::disconnect() {
+  end_->close(Endpoint::Farewell::reset);
+  end_ = nullptr;
+  connection_ = nullptr;
+  phase_ = Phase::unconnected;
+  reads_nothing_ = false;
+  leave_port();
+  if (!has_address_) local_.ip = any_ip();
+  changed();
 }
 
 // ---- connected
 
 long StreamSocket::send(const msghdr& message) {
   if (message.msg_controllen != 0) return -EOPNOTSUPP;
-  if (end_ == nullptr) return -EPIPE;
+  if (end_ == nullptr) return error_ != 0 ? -take_error() : -EPIPE;
   const auto pieces = pieces_of(message);
   if (pieces.size() != 1) return end_->send(joined(message));
   return end_->send({static_cast<const char*>(pieces[0].iov_base), pieces[0].iov_len});
@@ -143,7 +199,8 @@ long StreamSocket::send(const msghdr& message) {
 long StreamSocket::receive(msghdr& message, int flags) {
   message.msg_controllen = 0;
   message.msg_flags = 0;
-  if (end_ == nullptr) return -ENOTCONN;
+  if (end_ == nullptr && error_ != 0) return -take_error();
+  if (end_ == nullptr) return reads_nothing_ && !is_listening() ? 0 : -ENOTCONN;
   const auto peek = (flags & MSG_PEEK) != 0 ? Endpoint::Peek::yes : Endpoint::Peek::no;
   long moved = 0;
   for (const iovec& piece : pieces_of(message)) {
@@ -156,10 +213,27 @@ long StreamSocket::receive(msghdr& message, int flags) {
   return moved;
 }
 
+// As Linux: who only listens or tries to connect gives that up.
 long StreamSocket::shut_down(int how) {
-  if (end_ == nullptr) return -ENOTCONN;
+  if (how < SHUT_RD || how > SHUT_RDWR) return -EINVAL;
+  if (is_listening()) {
+    if (how != SHUT_WR) stop_listening(), unbind_drawn_port();
+    return changed(), 0;
+  }
+  if (end_ == nullptr) {
+    reads_nothing_ = reads_nothing_ || how != SHUT_WR;
+    return changed(), -ENOTCONN;
+  }
+  if (end_->is_connecting()) {
+    disconnect();
+    return error_ = ECONNRESET, 0;
+  }
+  if (phase_ == Phase::connecting)
+    phase_ = end_->is_dead() ? Phase::disconnecting : Phase::connected;
+  if (end_->is_dead()) return -ENOTCONN;
   if (how != SHUT_WR) end_->shut_down_reading();
-  return how == SHUT_RD ? 0 : end_->shut_down_writing();
+  if (how != SHUT_RD) end_->shut_down_writing();
+  return 0;
 }
 
 long StreamSocket::peer_address(sockaddr* address, socklen_t* size) const {
@@ -192,15 +266,60 @@ long StreamSocket::set_option(int level, int name, const void* value, socklen_t 
     resets_ = lingering.l_onoff != 0 && lingering.l_linger == 0;
     return 0;
   }
-  if (level != IPPROTO_TCP) return IpSocket::set_option(level, name, value, size);
-  if (size < sizeof(no_delay_)) return -EINVAL;
-  if (name == TCP_NODELAY) std::memcpy(&no_delay_, value, sizeof(no_delay_));
+  int number = 0;
+  if (size < sizeof(number)) return -EINVAL;
+  std::memcpy(&number, value, sizeof(number));
+  if (level == IPPROTO_TCP || (level == SOL_SOCKET && name == SO_KEEPALIVE))
+    return set_stream_option(level, name, number);
+  const long result = IpSocket::set_option(level, name, value, size);
+  if (end_ != nullptr) end_->share_port(own_hold());
+  return result;
+}
+
+long StreamSocket::set_stream_option(int level, int name, int value) {
+  constexpr int kMostSeconds = 32767;
+  constexpr int kMostProbes = 127;
+  const bool is_span = value >= 1 && value <= kMostSeconds;
+  if (level == SOL_SOCKET) {
+    patience_.keeps_alive = value != 0;
+  } else if (name == TCP_NODELAY) {
+    no_delay_ = value;
+  } else if (name == TCP_KEEPIDLE && is_span) {
+    patience_.idle = std::chrono::seconds{value};
+  } else if (name == TCP_KEEPINTVL && is_span) {
+    patience_.interval = std::chrono::seconds{value};
+  } else if (name == TCP_KEEPCNT && value >= 1 && value <= kMostProbes) {
+    patience_.count = value;
+  } else if (name == TCP_USER_TIMEOUT && value >= 0) {
+    patience_.user_timeout = std::chrono::milliseconds{value};
+  } else if (name == TCP_KEEPIDLE || name == TCP_KEEPINTVL || name == TCP_KEEPCNT ||
+             name == TCP_USER_TIMEOUT) {
+    return -EINVAL;
+  }
+  if (end_ != nullptr) end_->set_patience(patience_);
   return 0;
 }
 
 std::optional<int> StreamSocket::option(int level, int name) {
-  if (level == IPPROTO_TCP && name == TCP_NODELAY) return no_delay_;
-  return IpSocket::option(level, name);
+  const auto seconds = [](Nanos span) {
+    return static_cast<int>(std::chrono::duration_cast<std::chrono::seconds>(span).count());
+  };
+  if (level == SOL_SOCKET && name == SO_KEEPALIVE) return patience_.keeps_alive ? 1 : 0;
+  if (level != IPPROTO_TCP) return IpSocket::option(level, name);
+  switch (name) {
+    case TCP_NODELAY:
+      return no_delay_;
+    case TCP_KEEPIDLE:
+      return seconds(patience_.idle);
+    case TCP_KEEPINTVL:
+      return seconds(patience_.interval);
+    case TCP_KEEPCNT:
+      return patience_.count;
+    case TCP_USER_TIMEOUT:
+      return static_cast<int>(patience_.user_timeout / std::chrono::milliseconds{1});
+    default:
+      return IpSocket::option(level, name);
+  }
 }
 
 }  // namespace spate::sim

@@ -35,27 +35,43 @@ class StreamSocket final : public IpSocket {
 
  private:
   static void knock(Network& network, Connection& connection);
+  static void knock_again(Network& network, Connection& connection);
+  // Options of the listener's.
+  void inherit(const StreamSocket& listener);
   void enqueue(Connection& connection);
   long begin(Place to);
+  void disconnect();
+  void stop_listening();
+  void leave_port();
   std::optional<int> option(int level, int name) override;
+  long set_stream_option(int level, int name, int value);
   void set_buffer(bool to_send, std::size_t size) override;
   std::size_t buffer(bool to_send) const override {
     return to_send ? send_buffer_ : receive_buffer_;
   }
-  int take_error() override { return end_ == nullptr ? 0 : end_->take_error(); }
+  int take_error() override {
+    return end_ == nullptr ? std::exchange(error_, 0) : end_->take_error();
+  }
 
   // A listener.
   int backlog_ = -1;
-  std::deque<std::uint64_t> waiting_;
+  std::deque<std::shared_ptr<StreamSocket>> waiting_;
   // A connection; both or none.
   Connection* connection_ = nullptr;
   Endpoint* end_ = nullptr;
   Place remote_;
-  bool is_announced_ = false;  // connect() has said that it is connected, or why it is not.
+  // How far connect() has come, as far as it knows: it is not told of what happens later.
+  enum class Phase : std::uint8_t { unconnected, connecting, connected, disconnecting };
+  Phase phase_ = Phase::unconnected;
+  bool has_left_port_ = false;  // Since its connection was over.
+  // While there is no connection.
+  int error_ = 0;
+  bool reads_nothing_ = false;
   bool resets_ = false;
   std::size_t send_buffer_ = kDefaultBuffer;
   std::size_t receive_buffer_ = kDefaultBuffer;
   int no_delay_ = 0;
+  Patience patience_;
 };
 
 }  // namespace spate::sim

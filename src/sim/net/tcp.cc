@@ -35,12 +35,14 @@ std::uint64_t print_of(std::string_view bytes) {
 Label::Label(std::string_view text)
     : kind(Kind::bytes), print(print_of(text)), size(text.size()), bytes(text) {}
 
-void ByteQueue::take(std::size_t count) {
-  begin_ += count;
-  if (begin_ * 2 < bytes_.size()) return;
-  bytes_.erase(0, begin_);
-  begin_ = 0;
-}
+Endpoint::Endpoint(Network& network, Connection& connection, Side side, int host, Place local)
+    : network_(network),
+      connection_(connection),
+      side_(side),
+      host_(host),
+      local_(local),
+      outgoing_(network.memory, host),
+      incoming_(network.memory, host) {}
 
 Endpoint& Endpoint::other(Connection& connection) const { return connection.end(opposite(side_)); }
 
@@ -55,16 +57,22 @@ std::uint32_t Endpoint::ready() const {
   if (has_ended_) events |= EPOLLRDHUP;
   if (has_ended_ && (has_shut_down_ || state_ == State::dead)) events |= EPOLLHUP;
   // As Linux, which says it when a third is free.
-  const bool has_room = outgoing_.size() + send_buffer_ / 3 <= send_buffer_;
+  const bool has_room =
+      outgoing_.size() + send_buffer_ / 3 <= send_buffer_ && !network_.memory.is_short(host_);
   if (has_room || has_shut_down_ || state_ == State::dead) events |= EPOLLOUT;
   return events;
+}
+
+std::size_t Endpoint::send_room() const {
+  const std::size_t own = send_buffer_ - std::min(send_buffer_, outgoing_.size());
+  return std::min(own, network_.memory.room(host_));
 }
 
 long Endpoint::send(std::string_view bytes) {
   if (state_ == State::connecting) return -EAGAIN;
   if (error_ != 0) return -take_error();
   if (has_shut_down_ || state_ == State::dead) return -EPIPE;
-  const std::size_t room = send_buffer_ - std::min(send_buffer_, outgoing_.size());
+  const std::size_t room = send_room();
   if (room == 0 && !bytes.empty()) return -EAGAIN;
   bytes = bytes.substr(0, room);
   outgoing_.append(bytes);
@@ -72,11 +80,12 @@ long Endpoint::send(std::string_view bytes) {
   return static_cast<long>(bytes.size());
 }
 
+// Once the peer has ended, what may have gone wrong since is not told here.
 long Endpoint::receive(std::span<std::byte> room, Peek peek) {
   if (state_ == State::connecting) return -EAGAIN;
   const std::string_view bytes = incoming_.front().substr(0, room.size());
   if (bytes.empty()) {
-    if (room.empty()) return 0;
+    if (room.empty() || peer_has_ended_) return 0;
     if (error_ != 0) return -take_error();
     return has_ended_ || state_ == State::dead ? 0 : -EAGAIN;
   }
@@ -85,21 +94,29 @@ long Endpoint::receive(std::span<std::byte> room, Peek peek) {
   if (peek == Peek::yes) return static_cast<long>(count);
   incoming_.take(count);
   owed_ += count;
-  // Told when it is worth a packet, or when the sender may wait for it.
-  if (state_ == State::open && !has_ended_ && (incoming_.size() == 0 || owed_ >= kSegment)) {
-    network_.send(
-        connection_, side_, Label(Kind::credit),
-        [this, count = std::exchange(owed_, 0)](Connection& to) { other(to).on_credit(count); });
-  }
+  tell_room();
   return static_cast<long>(count);
 }
 
-long Endpoint::shut_down_writing() {
-  if (state_ != State::open) return -ENOTCONN;
+// When it is worth a packet, or when the sender may wait for it.
+void Endpoint::tell_room() {
+  const bool is_worth_it = owed_ != 0 && (incoming_.size() == 0 || owed_ >= kSegment);
+  if (state_ != State::open || has_ended_ || !is_worth_it || network_.memory.is_short(host_))
+    return;
+  network_.send(
+      connection_, side_, Label(Kind::credit),
+      [this, count = std::exchange(owed_, 0)](Connection& to) { other(to).on_credit(count); });
+}
+
+void Endpoint::on_memory() {
+  tell_room();
+  changed();
+}
+
+void Endpoint::shut_down_writing() {
   has_shut_down_ = true;
   transmit();
   changed();
-  return 0;
 }
 
 void Endpoint::shut_down_reading() {
@@ -111,17 +128,18 @@ void Endpoint::shut_down_reading() {
 void Endpoint::close(Farewell farewell) {
   is_closed_ = true;
   face_ = nullptr;
-  if (state_ == State::open && (farewell == Farewell::reset || incoming_.size() != 0)) {
+  has_ended_ = true;
+  const bool is_rude = farewell == Farewell::reset && !(has_sent_end_ && peer_has_ended_);
+  if (state_ == State::connecting ||
+      (state_ == State::open && (is_rude || incoming_.size() != 0))) {
     reset_peer();
     die(0);
   } else if (state_ == State::open) {
     has_shut_down_ = true;
     transmit();
-  } else if (state_ == State::connecting) {
-    reset_peer();
-    die(0);
+    if (is_end_acknowledged_) keep_port_waiting();
   }
-  forget_if_finished();
+  forget_if_gone();
 }
 
 // As much as the peer has room for, and then the end.
@@ -137,8 +155,10 @@ void Endpoint::transmit() {
     outgoing_.take(size);
     credit_ -= size;
   }
+  if (is_stalled() != (stalled_since_ != kForever)) watch_stall();
   if (outgoing_.size() != 0) return probe_later();
   if (!has_shut_down_ || std::exchange(has_sent_end_, true)) return;
+  ends_second_ = peer_has_ended_;
   network_.send(connection_, side_, Label(Kind::end),
                 [this](Connection& to) { other(to).on_end(); });
 }
@@ -174,25 +194,55 @@ void Endpoint::die(int error) {
   error_ = error;
   has_ended_ = true;
   outgoing_.clear();
+  release_port();
   changed();
 }
 
-bool Endpoint::is_finished() const {
-  return is_closed_ && (state_ == State::dead || (has_sent_end_ && has_ended_));
+// Both have ended, and both know. Who was first waits, for its port to be no other's too soon.
+void Endpoint::finish() {
+  if (!peer_has_ended_ || !is_end_acknowledged_ || state_ == State::dead) return;
+  if (!ends_second_) keep_port_waiting();
+  die(error_);
 }
 
-// What is still on its way finds no connection, and is dropped.
-void Endpoint::forget_if_finished() {
+void Endpoint::forget_if_gone() {
   const Endpoint& peer = other(connection_);
-  if ((is_gone() && peer.is_closed_) || (peer.is_gone() && is_closed_ && state_ == State::dead) ||
-      (is_finished() && peer.is_finished()))
-    network_.forget(connection_.id);
+  if (is_gone() && peer.is_gone()) network_.forget(connection_.id);
+}
+
+// ---- its port
+
+std::uint64_t Endpoint::connection_number() const { return connection_.id; }
+
+void Endpoint::hold_port(PortHold hold) {
+  hold.owner = owner();
+  hold.host = host_;
+  hold.local = local_;
+  hold.peer = other(connection_).local();
+  network_.holds.add(hold);
+  holds_port_ = true;
+}
+
+void Endpoint::share_port(const PortHold& as) {
+  if (holds_port_) network_.holds.share(host_, local_.port, owner(), as);
+}
+
+void Endpoint::release_port() {
+  if (std::exchange(holds_port_, false)) network_.holds.remove(host_, local_.port, owner());
+}
+
+void Endpoint::keep_port_waiting() {
+  if (!holds_port_) return;
+  const auto wait = peer_has_ended_ ? PortHolds::Wait::for_nobody : PortHolds::Wait::for_peer;
+  network_.holds.wait(host_, local_.port, owner(), network_.kernel().now(), wait);
+  if (peer_has_ended_) holds_port_ = false;
 }
 
 void Endpoint::vanish() {
   has_vanished_ = true;
   is_closed_ = true;
   face_ = nullptr;
+  incoming_.clear();
   die(0);
 }
 
@@ -205,7 +255,7 @@ void Endpoint::answer_stranger(const Label& label) {
 void Endpoint::on_silence() {
   if (state_ == State::dead) return;
   die(ETIMEDOUT);
-  forget_if_finished();
+  forget_if_gone();
 }
 
 void Endpoint::on_established(std::size_t credit) {
@@ -220,12 +270,13 @@ void Endpoint::on_refused(int error) {
   die(error);
 }
 
+// What nobody will read is answered by a reset, once it has ended itself.
 void Endpoint::on_bytes(std::string_view bytes) {
   if (state_ != State::open) return;
-  if (is_closed_) {  // Nobody will read them.
+  if (is_closed_ || (has_sent_end_ && has_ended_)) {
     reset_peer();
-    die(0);
-    return forget_if_finished();
+    die(ECONNRESET);
+    return forget_if_gone();
   }
   incoming_.append(bytes);
   changed();
@@ -239,17 +290,25 @@ void Endpoint::on_credit(std::size_t count) {
 }
 
 void Endpoint::on_end() {
+  other(connection_).on_end_acknowledged();
   if (state_ != State::open) return;
-  has_ended_ = true;
+  has_ended_ = peer_has_ended_ = true;
   changed();
-  forget_if_finished();
+  finish();
+  forget_if_gone();
+}
+
+void Endpoint::on_end_acknowledged() {
+  if (state_ != State::open) return;
+  is_end_acknowledged_ = true;
+  if (is_closed_ && !peer_has_ended_) keep_port_waiting();
+  finish();
 }
 
 void Endpoint::on_reset() {
   if (state_ == State::dead) return;
-  const bool had_ended = has_ended_;
-  die(state_ == State::connecting ? ECONNREFUSED : had_ended ? EPIPE : ECONNRESET);
-  forget_if_finished();
+  die(state_ == State::connecting ? ECONNREFUSED : peer_has_ended_ ? EPIPE : ECONNRESET);
+  forget_if_gone();
 }
 
 }  // namespace spate::sim

@@ -13,6 +13,8 @@
 #include <utility>
 
 #include "sim/net/place.h"
+#include "sim/net/port_holds.h"
+#include "sim/net/socket_memory.h"
 #include "spate/time.h"
 
 namespace spate::sim {
@@ -24,20 +26,6 @@ class Network;
 enum class Side : std::uint8_t { client, server };
 constexpr std::size_t number_of(Side side) { return static_cast<std::size_t>(side); }
 constexpr Side opposite(Side side) { return side == Side::client ? Side::server : Side::client; }
-
-// Bytes in order. What was taken is cut off when it is half of it.
-class ByteQueue {
- public:
-  std::size_t size() const { return bytes_.size() - begin_; }
-  std::string_view front() const { return std::string_view(bytes_).substr(begin_); }
-  void append(std::string_view bytes) { bytes_.append(bytes); }
-  void take(std::size_t count);
-  void clear() { take(size()); }
-
- private:
-  std::string bytes_;
-  std::size_t begin_ = 0;
-};
 
 enum class Kind : std::uint8_t { knock, welcome, refusal, credit, end, reset, bytes };
 
@@ -58,11 +46,20 @@ std::uint64_t print_of(std::string_view bytes);
 inline constexpr std::size_t kDefaultBuffer = 64 * 1024;
 inline constexpr std::size_t kSegment = 1448;  // For which a receiver makes room known at once.
 
+// For how long an end bears that it hears nothing: SO_KEEPALIVE, TCP_KEEPIDLE, TCP_KEEPINTVL,
+// TCP_KEEPCNT and TCP_USER_TIMEOUT.
+struct Patience {
+  bool keeps_alive = false;
+  Nanos idle = std::chrono::hours{2};
+  Nanos interval = std::chrono::seconds{75};
+  int count = 9;
+  Nanos user_timeout{0};  // 0: none.
+};
+
 // One end. Functions return zero or more, or a negated errno.
 class Endpoint {
  public:
-  Endpoint(Network& network, Connection& connection, Side side, int host, Place local)
-      : network_(network), connection_(connection), side_(side), host_(host), local_(local) {}
+  Endpoint(Network& network, Connection& connection, Side side, int host, Place local);
 
   int host() const { return host_; }
   const Place& local() const { return local_; }
@@ -79,13 +76,18 @@ class Endpoint {
   // The descriptor's file, which is told of changes; nullptr while it is not accepted.
   void show_at(File* face) { face_ = face; }
   void set_send_buffer(std::size_t size) { send_buffer_ = size; }
+  // It has a port from now on, and for as long as `hold` says nothing else.
+  void hold_port(PortHold hold);
+  void share_port(const PortHold& as);
+  void set_patience(const Patience& patience);
+  const Patience& patience() const { return patience_; }
 
   // ---- by its program
   std::uint32_t ready() const;
   long send(std::string_view bytes);
   enum class Peek : bool { no, yes };
   long receive(std::span<std::byte> room, Peek peek);
-  long shut_down_writing();
+  void shut_down_writing();
   void shut_down_reading();
   enum class Farewell : std::uint8_t { graceful, reset };
   // The descriptor is closed; the connection may be gone afterwards.
@@ -98,9 +100,16 @@ class Endpoint {
   void on_bytes(std::string_view bytes);
   void on_credit(std::size_t count);
   void on_end();
+  void on_end_acknowledged();
   void on_reset();
   // Nothing of what it has sent was answered, for too long.
   void on_silence();
+  // Something has come from the other end, or what says that this end's has come there.
+  void on_sign_of_life(Nanos now) { heard_at_ = now; }
+  // Its host has memory again.
+  void on_memory();
+  // The other end may not answer any more: if it asks for that now and then, it begins to.
+  void doubt_peer();
   // It is gone without a word; what comes for it is answered by answer_stranger().
   void vanish();
   void answer_stranger(const Label& label);
@@ -119,10 +128,21 @@ class Endpoint {
   void probe_later();
   void probe();
   void reset_peer();
+  void tell_room();
+  std::size_t send_room() const;
   void die(int error);
+  void finish();
+  std::uint64_t owner() const { return connection_number() << 1 | number_of(side_); }
+  std::uint64_t connection_number() const;
+  void release_port();
+  void keep_port_waiting();
   void changed();
-  bool is_finished() const;
-  void forget_if_finished();
+  void forget_if_gone();
+  bool is_stalled() const { return credit_ == 0 && outgoing_.size() != 0; }
+  void watch_stall();
+  void ask_at(Nanos time);
+  void ask_peer();
+  bool has_lost_patience() const;
 
   Network& network_;
   Connection& connection_;
@@ -137,6 +157,10 @@ class Endpoint {
   bool has_shut_down_ = false;  // It sends no more.
   bool has_sent_end_ = false;
   bool has_ended_ = false;  // The peer sends no more, or is not listened to.
+  bool peer_has_ended_ = false;
+  bool ends_second_ = false;  // The peer had ended before it did.
+  bool is_end_acknowledged_ = false;
+  bool holds_port_ = false;
   ByteQueue outgoing_;
   ByteQueue incoming_;
   std::size_t credit_ = 0;
@@ -144,6 +168,11 @@ class Endpoint {
   Nanos probe_after_ = kFirstProbe;
   std::size_t owed_ = 0;  // Read, and not yet told to the sender.
   std::size_t send_buffer_ = kDefaultBuffer;
+  Patience patience_;
+  Nanos heard_at_{0};
+  Nanos stalled_since_{kForever};
+  bool is_asking_ = false;
+  int probes_ = 0;  // Without an answer.
 };
 
 struct Connection {
@@ -161,6 +190,9 @@ struct Connection {
   Endpoint server;
   std::size_t client_buffer = kDefaultBuffer;  // Of the receivers.
   std::size_t server_buffer = kDefaultBuffer;
+  // The client's first packets, of which none has been answered.
+  Nanos knocked_at{0};
+  int knocks = 0;
   // Of what each end has sent.
   Nanos last_arrival[2] = {};
   std::uint64_t sent[2] = {};

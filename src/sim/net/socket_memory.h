@@ -1,0 +1,59 @@
+// What the sockets of each host have in memory, and how much they may have.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace spate::sim {
+
+class SocketMemory {
+ public:
+  // Is told of hosts that had used all, and now may use some.
+  explicit SocketMemory(std::function<void(int)> on_room) : on_room_(std::move(on_room)) {}
+
+  // Zero: none.
+  void limit(int host, std::size_t bytes);
+  std::size_t used(int host) const;
+  // What it may still use.
+  std::size_t room(int host) const;
+  bool is_short(int host) const { return room(host) == 0; }
+
+  void take(int host, std::size_t bytes) { used_[host] += bytes; }
+  void give(int host, std::size_t bytes);
+
+ private:
+  const std::function<void(int)> on_room_;
+  std::map<int, std::size_t> limits_;
+  std::map<int, std::size_t> used_;
+};
+
+// Bytes in order, in a host's memory. What was taken is cut off when it is half of it.
+class ByteQueue {
+ public:
+  ByteQueue(SocketMemory& memory, int host) : memory_(memory), host_(host) {}
+  ~ByteQueue() { clear(); }
+  ByteQueue(const ByteQueue&) = delete;
+  ByteQueue& operator=(const ByteQueue&) = delete;
+
+  std::size_t size() const { return bytes_.size() - begin_; }
+  std::string_view front() const { return std::string_view(bytes_).substr(begin_); }
+  void append(std::string_view bytes) {
+    bytes_.append(bytes);
+    memory_.take(host_, bytes.size());
+  }
+  void take(std::size_t count);
+  void clear() { take(size()); }
+
+ private:
+  SocketMemory& memory_;
+  const int host_;
+  std::string bytes_;
+  std::size_t begin_ = 0;
+};
+
+}  // namespace spate::sim

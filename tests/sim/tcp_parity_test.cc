@@ -1,0 +1,357 @@
+// The simulated TCP against the system's: random programs of calls on sockets, each made in both
+// kernels, over 127.0.0.0/8. Each answer, and what epoll says of each descriptor after it, is
+// compared.
+//
+// What may differ is not asked:
+// * which port the kernel gives, only whether it gives one, and whose port is whose;
+// * connections of a socket, or of a listener, that was shut down before: Linux hands that on;
+// * who gets a connection of those that share a port (SO_REUSEPORT): such programs do not connect;
+// * what time brings (a second try of a SYN, the end of TIME_WAIT): a program takes less than a
+//   second, and the World's clock stands still;
+// * sizes of full buffers: all that is sent fits;
+// * a socket that connects to itself: there is none in a World;
+// * Nagle's delay, which the library switches off and a World has not;
+// * urgent data, which the library does not use.
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstdint>
+#include <cstring>
+#include <map>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "sim/kernel/kernel.h"
+#include "sim/kernels.h"
+#include "spate/sim/world.h"
+#include "support/random.h"
+#include "support/seeds.h"
+
+namespace spate::testing {
+namespace {
+
+using namespace std::chrono_literals;
+
+struct TcpStep {
+  unsigned what;
+  unsigned which;
+  unsigned number;
+};
+
+// One program in one kernel. What it says of each step is what is compared.
+class TcpMachine {
+ public:
+  enum class Topic : std::uint8_t { connections, shared_ports };
+  TcpMachine(const Calls& calls, std::uint32_t network, Topic topic)
+      : calls_(calls), network_(network), topic_(topic), set_(calls.epoll_create1(EPOLL_CLOEXEC)) {}
+  ~TcpMachine() {
+    for (const int fd : fds_)
+      if (fd >= 0) calls_.close(fd);
+    calls_.close(set_);
+  }
+  TcpMachine(const TcpMachine&) = delete;
+  TcpMachine& operator=(const TcpMachine&) = delete;
+
+  std::string step(const TcpStep& step) {
+    const unsigned number = step.number;
+    chosen_ = open_.empty() ? 0 : open_[step.which % open_.size()];
+    const int fd = open_.empty() ? -1 : fds_[open_[step.which % open_.size()]];
+    switch (step.what % 26) {
+      case 0:
+        return "socket " + open();
+      case 1:
+      case 2:
+        return "bind " + bind(fd, number);
+      case 3:
+      case 4:
+        return "listen " + listen(fd, static_cast<int>(number % 3));
+      case 5:
+      case 6:
+      case 7:
+        return "connect " + connect(fd, number);
+      case 8:
+      case 9:
+        return "accept " + accept(fd);
+      case 10:
+      case 11:
+        return "send " + send(fd, 1 + number % 300);
+      case 12:
+      case 13:
+        return "receive " + receive(fd, 1 + number % 400, 0);
+      case 14:
+        return "peek " + receive(fd, 1 + number % 50, MSG_PEEK);
+      case 15:
+        return "shutdown " + shut_down(fd, static_cast<int>(number % 3));
+      case 16:
+      case 17:
+        return "close " + close(step.which);
+      case 18:
+        return "error " + error(fd);
+      case 19:
+        return "option " + set_option(fd, number);
+      case 20:
+        return "name " + name(calls_.getsockname, fd) + " peer " + name(calls_.getpeername, fd);
+      case 21:
+        return "serve " + serve(number);
+      case 22:
+      case 23:
+        return "pair " + join(number);
+      default:
+        return "client " + begin(number);
+    }
+  }
+
+  // Of the last step.
+  std::size_t chosen() const { return chosen_; }
+
+  // What epoll says of every descriptor.
+  std::string readiness() {
+    std::string text;
+    epoll_event events[64];
+    std::map<std::uint32_t, std::uint32_t> found;
+    const int count = calls_.epoll_wait(set_, events, 64, 0);
+    for (int i = 0; i < count; ++i) found[events[i].data.u32] = events[i].events;
+    for (std::uint32_t i = 0; i < fds_.size(); ++i) {
+      if (fds_[i] >= 0) text += ' ' + std::to_string(found[i]);
+      if (fds_[i] < 0) text += " -";
+    }
+    return text;
+  }
+
+ private:
+  static std::string answer(long result) {
+    return result < 0 ? std::string(strerrorname_np(errno)) : std::to_string(result);
+  }
+
+  std::string keep(long fd) {
+    if (fd < 0) return answer(fd);
+    epoll_event wish{};
+    wish.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP;
+    wish.data.u32 = static_cast<std::uint32_t>(fds_.size());
+    calls_.epoll_ctl(set_, EPOLL_CTL_ADD, static_cast<int>(fd), &wish);
+    open_.push_back(fds_.size());
+    fds_.push_back(static_cast<int>(fd));
+    return "as " + std::to_string(fds_.size() - 1);
+  }
+
+  std::string open() {
+    const int fd = calls_.socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    const int on = 1;
+    calls_.setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    return keep(fd);
+  }
+
+  // One of two addresses, and of three ports, or none.
+  sockaddr_in address_of(unsigned number, unsigned ports) const {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(network_ + 1 + number / 8 % 8 / 6);
+    const unsigned port = number % ports;
+    address.sin_port = htons(port == 3 ? 0 : static_cast<std::uint16_t>(7001 + port));
+    return address;
+  }
+
+  std::string bind(int fd, unsigned number) {
+    const sockaddr_in to = address_of(number, 4);
+    return std::to_string(ntohs(to.sin_port)) + ' ' +
+           answer(calls_.bind(fd, reinterpret_cast<const sockaddr*>(&to), sizeof(to)));
+  }
+
+  std::string connect(int fd, unsigned number) {
+    const sockaddr_in to = address_of(number, 3);
+    if (is_bound_to(fd, to)) return "itself";
+    if (topic_ == Topic::shared_ports || spoilt_.contains(fd)) return "nothing";
+    return std::to_string(ntohs(to.sin_port)) + ' ' +
+           answer(calls_.connect(fd, reinterpret_cast<const sockaddr*>(&to), sizeof(to)));
+  }
+
+  std::string listen(int fd, int backlog) {
+    return spoilt_.contains(fd) ? "nothing" : answer(calls_.listen(fd, backlog));
+  }
+
+  std::string shut_down(int fd, int how) {
+    const int result = calls_.shutdown(fd, how);
+    if (result < 0 && errno == ENOTCONN) spoilt_.insert(fd);
+    return std::to_string(how) + ' ' + answer(result);
+  }
+
+  bool is_bound_to(int fd, const sockaddr_in& address) const {
+    sockaddr_in own{};
+    socklen_t size = sizeof(own);
+    return calls_.getsockname(fd, reinterpret_cast<sockaddr*>(&own), &size) == 0 &&
+           own.sin_port == address.sin_port && own.sin_addr.s_addr == address.sin_addr.s_addr;
+  }
+
+  std::string serve(unsigned number) {
+    std::string said = open();
+    const int fd = fds_.back();
+    said += ' ' + set_option(fd, number / 7 % 4);
+    said += ' ' + bind(fd, number);
+    return said + ' ' + listen(fd, static_cast<int>(number / 3 % 3));
+  }
+
+  std::string begin(unsigned number) {
+    const std::string said = open();
+    return said + ' ' + connect(fds_.back(), number);
+  }
+
+  // A server, a client of it, and the connection's other end.
+  std::string join(unsigned number) {
+    std::string said = serve(number / 9) + ' ';
+    const int listener = fds_.back();
+    sockaddr_in at{};
+    socklen_t size = sizeof(at);
+    calls_.getsockname(listener, reinterpret_cast<sockaddr*>(&at), &size);
+    if (topic_ == Topic::shared_ports || at.sin_addr.s_addr == 0) return said;
+    said += open();
+    const int client = fds_.back();
+    if (number % 3 == 0) said += ' ' + bind(client, number / 5);
+    if (is_bound_to(client, at)) return said + " itself";
+    said += ' ' + answer(calls_.connect(client, reinterpret_cast<const sockaddr*>(&at), size));
+    while (sim::Kernel::current()->happen()) {
+    }
+    return said + ' ' + accept(listener);
+  }
+
+  std::string accept(int fd) {
+    sockaddr_in from{};
+    socklen_t size = sizeof(from);
+    const int accepted =
+        calls_.accept4(fd, reinterpret_cast<sockaddr*>(&from), &size, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    return keep(accepted) + (accepted < 0 ? "" : " from " + text_of(from));
+  }
+
+  std::string send(int fd, std::size_t size) {
+    std::string bytes;
+    while (bytes.size() < size) bytes += static_cast<char>('a' + sent_++ % 26);
+    return answer(calls_.send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL));
+  }
+
+  std::string receive(int fd, std::size_t size, int flags) {
+    std::string bytes(size, '\0');
+    const long result = calls_.recv(fd, bytes.data(), bytes.size(), flags);
+    return result < 0 ? answer(result) : '"' + bytes.substr(0, static_cast<std::size_t>(result));
+  }
+
+  std::string close(unsigned which) {
+    if (open_.empty()) return "nothing";
+    const std::size_t number = open_[which % open_.size()];
+    std::erase(open_, number);
+    spoilt_.erase(fds_[number]);
+    return std::to_string(number) + ' ' + answer(calls_.close(std::exchange(fds_[number], -1)));
+  }
+
+  std::string error(int fd) {
+    int error = -1;
+    socklen_t size = sizeof(error);
+    const int result = calls_.getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size);
+    return result < 0 ? answer(result) : std::to_string(error);
+  }
+
+  std::string set_option(int fd, unsigned number) {
+    const linger lingering{.l_onoff = static_cast<int>(number / 4 % 2), .l_linger = 0};
+    if (number % 4 == 3)
+      return "linger " +
+             answer(calls_.setsockopt(fd, SOL_SOCKET, SO_LINGER, &lingering, sizeof(lingering)));
+    const int on = number % 4 == 0 ? 0 : 1;
+    const bool is_port = number % 4 == 2 && topic_ == Topic::shared_ports;
+    const int name = is_port ? SO_REUSEPORT : SO_REUSEADDR;
+    return (is_port ? "reuse port " : "reuse ") + std::to_string(on) + ' ' +
+           answer(calls_.setsockopt(fd, SOL_SOCKET, name, &on, sizeof(on)));
+  }
+
+  std::string name(decltype(&::getsockname) ask, int fd) {
+    sockaddr_in at{};
+    socklen_t size = sizeof(at);
+    const int result = ask(fd, reinterpret_cast<sockaddr*>(&at), &size);
+    return result < 0 ? answer(result) : text_of(at);
+  }
+
+  // Ports that the kernel gave are numbered as they are seen.
+  std::string text_of(const sockaddr_in& address) {
+    const std::uint16_t port = ntohs(address.sin_port);
+    const std::uint32_t ip = ntohl(address.sin_addr.s_addr);
+    std::string text = ip == 0 ? "any:" : ip == INADDR_LOOPBACK ? "home:" : "";
+    if (text.empty()) text = std::to_string(ip - network_) + ':';
+    if (port < 10'000) return text + std::to_string(port);
+    return text + 'p' + std::to_string(ports_.try_emplace(port, ports_.size()).first->second);
+  }
+
+  const Calls& calls_;
+  const std::uint32_t network_;  // Of this program alone.
+  const Topic topic_;
+  const int set_;
+  std::vector<int> fds_;           // By number; -1 if it is closed.
+  std::vector<std::size_t> open_;  // Numbers.
+  std::set<int> spoilt_;           // Shut down while there was no connection.
+  std::map<std::uint16_t, std::size_t> ports_;
+  std::size_t chosen_ = 0;
+  unsigned sent_ = 0;
+};
+
+// Addresses of 127.0.0.0/8 that no other program of this process has, and hardly one of another's.
+std::uint32_t next_network() {
+  static std::uint32_t last = [] {
+    const auto now = std::chrono::steady_clock::now().time_since_epoch().count();
+    return static_cast<std::uint32_t>(Random(static_cast<std::uint64_t>(now)).below(0x7fff));
+  }();
+  last = last % 0x7fff + 1;
+  return 127u << 24 | last << 9;
+}
+
+// What the system's TCP does, it does at once, but not always in the call that brings it about.
+std::string settled(TcpMachine& real, const std::string& expected) {
+  const auto end = std::chrono::steady_clock::now() + 300ms;
+  for (;;) {
+    std::string found = real.readiness();
+    if (found == expected || std::chrono::steady_clock::now() > end) return found;
+    std::this_thread::sleep_for(100us);
+  }
+}
+
+// What differs; empty: nothing.
+std::string difference(std::uint64_t seed, int steps) {
+  Random random(seed);
+  sim::World world(seed);
+  sim::Host& host = world.add_host("host");
+  std::string story;
+  return host.run([&](Loop&) -> std::string {
+    const std::uint32_t network = next_network();
+    const auto topic =
+        random.one_in(8) ? TcpMachine::Topic::shared_ports : TcpMachine::Topic::connections;
+    TcpMachine real(kReal, network, topic);
+    TcpMachine simulated(kSimulated, network, topic);
+    for (int i = 0; i < steps; ++i) {
+      const TcpStep step{static_cast<unsigned>(random.below(1000)),
+                         static_cast<unsigned>(random.below(1000)),
+                         static_cast<unsigned>(random.below(1000))};
+      std::string found = simulated.step(step);
+      std::string expected = real.step(step);
+      while (sim::Kernel::current()->happen()) {
+      }
+      const std::string ready = simulated.readiness();
+      found += " |" + ready;
+      expected += " |" + settled(real, ready);
+      story += expected + " on " + std::to_string(real.chosen()) + '\n';
+      if (found != expected) return story + found + " in the World\n";
+    }
+    return "";
+  });
+}
+
+// Twice, since another process may have had one of the ports.
+TEST(TcpParity, OfRandomPrograms) {
+  const WithoutSigpipe quiet;
+  for (const std::uint64_t seed : seeds(300)) {
+    if (difference(seed, 60).empty()) continue;
+    ASSERT_EQ(difference(seed, 60), "") << "seed " << seed;
+  }
+}
+
+}  // namespace
+}  // namespace spate::testing
