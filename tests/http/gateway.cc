@@ -5,6 +5,7 @@
 #include <chrono>
 #include <string>
 
+#include "http/client_http2_harness.h"
 #include "http/gateway_harness.h"
 
 namespace spate::testing {
@@ -342,6 +343,23 @@ TEST_F(GatewayTest, ResetsAClientWhoseAnswerStops) {
   EXPECT_FALSE(client->is_closed);
   pass(11s);
   EXPECT_EQ(client->error, std::errc::connection_reset);
+}
+
+TEST_F(GatewayTest, AsksAnUpstreamOfHttp2ThatWasSilentOnANewConnection) {
+  GatewayOptions options{.timeout = 10s};
+  options.client.http2 = must(http::Http2::create());
+  options.client.http2_without_tls = true;
+  make_gateway(std::move(options));
+  const auto first = ask(kGet);
+  up().answer(frame(kSettings, 0, 0) + answer_of(1));
+  turns();
+  EXPECT_THAT(first->received, HasSubstr("\r\nok\r\n"));
+  const auto late = ask(kGet);
+  pass(11s);
+  EXPECT_THAT(late->received, StartsWith("HTTP/1.1 504 "));
+  EXPECT_EQ(opened.size(), 1u);
+  const auto next = ask(kGet);
+  EXPECT_EQ(opened.size(), 2u);
 }
 
 TEST_F(GatewayTest, DoesNotBlameTheUpstreamForASlowClient) {

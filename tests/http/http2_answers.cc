@@ -531,6 +531,28 @@ TEST_F(Http2Drain, EndsIdleConnections) {
   EXPECT_TRUE(is_drained && client->is_ended);
 }
 
+TEST_F(Http2Drain, WaitsForWhoStillReadsARequestThatIsAnswered) {
+  std::unique_ptr<Kept> kept;
+  on_request = [&](Exchange exchange) {
+    kept = std::make_unique<Kept>(std::move(exchange));
+    kept->exchange.pause();
+  };
+  const auto client = connect2();
+  const auto id = client->post("/", "body");
+  turns();
+  kept->exchange.respond("early");
+  turns();
+  EXPECT_EQ(client->answers[id].body, "early");
+  bool is_drained = false;
+  server_.drain(Nanos{10'000'000'000}, [&] { is_drained = true; });
+  pass(Nanos{1'100'000'000});
+  EXPECT_FALSE(is_drained);
+  kept->exchange.resume();
+  turns();
+  EXPECT_EQ(kept->body, "body");
+  EXPECT_TRUE(is_drained);
+}
+
 TEST_F(Http2Drain, ResetsWhatIsLate) {
   std::unique_ptr<Kept> kept;
   on_request = [&](Exchange exchange) { kept = std::make_unique<Kept>(std::move(exchange)); };

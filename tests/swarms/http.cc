@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -201,6 +202,97 @@ SPATE_SWARM(AnAnswerOfHttp2IsThatToItsCall, 1000,
 TEST(SimSwarmMistakes, APostThatIsSentAgainIsFound) {
   expect_found(50, "no POST is done twice",
                [](World& world) { play_http(world, false, HttpMistake::repeats_posts); });
+}
+
+// ---- a server of HTTP/2 that is out of reach without a word
+
+struct Asked {
+  http::Call call{};
+  std::optional<Result<http::Response>> response{};
+
+  bool is_answered() const { return response && *response; }
+  bool is_late() const { return response && !*response && response->error() == Error::deadline; }
+};
+
+class CutOff {
+ public:
+  explicit CutOff(World& world)
+      : plan_{.world = world, .speaks_http2 = true},
+        server_(world.add_host("server")),
+        host_(world.add_host("client")) {
+    server_.boot([this](Loop& loop) { return serve_sizes(plan_, loop); });
+    client_ = host_.run([](Loop& loop) {
+      http::ClientOptions options;
+      options.http2 = must(http::Http2::create());
+      options.http2_without_tls = true;
+      return must(http::Client::create(loop, std::move(options)));
+    });
+  }
+  ~CutOff() {
+    host_.run([this](Loop&) { client_ = {}; });
+  }
+
+  void cut() {
+    World& world = plan_.world;
+    world.draw(2) == 0 ? world.cut(server_, host_) : world.cut_one_way(server_, host_);
+  }
+  void heal() { plan_.world.heal(server_, host_); }
+  std::unique_ptr<Asked> ask(Nanos deadline) {
+    return host_.run([&](Loop&) {
+      auto asked = std::make_unique<Asked>();
+      http::CallOptions options;
+      options.deadline = deadline;
+      asked->call = client_.fetch(
+          "http://" + server_.address(kSizesPort).to_string() + "/1/1",
+          [&to = asked->response](Result<http::Response> got) { to.emplace(std::move(got)); },
+          std::move(options));
+      return asked;
+    });
+  }
+  void cancel(Asked& asked) {
+    host_.run([&](Loop&) { asked.call.cancel(); });
+  }
+  std::size_t connections() const { return client_.metrics().connections; }
+
+ private:
+  HttpPlan plan_;
+  Host& server_;
+  Host& host_;
+  http::Client client_;
+};
+
+enum class Impatience : std::uint8_t { by_deadline, by_cancelling };
+
+// What was sent into the cut comes through some time after it, what is sent on a new connection at
+// once.
+void play_silence(World& world, Impatience impatience) {
+  CutOff one(world);
+  const std::unique_ptr<Asked> first = one.ask(10s);
+  world.run_for(15s);
+  sim::always(first->is_answered(), "a call is answered");
+  one.cut();
+  std::vector<std::unique_ptr<Asked>> patient(world.draw(4));
+  for (auto& each : patient) each = one.ask(1h);
+  const std::unique_ptr<Asked> late = one.ask(impatience == Impatience::by_deadline ? 5s : 0s);
+  world.run_for(6s + drawn_span(world, 100s));
+  if (impatience == Impatience::by_cancelling) one.cancel(*late);
+  sim::always(late->is_late() || impatience != Impatience::by_deadline, "nothing passes a cut");
+  one.heal();
+  const std::unique_ptr<Asked> next = one.ask(5s);
+  world.run_for(5s);
+  sim::always(next->is_answered(), "a call behind one that was late has a new connection");
+  sim::sometimes(one.connections() == 2, "a silent connection keeps its calls");
+  world.run_for(4min);
+  for (const auto& each : patient) sim::always(each->is_answered(), "patience is rewarded");
+  sim::always(one.connections() == 0, "a silent connection closes with its last call");
+}
+
+SPATE_SWARM(ASilentConnectionOfHttp2TakesNoMoreCalls, 300,
+            [](World& world) { play_silence(world, Impatience::by_deadline); })
+
+TEST(SimSwarmMistakes, ACallThatIsCancelledForADeadlineIsFound) {
+  expect_found(50, "a call behind one that was late has a new connection",
+               [](World& world) { play_silence(world, Impatience::by_cancelling); });
 }
 
 // ---- a gateway between the two

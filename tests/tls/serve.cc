@@ -319,7 +319,7 @@ TEST_F(TlsClientTest, ShakesHandsWithinItsTime) {
         stream_ = std::move(stream);
         stream_.start(log);
       }));
-  ClientOptions options = this->options(client());
+  ClientOptions options = this->options(client({.handshake_timeout = 1h}));
   options.connect.timeout = 20ms;
   Client client = must(Client::create(*loop_, listener.address(), told(), options));
   client.connect();

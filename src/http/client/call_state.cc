@@ -99,8 +99,12 @@ bool CallState::start_deadline() {
   return options_.deadline <= Nanos{0} || deadline_.start(options_.deadline);
 }
 
-void CallState::end_late() {
+void CallState::note_late() {
   if (carrier_ != nullptr) carrier_->note_late();
+}
+
+void CallState::end_late() {
+  note_late();
   core_->fail(*this, Error::deadline);
 }
 

@@ -135,6 +135,8 @@ class CallState final : public Counted {
   // Becomes the call of where it is redirected.
   void redirect();
 
+  // It is about to end because that has taken too long.
+  void note_late();
   // The last calls; before the very last it is over.
   void tell_end();
   void tell_closed(std::error_code error);

@@ -46,8 +46,8 @@ class ClientHttp2 final : public ClientConnection, public Http2Events {
   void count_request();
   // It takes no other call, and goes with the last that it has.
   void take_no_more();
-  // A call has ended at its deadline. If nothing was received since it began, the network may have
-  // gone without a word.
+  // A call has taken too long. If nothing was received since it began, the network may have gone
+  // without a word.
   void note_late(const CallState& call);
   // A call has gone, or a tunnel.
   void note_free();

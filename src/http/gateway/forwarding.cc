@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "http/client/call_state.h"
 #include "http/codec/characters.h"
 #include "http/codec/system_error.h"
 #include "http/codec/websocket_handshake.h"
@@ -179,7 +180,11 @@ void Forwarding::postpone() {
   if (timeout > Nanos{0} && !timeout_.restart(timeout)) timeout_.feed();
 }
 
-void Forwarding::on_timeout() { waits_for_client() ? postpone() : fail(Error::deadline); }
+void Forwarding::on_timeout() {
+  if (waits_for_client()) return postpone();
+  if (CallState* call = CallState::of(call_)) call->note_late();
+  fail(Error::deadline);
+}
 
 // The Server has deadlines of its own for clients.
 bool Forwarding::waits_for_client() const {
