@@ -9,13 +9,15 @@
 // * what time brings (a second try of a SYN, the end of TIME_WAIT): a program takes less than a
 //   second, and the World's clock stands still;
 // * sizes of full buffers: all that is sent fits;
-// * a socket that connects to itself: there is none in a World;
+// * a socket that connects to itself, or two that connect to each other (which TCP makes one
+//   connection of): there is none in a World;
 // * Nagle's delay, which the library switches off and a World has not;
 // * urgent data, which the library does not use.
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstdint>
@@ -165,9 +167,24 @@ class TcpMachine {
   std::string connect(int fd, unsigned number) {
     const sockaddr_in to = address_of(number, 3);
     if (is_bound_to(fd, to)) return "itself";
+    if (is_called_from(fd, to)) return "each other";
     if (topic_ == Topic::shared_ports || spoilt_.contains(fd)) return "nothing";
+    called_[fd] = to.sin_port;
     return std::to_string(ntohs(to.sin_port)) + ' ' +
            answer(calls_.connect(fd, reinterpret_cast<const sockaddr*>(&to), sizeof(to)));
+  }
+
+  // Whether a socket of that port tries to connect to this one's.
+  bool is_called_from(int fd, const sockaddr_in& address) const {
+    sockaddr_in own{};
+    socklen_t size = sizeof(own);
+    calls_.getsockname(fd, reinterpret_cast<sockaddr*>(&own), &size);
+    return std::ranges::any_of(called_, [&](const auto& call) {
+      sockaddr_in caller{};
+      socklen_t caller_size = sizeof(caller);
+      calls_.getsockname(call.first, reinterpret_cast<sockaddr*>(&caller), &caller_size);
+      return own.sin_port == call.second && caller.sin_port == address.sin_port;
+    });
   }
 
   std::string listen(int fd, int backlog) {
@@ -243,6 +260,7 @@ class TcpMachine {
     const std::size_t number = open_[which % open_.size()];
     std::erase(open_, number);
     spoilt_.erase(fds_[number]);
+    called_.erase(fds_[number]);
     return std::to_string(number) + ' ' + answer(calls_.close(std::exchange(fds_[number], -1)));
   }
 
@@ -286,9 +304,10 @@ class TcpMachine {
   const std::uint32_t network_;  // Of this program alone.
   const Topic topic_;
   const int set_;
-  std::vector<int> fds_;           // By number; -1 if it is closed.
-  std::vector<std::size_t> open_;  // Numbers.
-  std::set<int> spoilt_;           // Shut down while there was no connection.
+  std::vector<int> fds_;             // By number; -1 if it is closed.
+  std::vector<std::size_t> open_;    // Numbers.
+  std::set<int> spoilt_;             // Shut down while there was no connection.
+  std::map<int, in_port_t> called_;  // The port that connect() has named last.
   std::map<std::uint16_t, std::size_t> ports_;
   std::size_t chosen_ = 0;
   unsigned sent_ = 0;

@@ -104,6 +104,8 @@ void StreamSocket::enqueue(Connection& connection) {
 
 // The client's first packet has come. While the backlog is full, it is dropped.
 void StreamSocket::knock(Network& network, Connection& connection) {
+  const Endpoint& server = connection.server;
+  network.holds.end_wait(server.host(), server.local(), connection.client.local());
   auto* listener = static_cast<StreamSocket*>(network.socket_at(
       Protocol::tcp, connection.server.host(), connection.server.local(), connection.id));
   if (listener == nullptr) {
@@ -199,8 +201,9 @@ long StreamSocket::send(const msghdr& message) {
 long StreamSocket::receive(msghdr& message, int flags) {
   message.msg_controllen = 0;
   message.msg_flags = 0;
+  if (is_listening()) return -ENOTCONN;
   if (end_ == nullptr && error_ != 0) return -take_error();
-  if (end_ == nullptr) return reads_nothing_ && !is_listening() ? 0 : -ENOTCONN;
+  if (end_ == nullptr) return reads_nothing_ ? 0 : -ENOTCONN;
   const auto peek = (flags & MSG_PEEK) != 0 ? Endpoint::Peek::yes : Endpoint::Peek::no;
   long moved = 0;
   for (const iovec& piece : pieces_of(message)) {
