@@ -25,6 +25,7 @@ struct PortHold {
   bool is_named = false;
   bool shares_address = false;  // SO_REUSEADDR
   bool shares_port = false;     // SO_REUSEPORT
+  bool is_dual = false;         // An IPv6 socket's that does not do without IPv4.
   bool is_over = false;         // Both ends have ended.
   Nanos ends{kForever};
   Nanos over_since{kForever};

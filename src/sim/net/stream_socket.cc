@@ -152,7 +152,7 @@ long StreamSocket::connect(const sockaddr* address, socklen_t size) {
 }
 
 long StreamSocket::begin(Place to) {
-  if (to.ip.is_any()) to.ip = loopback_like(to.ip);
+  if (const long result = may_connect(to.ip); result < 0) return result;
   const int host = to.ip.host(host_);
   if (host < 0 || host >= network_.hosts) return -ENETUNREACH;
   Place from{local_.ip, is_bound_ ? local_.port : std::uint16_t{0}};

@@ -1,5 +1,6 @@
 // Whose a port is, and when it is free again.
 #include "sim/parity/stage.h"
+#include "spate/net/connect.h"
 
 namespace spate::parity {
 
@@ -16,7 +17,9 @@ Connected connected(Stage& stage) {
   Actor& client = stage.actor("client");
   Actor& server = stage.actor("server");
   Listener& listener = stage.listen({&server});
-  stage.connect(client, listener);
+  // With bind() the kernel gives a port that nobody has; with connect() alone it may give one that
+  // waits elsewhere.
+  stage.connect(client, listener, {.local = Address::loopback_ipv4(0)});
   stage.until([&] { return client.is_connected && server.is_connected; });
   return {listener, {client, server}, listener.address(), client.stream.local_address()};
 }
