@@ -188,6 +188,110 @@ TEST_F(ClientHttp2Peers, an_answer_that_has_begun_is_not_repeated) {
   EXPECT_EQ(peers.size(), 1u);
 }
 
+// ---- a server that says nothing any more
+
+TEST_F(ClientHttp2Peers, behind_a_deadline_in_silence_the_next_call_has_a_new_connection) {
+  begin2();
+  Outcome a, b;
+  const http::Call first = fetch(a, {.deadline = 1s});
+  turns();
+  clock_.advance(2s);
+  turns();
+  EXPECT_EQ(a.error(), Error::deadline);
+  EXPECT_EQ(client_.metrics().connections, 0u);
+  EXPECT_TRUE(peer().is_ended || peer().is_closed);
+  const http::Call second = fetch(b);
+  turns();
+  ASSERT_EQ(peers.size(), 2u);
+  greet(peer(1));
+  peer(1).answer(answer_of(1));
+  turns();
+  EXPECT_EQ(b.text(), "ok");
+}
+
+TEST_F(ClientHttp2Peers, calls_that_a_silent_connection_has_live_on) {
+  begin2();
+  Outcome late, patient, next;
+  const http::Call first = fetch(late, {.deadline = 1s}), second = fetch(patient);
+  turns();
+  clock_.advance(2s);
+  turns();
+  EXPECT_EQ(late.error(), Error::deadline);
+  EXPECT_EQ(heard().last_reset, 8);
+  const http::Call third = fetch(next);
+  turns();
+  ASSERT_EQ(peers.size(), 2u);
+  EXPECT_EQ(client_.metrics().connections, 2u);
+  peer().answer(answer_of(5, "after all"));
+  turns();
+  EXPECT_EQ(patient.text(), "after all");
+  EXPECT_EQ(client_.metrics().connections, 1u);
+  EXPECT_TRUE(peer().is_ended || peer().is_closed);
+  EXPECT_FALSE(next.is_there());
+}
+
+TEST_F(ClientHttp2Peers, a_call_that_waits_has_the_place_of_a_silent_connection) {
+  make_client2({.max_per_origin = 1}, {.max_streams = 1});
+  begin2();
+  Outcome late, waiting;
+  const http::Call first = fetch(late, {.deadline = 1s}), second = fetch(waiting);
+  turns();
+  EXPECT_EQ(peers.size(), 1u);
+  clock_.advance(2s);
+  turns();
+  EXPECT_EQ(late.error(), Error::deadline);
+  ASSERT_EQ(peers.size(), 2u);
+  EXPECT_THAT(heard(1).streams, ElementsAre(1u));
+  EXPECT_EQ(client_.metrics().connections, 1u);
+}
+
+TEST_F(ClientHttp2Peers, a_server_that_says_anything_is_there) {
+  begin2();
+  Outcome a, b;
+  const http::Call first = fetch(a, {.deadline = 1s});
+  turns();
+  peer().answer(frame(kPing, 0, 0, "01234567"));
+  turns();
+  clock_.advance(2s);
+  turns();
+  EXPECT_EQ(a.error(), Error::deadline);
+  const http::Call second = fetch(b);
+  turns();
+  EXPECT_EQ(peers.size(), 1u);
+  EXPECT_THAT(heard().streams, ElementsAre(1u, 3u, 5u));
+}
+
+// It may have been late because connecting has taken so long.
+TEST_F(ClientHttp2Peers, a_connection_that_is_younger_than_a_call_may_be_silent) {
+  Outcome a, b;
+  const http::Call first = fetch(a, {.deadline = 1s});
+  turns();
+  clock_.advance(2s);
+  turns();
+  EXPECT_EQ(a.error(), Error::deadline);
+  EXPECT_EQ(client_.metrics().connections, 1u);
+  const http::Call second = fetch(b, {.deadline = 1s});
+  turns();
+  EXPECT_THAT(heard().streams, ElementsAre(1u, 3u));
+  clock_.advance(2s);
+  turns();
+  EXPECT_EQ(b.error(), Error::deadline);
+  EXPECT_EQ(client_.metrics().connections, 0u);
+}
+
+TEST_F(ClientHttp2Peers, who_cancels_says_nothing_of_the_connection) {
+  begin2();
+  Outcome a, b;
+  http::Call first = fetch(a);
+  turns();
+  clock_.advance(2s);
+  first.cancel();
+  turns();
+  const http::Call second = fetch(b);
+  turns();
+  EXPECT_EQ(peers.size(), 1u);
+}
+
 // ---- what is wrong with one answer leaves the connection to others
 
 TEST_F(ClientHttp2Peers, a_reset_ends_one_call) {

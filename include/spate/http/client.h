@@ -20,7 +20,9 @@
 // HTTP/2: calls of one origin share a connection, as many as it may carry, and more connections are
 // made beyond that. A call that the server says it has not looked at (a refused stream, GOAWAY) is
 // asked again, whatever its method, up to five times, unless an upload has begun. A stream that is
-// reset, or an answer that is malformed, ends one call only.
+// reset, or an answer that is malformed, ends one call only. So does a deadline, but if nothing at
+// all was received on the connection since that call began, its server may be out of reach without
+// a word: calls that it has go on, new ones get another one. Cancelling a Call does not count.
 // There are no switches for leniency: a response that is malformed or ambiguous is an error.
 #pragma once
 

@@ -44,7 +44,7 @@ CallState::CallState(ClientCore& core, CallOptions options, CallHandler* handler
       on_response_(std::move(on_response)),
       options_(std::move(options)),
       most_(options_.max_body),
-      deadline_(core.loop(), [this] { core_->fail(*this, Error::deadline); }),
+      deadline_(core.loop(), [this] { end_late(); }),
       continue_(core.loop(), [this] { let_body_go(); }) {
   if (most_ == 0) most_ = handler == nullptr ? kMostFetched : UINT64_MAX;
 }
@@ -97,6 +97,11 @@ void CallState::choose_route() {
 
 bool CallState::start_deadline() {
   return options_.deadline <= Nanos{0} || deadline_.start(options_.deadline);
+}
+
+void CallState::end_late() {
+  if (carrier_ != nullptr) carrier_->note_late();
+  core_->fail(*this, Error::deadline);
 }
 
 bool CallState::is_idempotent() const {

@@ -157,6 +157,7 @@ class CallState final : public Counted {
   ClientCore* core() const { return core_; }
   void set_over();
   Origin* waits_in = nullptr;
+  std::uint64_t begun = 0;    // When: see ClientCore::tickets().
   std::uint64_t ticket = 0;   // Its place among all that wait.
   CallState* next = nullptr;  // Of those of its client.
   CallState* previous = nullptr;
@@ -166,6 +167,7 @@ class CallState final : public Counted {
   bool is_unsettled = false;
 
  private:
+  void end_late();
   std::error_code check_options() const;
   std::string target() const;
   void choose_route();

@@ -15,6 +15,8 @@ class Carrier {
   virtual bool has_kept() const = 0;
   // Shows that, and more of what was used already; by the loop. The call may be over afterwards.
   virtual void show_more() = 0;
+  // The call ends at its deadline; abandon() follows.
+  virtual void note_late() = 0;
   // The call goes; nobody is told.
   virtual void abandon() = 0;
 

@@ -43,7 +43,7 @@ class ClientConnection : public StreamHandler, public Counted {
 
   Origin* origin_;
   Stream stream_;
-  Nanos kept_for_{kForever};  // By the server.
+  Nanos kept_for_{kForever};  // By the server; zero: it is of no more use.
 
  private:
   Nanos idle_since_{0};

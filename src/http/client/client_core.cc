@@ -90,6 +90,7 @@ Call ClientCore::start(std::string_view url, CallHandler* handler, OnResponse on
 
 void ClientCore::link(CallState& call) {
   Ref<CallState>(&call).leak();
+  call.begun = ++tickets_;
   call.next = calls_;
   if (calls_ != nullptr) calls_->previous = &call;
   calls_ = &call;

@@ -49,6 +49,8 @@ class ClientCore final : public Counted {
   std::chrono::sys_seconds wall_second() const;
   void keep_cookies(const Url& url, const FieldsView& fields);
   void count_request(bool is_reused);
+  // Grows with every call that begins: says which of two events came first.
+  std::uint64_t tickets() const { return tickets_; }
 
   // The call ends silently.
   void leave(CallState& call);

@@ -37,6 +37,7 @@ class ClientHttp1 final : public ClientConnection, public Carrier {
   }
   bool has_kept() const override { return call_ && is_at_end(*call_); }
   void show_more() override;
+  void note_late() override {}  // It goes anyway.
   void abandon() override;
 
   // ---- StreamHandler

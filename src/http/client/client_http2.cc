@@ -29,7 +29,8 @@ Status status_of(std::string_view text) {
 ClientHttp2::ClientHttp2(Origin& origin, Stream stream)
     : ClientConnection(origin, std::move(stream)),
       limits_(origin.core().head_limits()),
-      flush_(origin.core().loop(), [this] { flush(); }) {}
+      flush_(origin.core().loop(), [this] { flush(); }),
+      heard_(origin.core().tickets()) {}
 
 ClientHttp2::~ClientHttp2() = default;
 
@@ -55,7 +56,7 @@ bool ClientHttp2::carry(CallState& call) {
   if (!has_room()) return false;
   Ref<Http2Call> stream(new (std::nothrow) Http2Call(*this));
   const auto use = has_answered_ ? Http2Call::Use::again : Http2Call::Use::first;
-  if (!stream || !stream->begin(call, use)) return is_last_ = true, false;
+  if (!stream || !stream->begin(call, use)) return take_no_more(), false;
   wake();
   ++calls_;
   if (stream->has_news()) has_news_ = true;
@@ -66,6 +67,16 @@ bool ClientHttp2::carry(CallState& call) {
 
 void ClientHttp2::count_request() {
   origin_->core().count_request(std::exchange(has_carried_, true) || is_idle());
+}
+
+// Without a call it is not worth keeping.
+void ClientHttp2::take_no_more() {
+  is_last_ = true;
+  kept_for_ = Nanos{0};
+}
+
+void ClientHttp2::note_late(const CallState& call) {
+  if (heard_ < call.begun) take_no_more();
 }
 
 void ClientHttp2::note_free() {
@@ -99,6 +110,7 @@ void ClientHttp2::leave(Ending ending) {
 
 std::size_t ClientHttp2::on_data(Bytes bytes) {
   const Ref<ClientHttp2> self(this);
+  if (origin_ != nullptr) heard_ = origin_->core().tickets();
   is_in_session_ = is_receiving_ = true;
   const bool is_good = session_->receive(bytes);
   is_in_session_ = is_receiving_ = false;

@@ -44,8 +44,11 @@ class ClientHttp2 final : public ClientConnection, public Http2Events {
   // The server has answered on it: calls that it loses from now on may have come too late.
   void note_answer() { has_answered_ = true; }
   void count_request();
-  // No stream can be begun any more.
-  void take_no_more() { is_last_ = true; }
+  // It takes no other call, and goes with the last that it has.
+  void take_no_more();
+  // A call has ended at its deadline. If nothing was received since it began, the network may have
+  // gone without a word.
+  void note_late(const CallState& call);
   // A call has gone, or a tunnel.
   void note_free();
   // A stream has gone, and its call.
@@ -95,6 +98,7 @@ class ClientHttp2 final : public ClientConnection, public Http2Events {
   Http2Frames frames_;
   Http2Patience patience_;
   Timer flush_;
+  std::uint64_t heard_;           // When: see ClientCore::tickets().
   std::size_t calls_ = 0;         // With tunnels.
   std::uint32_t most_calls_ = 0;  // When it was last looked at.
   bool is_in_session_ = false;

@@ -318,6 +318,10 @@ void Http2Call::fail(CallState& call, std::error_code error) {
   call.core()->fail(call, error);  // Which comes to abandon().
 }
 
+void Http2Call::note_late() {
+  if (connection_ != nullptr) connection_->note_late(*call_);
+}
+
 void Http2Call::abandon() {
   const Ref<Http2Call> self(this);
   const Ref<CallState> keep = let_call_go();

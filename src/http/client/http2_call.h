@@ -78,6 +78,7 @@ class Http2Call final : public Carrier, public Http2Stream, public Counted, Http
   void resume() override {}
   bool has_kept() const override { return !in_.empty() || has(kEnded); }
   void show_more() override;
+  void note_late() override;
   void abandon() override;
 
  private:

@@ -204,9 +204,6 @@ class Kernel {
   struct Descriptor {
     std::shared_ptr<File> file;
     int host = kNoHost;
-    // While what has threads is destroyed, of a host or of the World: nobody else goes on, and the
-    // threads wait for nothing that time would bring.
-    bool hurries = false;
   };
   struct Limit {
     std::size_t count;

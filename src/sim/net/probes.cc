@@ -38,7 +38,7 @@ void Endpoint::ask_at(Nanos time) {
 void Endpoint::ask_peer() {
   is_asking_ = false;
   if (state_ != State::open || !patience_.keeps_alive) return;
-  if (network_.reaches(connection_, side_)) return;
+  if (network_.reaches(connection_, side_)) return on_sign_of_life(network_.kernel().now());
   if (silence == 0 && has_lost_patience()) return on_silence();
   if (silence == 0) ++probes_;
   is_asking_ = true;
