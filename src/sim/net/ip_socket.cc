@@ -11,6 +11,12 @@ bool IpSocket::hears(const Ip& own, const Ip& ip) const {
   return own.is_v4() ? ip.is_v4() : !ip.is_v4() || v6_only_ == 0;
 }
 
+// As in Linux, who wants all of IPv4 is in the way of a dual socket, even of one that has connected
+// from an address of IPv6.
+bool IpSocket::overlaps(const Ip& ip, const Ip& other, bool other_is_dual) const {
+  return hears(ip, other) || (family_ == AF_INET && ip.is_any() && other_is_dual);
+}
+
 bool IpSocket::shares_port(const IpSocket& other) const {
   if (shares_port_ != 0 && other.shares_port_ != 0) return true;
   const bool may_listen_alone = protocol_ == Protocol::udp || !other.is_listening();
@@ -32,6 +38,7 @@ PortHold IpSocket::own_hold() const {
   hold.is_named = is_bound_;
   hold.shares_address = shares_address_ != 0;
   hold.shares_port = shares_port_ != 0;
+  hold.is_dual = is_dual();
   return hold;
 }
 
@@ -40,22 +47,29 @@ PortHold IpSocket::own_hold() const {
 long IpSocket::bind(const sockaddr* address, socklen_t size) {
   std::optional<Place> place = Place::from_system(family_, address, size);
   if (is_bound_ || !place) return -EINVAL;
+  if (family_ == AF_INET6 && place->ip.is_v4() && v6_only_ != 0) return -EINVAL;
   if (draws_port_late_ != 0 && place->port == 0) return bind_address(*place);
   is_port_drawn_ = place->port == 0;
   if (const long result = network_.bind(*this, *place); result < 0) {
     if (result == -EADDRINUSE) local_.ip = any_ip();  // As Linux forgets it.
     return result;
   }
-  local_ = *place;
-  is_bound_ = has_address_ = true;
+  take_address(*place);
+  is_bound_ = true;
   return 0;
+}
+
+// As in Linux, who has an address of IPv6 does without IPv4 from then on.
+void IpSocket::take_address(const Place& place) {
+  local_ = place;
+  has_address_ = place.ip != any_ip();
+  if (family_ == AF_INET6 && !place.ip.is_v4() && !place.ip.is_any()) v6_only_ = 1;
 }
 
 // The port is drawn by connect().
 long IpSocket::bind_address(const Place& place) {
   if (!place.ip.is_any() && place.ip.host(host_) != host_) return -EADDRNOTAVAIL;
-  local_ = place;
-  has_address_ = true;
+  take_address(place);
   return 0;
 }
 
@@ -70,6 +84,13 @@ long IpSocket::bind_to_listen() {
 
 void IpSocket::unbind() {
   if (std::exchange(is_bound_, false)) network_.unbind(*this);
+}
+
+long IpSocket::may_connect(Ip& to) const {
+  const bool is_own = to.is_any() && to.is_v4() && local_.ip.is_v4() && !local_.ip.is_any();
+  if (to.is_any()) to = is_own ? local_.ip : Ip::loopback(to.is_v4() || is_mapped());
+  if (family_ == AF_INET6 && to.is_v4() && v6_only_ != 0) return -ENETUNREACH;
+  return is_mapped() && !to.is_v4() ? -EAFNOSUPPORT : 0;
 }
 
 Ip IpSocket::own_like(const Ip& ip) const {

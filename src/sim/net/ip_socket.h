@@ -22,6 +22,10 @@ class IpSocket : public Socket {
   // Whether both may have one port.
   bool shares_port(const IpSocket& other) const;
   bool shares_port(const PortHold& hold) const;
+  // Of IPv6, and it does not do without IPv4.
+  bool is_dual() const { return family_ == AF_INET6 && v6_only_ == 0; }
+  // Whether it may not have `ip` while another's is `other`, with the same port.
+  bool overlaps(const Ip& ip, const Ip& other, bool other_is_dual) const;
   // What a connection of this one's leaves to others.
   PortHold own_hold() const;
   void vanish() override { is_bound_ = false; }
@@ -42,6 +46,10 @@ class IpSocket : public Socket {
   Ip any_ip() const { return family_ == AF_INET ? Ip::any_v4() : Ip(); }
   // This host's address from which it sends to `ip`.
   Ip own_like(const Ip& ip) const;
+  // An IPv6 socket that has an address of IPv4.
+  bool is_mapped() const { return family_ == AF_INET6 && local_.ip.is_v4(); }
+  // Whether it may connect to `to`, which stands for this host if it is no address.
+  long may_connect(Ip& to) const;
   // Where who sends to no address sends to.
   Ip loopback_like(const Ip& ip) const { return Ip::loopback(ip.is_v4()); }
 
@@ -54,6 +62,7 @@ class IpSocket : public Socket {
 
  private:
   long bind_address(const Place& place);
+  void take_address(const Place& place);
 
   // Options that are remembered.
   int v6_only_ = 0;

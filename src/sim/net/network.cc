@@ -364,19 +364,16 @@ PacketSocket* Network::packet_socket_at(int host, const Place& place, const Plac
 
 // By a socket, or a connection whose socket may be gone.
 bool Network::is_taken(const IpSocket& socket, const Place& place) {
-  const auto overlaps = [&](const Ip& other, bool is_heard) {
-    return is_heard || socket.hears(place.ip, other);
-  };
   const auto found = bound_.find({socket.protocol(), socket.host(), place.port});
   if (found != bound_.end() && std::ranges::any_of(found->second, [&](const IpSocket* other) {
         if (other == &socket || socket.shares_port(*other)) return false;
         const Ip& ip = other->local().ip;
-        return overlaps(ip, other->hears(ip, place.ip));
+        return other->hears(ip, place.ip) || socket.overlaps(place.ip, ip, other->is_dual());
       }))
     return true;
   if (socket.protocol() == Protocol::udp) return false;
   return holds.any(socket.host(), place.port, kernel_.now(), [&](const PortHold& hold) {
-    return overlaps(hold.local.ip, hold.local.ip == place.ip) && !socket.shares_port(hold);
+    return socket.overlaps(place.ip, hold.local.ip, hold.is_dual) && !socket.shares_port(hold);
   });
 }
 

@@ -24,7 +24,7 @@ long PacketSocket::connect(const sockaddr* address, socklen_t size) {
   if (size >= sizeof(address->sa_family) && address->sa_family == AF_UNSPEC) return disconnect();
   std::optional<Place> to = Place::from_system(family_, address, size);
   if (!to) return -EAFNOSUPPORT;
-  if (to->ip.is_any()) to->ip = loopback_like(to->ip);
+  if (const long result = may_connect(to->ip); result < 0) return result;
   const int host = to->ip.host(host_);
   if (host < 0 || host >= network_.hosts) return -ENETUNREACH;
   if (const long result = bind_somewhere(); result < 0) return result;

@@ -17,11 +17,15 @@ PortHold* PortHolds::find(const Key& key, std::uint64_t owner) {
 }
 
 void PortHolds::add(const PortHold& hold) {
-  std::vector<PortHold>& those = holds_[{hold.host, hold.local.port}];
-  std::erase_if(those, [&](const PortHold& other) {
-    return other.is_over && other.local == hold.local && other.peer == hold.peer;
+  end_wait(hold.host, hold.local, hold.peer);
+  holds_[{hold.host, hold.local.port}].push_back(hold);
+}
+
+void PortHolds::end_wait(int host, const Place& local, const Place& peer) {
+  const Key key{host, local.port};
+  erase(key, [&](const PortHold& hold) {
+    return hold.is_over && hold.local == local && hold.peer == peer;
   });
-  those.push_back(hold);
 }
 
 void PortHolds::share(int host, std::uint16_t port, std::uint64_t owner, const PortHold& as) {
@@ -31,12 +35,15 @@ void PortHolds::share(int host, std::uint16_t port, std::uint64_t owner, const P
   hold->shares_port = as.shares_port;
 }
 
-void PortHolds::remove(int host, std::uint16_t port, std::uint64_t owner) {
-  const Key key{host, port};
+void PortHolds::erase(const Key& key, const std::function<bool(const PortHold&)>& is_one) {
   std::vector<PortHold>* those = find(key);
   if (those == nullptr) return;
-  std::erase_if(*those, [owner](const PortHold& hold) { return hold.owner == owner; });
+  std::erase_if(*those, is_one);
   if (those->empty()) holds_.erase(key);
+}
+
+void PortHolds::remove(int host, std::uint16_t port, std::uint64_t owner) {
+  erase({host, port}, [owner](const PortHold& hold) { return hold.owner == owner; });
 }
 
 void PortHolds::wait(int host, std::uint16_t port, std::uint64_t owner, Nanos now, Wait wait) {

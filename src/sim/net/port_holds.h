@@ -25,6 +25,7 @@ struct PortHold {
   bool is_named = false;
   bool shares_address = false;  // SO_REUSEADDR
   bool shares_port = false;     // SO_REUSEPORT
+  bool is_dual = false;         // An IPv6 socket's that does not do without IPv4.
   bool is_over = false;         // Both ends have ended.
   Nanos ends{kForever};
   Nanos over_since{kForever};
@@ -43,6 +44,9 @@ class PortHolds {
   // It goes at now + kWait, unless it is removed before.
   enum class Wait : std::uint8_t { for_peer, for_nobody };
   void wait(int host, std::uint16_t port, std::uint64_t owner, Nanos now, Wait wait);
+  // Somebody connects to what waits for nobody. As in Linux it waits no longer, even if no listener
+  // is there: the segment that is new to it is answered, and the answer by a reset, which ends it.
+  void end_wait(int host, const Place& local, const Place& peer);
   void crash(int host);
 
   // Whether there is one of which `is_in_the_way` says so.
@@ -54,6 +58,7 @@ class PortHolds {
 
   std::vector<PortHold>* find(const Key& key);
   PortHold* find(const Key& key, std::uint64_t owner);
+  void erase(const Key& key, const std::function<bool(const PortHold&)>& is_one);
   void drop_ended(Nanos now);
 
   std::map<Key, std::vector<PortHold>> holds_;

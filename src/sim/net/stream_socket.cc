@@ -104,6 +104,8 @@ void StreamSocket::enqueue(Connection& connection) {
 
 // The client's first packet has come. While the backlog is full, it is dropped.
 void StreamSocket::knock(Network& network, Connection& connection) {
+  const Endpoint& server = connection.server;
+  network.holds.end_wait(server.host(), server.local(), connection.client.local());
   auto* listener = static_cast<StreamSocket*>(network.socket_at(
       Protocol::tcp, connection.server.host(), connection.server.local(), connection.id));
   if (listener == nullptr) {
@@ -150,7 +152,7 @@ long StreamSocket::connect(const sockaddr* address, socklen_t size) {
 }
 
 long StreamSocket::begin(Place to) {
-  if (to.ip.is_any()) to.ip = loopback_like(to.ip);
+  if (const long result = may_connect(to.ip); result < 0) return result;
   const int host = to.ip.host(host_);
   if (host < 0 || host >= network_.hosts) return -ENETUNREACH;
   Place from{local_.ip, is_bound_ ? local_.port : std::uint16_t{0}};
@@ -199,8 +201,9 @@ long StreamSocket::send(const msghdr& message) {
 long StreamSocket::receive(msghdr& message, int flags) {
   message.msg_controllen = 0;
   message.msg_flags = 0;
+  if (is_listening()) return -ENOTCONN;
   if (end_ == nullptr && error_ != 0) return -take_error();
-  if (end_ == nullptr) return reads_nothing_ && !is_listening() ? 0 : -ENOTCONN;
+  if (end_ == nullptr) return reads_nothing_ ? 0 : -ENOTCONN;
   const auto peek = (flags & MSG_PEEK) != 0 ? Endpoint::Peek::yes : Endpoint::Peek::no;
   long moved = 0;
   for (const iovec& piece : pieces_of(message)) {

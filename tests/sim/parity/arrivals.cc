@@ -1,5 +1,8 @@
 // How connections come about, or do not.
+#include <unistd.h>
+
 #include <optional>
+#include <string>
 
 #include "sim/parity/stage.h"
 #include "spate/net/connect.h"
@@ -8,15 +11,10 @@ namespace spate::parity {
 
 namespace {
 
-// What a program is told of an attempt to connect.
-void try_to_connect(Stage& stage, std::vector<Address> addresses,
-                    const ConnectOptions& options = {}) {
-  std::optional<std::error_code> told;
-  auto connecting = connect(
-      stage.loop(), std::move(addresses),
-      [&](Result<Stream> stream) { told = stream ? std::error_code() : stream.error(); }, options);
-  stage.until([&] { return told.has_value(); });
-  if (told) stage.note("connected", *told);
+// Of this process alone.
+Address unix_name(std::string_view purpose) {
+  return *Address::abstract("spate-parity-" + std::to_string(::getpid()) + '-' +
+                            std::string(purpose));
 }
 
 constexpr Scenario kArrivals[] = {
@@ -28,30 +26,30 @@ constexpr Scenario kArrivals[] = {
        stage.until([&] { return client.is_over; });
      }},
     {"WhereNobodyListensOverIPv6",
-     [](Stage& stage) { try_to_connect(stage, {Address::loopback_ipv6(9)}); }},
-    {"WithoutAnAddress", [](Stage& stage) { try_to_connect(stage, {}); }},
+     [](Stage& stage) { stage.try_to_connect({Address::loopback_ipv6(9)}); }},
+    {"WithoutAnAddress", [](Stage& stage) { stage.try_to_connect({}); }},
     {"TheSecondAddressIsTheRightOne",
      [](Stage& stage) {
        Actor& server = stage.actor("server");
        Listener& listener = stage.listen({&server});
-       try_to_connect(stage, {stage.nowhere(), listener.address()});
+       stage.try_to_connect({stage.nowhere(), listener.address()});
        stage.until([&] { return server.is_over; });
      }},
     {"NoneOfTwoAddressesIsRight",
-     [](Stage& stage) { try_to_connect(stage, {stage.nowhere(), stage.nowhere()}); }},
+     [](Stage& stage) { stage.try_to_connect({stage.nowhere(), stage.nowhere()}); }},
     {"FromAnAddressOfAnotherFamily",
      [](Stage& stage) {
-       try_to_connect(stage, {Address::loopback_ipv4(9)}, {.local = Address::loopback_ipv6(0)});
+       stage.try_to_connect({Address::loopback_ipv4(9)}, {.local = Address::loopback_ipv6(0)});
      }},
     {"FromAnAddressThatIsNotOurs",
      [](Stage& stage) {
-       try_to_connect(stage, {stage.nowhere()}, {.local = *Address::parse("192.0.2.1:0")});
+       stage.try_to_connect({stage.nowhere()}, {.local = *Address::parse("192.0.2.1:0")});
      }},
     {"FromAnAddressThatIsOurs",
      [](Stage& stage) {
        Actor& server = stage.actor("server");
        Listener& listener = stage.listen({&server});
-       try_to_connect(stage, {listener.address()}, {.local = Address::loopback_ipv4(0)});
+       stage.try_to_connect({listener.address()}, {.local = Address::loopback_ipv4(0)});
        stage.until([&] { return server.is_over; });
      }},
     {"AnAttemptThatIsCancelledSaysNothing",
@@ -95,14 +93,14 @@ constexpr Scenario kArrivals[] = {
        const Address address = listener.address();
        listener.close();
        stage.until([&] { return !listener.is_open(); });
-       try_to_connect(stage, {address});
+       stage.try_to_connect({address});
      }},
     {"AListenerThatIsDestroyedRefuses",
      [](Stage& stage) {
        Listener& listener = stage.listen({});
        const Address address = listener.address();
        listener = Listener();
-       try_to_connect(stage, {address});
+       stage.try_to_connect({address});
      }},
     {"APausedListenerAcceptsLater",
      [](Stage& stage) {
@@ -149,7 +147,59 @@ constexpr Scenario kArrivals[] = {
        stage.connect(one, listener);
        stage.connect(two, listener);
        stage.until([&] { return one.is_connected && two.is_connected; });
-       try_to_connect(stage, {listener.address()}, {.timeout = 100ms});
+       stage.try_to_connect({listener.address()}, {.timeout = 100ms});
+     }},
+    {"AFullBacklogIsAcceptedLater",
+     [](Stage& stage) {
+       Actor& one = stage.actor("one");
+       Actor& two = stage.actor("two");
+       Actor& first = stage.actor("first");
+       Actor& second = stage.actor("second");
+       Listener& listener = stage.listen({&first, &second}, {.backlog = 1});
+       listener.pause();
+       stage.connect(one, listener);
+       stage.until([&] { return one.is_connected; });
+       stage.connect(two, listener);
+       stage.until([&] { return two.is_connected; });
+       one.stream.write("early");
+       two.stream.end();
+       listener.resume();
+       stage.until([&] { return first.received == 5 && second.is_over; });
+       stage.try_to_connect({listener.address()});
+     }},
+    {"AFullBacklogOfAUnixSocketRefusesAtOnce",
+     [](Stage& stage) {
+       Actor& one = stage.actor("one");
+       Actor& two = stage.actor("two");
+       Actor& first = stage.actor("first");
+       Actor& second = stage.actor("second");
+       Listener& listener = stage.listen_at(unix_name("full"), {&first, &second}, {.backlog = 1});
+       listener.pause();
+       stage.connect(one, listener);
+       stage.connect(two, listener);
+       stage.until([&] { return one.is_connected && two.is_connected; });
+       stage.try_to_connect({listener.address()});
+       one.stream.write("early");
+       listener.resume();
+       stage.until([&] { return first.received == 5 && second.is_connected; });
+       stage.try_to_connect({listener.address()});
+     }},
+    {"WhoWaitsAtAUnixListenerThatGoesIsReset",
+     [](Stage& stage) {
+       Actor& client = stage.actor("client");
+       Listener& listener = stage.listen_at(unix_name("goes"), {});
+       const Address address = listener.address();
+       listener.pause();
+       stage.connect(client, listener);
+       stage.until([&] { return client.is_connected; });
+       listener = Listener();
+       stage.until([&] { return client.is_over; });
+       stage.try_to_connect({address});
+     }},
+    {"AUnixNameThatIsTaken",
+     [](Stage& stage) {
+       stage.listen_at(unix_name("taken"), {});
+       stage.note("listens", stage.listen_at(unix_name("taken"), {}).is_open() ? 1u : 0u);
      }},
     {"MoreThanTheMostConnectionsWait",
      [](Stage& stage) {
@@ -174,7 +224,7 @@ constexpr Scenario kArrivals[] = {
        auto listener = Listener::create(stage.loop(), Address::any_ipv6(0),
                                         [&](Stream, const Address& from) { peer = from.host(); });
        if (!listener) return stage.note("listening", listener.error());
-       try_to_connect(stage, {Address::loopback_ipv4(listener->address().port())});
+       stage.try_to_connect({Address::loopback_ipv4(listener->address().port())});
        stage.until([&] { return peer.has_value(); });
        stage.note(peer.value_or("nobody"));
      }},
@@ -183,13 +233,13 @@ constexpr Scenario kArrivals[] = {
        auto listener = Listener::create(stage.loop(), Address::any_ipv6(0),
                                         [](Stream, const Address&) {}, {.v6_only = true});
        if (!listener) return stage.note("listening", listener.error());
-       try_to_connect(stage, {Address::loopback_ipv4(listener->address().port())});
+       stage.try_to_connect({Address::loopback_ipv4(listener->address().port())});
      }},
     {"WithoutDescriptorsNobodyConnects",
      [](Stage& stage) {
        const Address nowhere = stage.nowhere();
        stage.set_exhausted(true);
-       try_to_connect(stage, {nowhere});
+       stage.try_to_connect({nowhere});
        stage.set_exhausted(false);
      }},
     {"WithoutDescriptorsNobodyListens",

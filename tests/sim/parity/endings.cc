@@ -116,6 +116,71 @@ constexpr Scenario kEndings[] = {
        two.client.stream.write("hello");
        stage.until([&] { return two.client.is_over; });
      }},
+    {"WhatWasWrittenBeforeAnAbortIsRead",
+     [](Stage& stage) {
+       auto two = stage.connected();
+       two.server.stream.pause();
+       two.client.stream.write("last words");
+       two.client.stream.abort();
+       stage.pass(2ms);
+       two.server.stream.resume();
+       stage.until([&] { return two.server.is_over; });
+     }},
+    {"AnAbortBehindItsEnd",
+     [](Stage& stage) {
+       auto two = stage.connected();
+       two.server.stream.set_half_open(true);
+       bool has_ended = false;
+       two.server.does_at_end = [&] { has_ended = true; };
+       two.client.stream.end();
+       stage.until([&] { return has_ended; });
+       two.client.stream.abort();
+       stage.pass(2ms);
+       two.server.stream.write("too late");
+       stage.until([&] { return two.server.is_over; });
+     }},
+    {"AnAbortBehindThePeersEnd",
+     [](Stage& stage) {
+       auto two = stage.connected();
+       two.server.stream.set_half_open(true);
+       two.server.does_at_end = [&two] { two.server.stream.abort(); };
+       two.client.stream.end();
+       stage.until([&] { return two.client.is_over; });
+     }},
+    {"AnAbortWhereBothHaveEnded",
+     [](Stage& stage) {
+       auto two = stage.connected();
+       two.server.stream.set_half_open(true);
+       two.client.stream.set_half_open(true);
+       two.server.does_at_end = [&two] {
+         two.server.stream.end();
+         two.server.stream.abort();
+       };
+       two.client.stream.end();
+       stage.until([&] { return two.client.is_over; });
+     }},
+    {"AWriteToWhoHasGoneIsAnError",
+     [](Stage& stage) {
+       auto two = stage.connected();
+       two.client.stream.set_half_open(true);
+       bool has_ended = false;
+       two.client.does_at_end = [&] { has_ended = true; };
+       two.server.stream.close(Linger::no);
+       stage.until([&] { return has_ended; });
+       two.client.stream.write("late");
+       stage.pass(2ms);
+       two.client.stream.write("too late");
+       stage.until_over(two);
+     }},
+    {"WhatWasNotReadDoesNotResetThePeer",
+     [](Stage& stage) {
+       auto two = stage.connected();
+       two.server.stream.pause();
+       two.client.stream.write("unread");
+       stage.pass(2ms);
+       two.server.stream.close(Linger::no);
+       stage.until_over(two);
+     }},
     {"CloseInsideOnData",
      [](Stage& stage) {
        auto two = stage.connected();

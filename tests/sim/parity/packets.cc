@@ -104,6 +104,21 @@ constexpr Scenario kPackets[] = {
        stage.note("sent", here.send(bytes_of("hello")));
        stage.until([&] { return reader.errors == 1; });
      }},
+    {"APeerThatHasGoneRefuses",
+     [](Stage& stage) {
+       Datagram& here = stage.datagram();
+       Datagram& there = stage.datagram();
+       Reader reader(stage, here);
+       Reader peer(stage, there);
+       stage.note("connected", here.connect(there.local_address()));
+       stage.note("sent", here.send(bytes_of("hello")));
+       stage.until([&] { return peer.count == 1; });
+       there = Datagram();
+       stage.note("sent", here.send(bytes_of("anybody?")));
+       stage.until([&] { return reader.errors == 1; });
+       stage.note("sent", here.send(bytes_of("anybody?")));
+       stage.until([&] { return reader.errors == 2; });
+     }},
     {"WithoutAPeer",
      [](Stage& stage) { stage.note("sent", stage.datagram().send(bytes_of("hello"))); }},
     {"ToPortZero",

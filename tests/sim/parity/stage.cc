@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <numeric>
+#include <optional>
 
 #include "spate/error.h"
 #include "spate/sim/test_loop.h"
@@ -101,6 +102,11 @@ Actor& Stage::actor(std::string name) {
 }
 
 Listener& Stage::listen(std::vector<Actor*> accepted, const ListenOptions& options) {
+  return listen_at(Address::loopback_ipv4(0), std::move(accepted), options);
+}
+
+Listener& Stage::listen_at(const Address& address, std::vector<Actor*> accepted,
+                           const ListenOptions& options) {
   auto accept = [accepted = std::move(accepted), next = 0u](Stream stream, const Address&) mutable {
     if (next == accepted.size()) return;
     Actor& actor = *accepted[next++];
@@ -109,7 +115,7 @@ Listener& Stage::listen(std::vector<Actor*> accepted, const ListenOptions& optio
     actor.note("is accepted");
     actor.is_connected = true;
   };
-  auto created = Listener::create(loop(), Address::loopback_ipv4(0), std::move(accept), options);
+  auto created = Listener::create(loop(), address, std::move(accept), options);
   if (!created) note("listening", created.error());
   return *listeners_.emplace_back(
       std::make_unique<Listener>(created ? std::move(*created) : Listener()));
@@ -118,6 +124,15 @@ Listener& Stage::listen(std::vector<Actor*> accepted, const ListenOptions& optio
 void Stage::connect(Actor& client, const Listener& listener, const ConnectOptions& options) {
   if (const auto error = client.stream.connect(loop(), listener.address(), client, options))
     note("connecting", error);
+}
+
+void Stage::try_to_connect(std::vector<Address> addresses, const ConnectOptions& options) {
+  std::optional<std::error_code> told;
+  auto connecting = spate::connect(
+      loop(), std::move(addresses),
+      [&](Result<Stream> stream) { told = stream ? std::error_code() : stream.error(); }, options);
+  until([&] { return told.has_value(); });
+  if (told) note("connected", *told);
 }
 
 Stage::Two Stage::connected() {
@@ -245,7 +260,7 @@ std::unique_ptr<Stage> world_stage(std::string_view plan) {
 
 std::vector<Scenario> all_scenarios() {
   std::vector<Scenario> all;
-  for (const auto& some : {endings(), transfers(), arrivals(), packets()})
+  for (const auto& some : {endings(), transfers(), arrivals(), packets(), ports()})
     all.insert(all.end(), some.begin(), some.end());
   return all;
 }

@@ -94,7 +94,12 @@ class Stage {
   // A listener at a free port of 127.0.0.1, which gives its first connection to `accepted`, and so
   // on; more than there are actors are refused by closing them.
   Listener& listen(std::vector<Actor*> accepted, const ListenOptions& options = {});
+  // The same at an address. What has gone wrong is noted, and it is closed then.
+  Listener& listen_at(const Address& address, std::vector<Actor*> accepted,
+                      const ListenOptions& options = {});
   void connect(Actor& client, const Listener& listener, const ConnectOptions& options = {});
+  // Notes what a program is told of an attempt, and closes the connection.
+  void try_to_connect(std::vector<Address> addresses, const ConnectOptions& options = {});
   struct Two {
     Actor& client;
     Actor& server;
@@ -131,6 +136,7 @@ std::span<const Scenario> endings();
 std::span<const Scenario> transfers();
 std::span<const Scenario> arrivals();
 std::span<const Scenario> packets();
+std::span<const Scenario> ports();
 std::vector<Scenario> all_scenarios();
 
 std::unique_ptr<Stage> real_stage(std::string_view backend);
