@@ -140,8 +140,8 @@ class SPATE_EXPORT Stream final : StreamHandler {
     inline Reader(Read& read, Then then);
     inline Reader(Framed& framed, Then then);
     explicit operator bool() const { return bits_ != kNobody; }
-    bool is(const Reading& reading) const { return &**this == &reading; }
-    Reading& operator*() const { return *reinterpret_cast<Reading*>(bits_ & ~kTags); }
+    bool is(const Reading& reading) const { return address() == &reading; }
+    Reading& operator*() const { return *address(); }
     // A coroutine that takes all that comes, and no more than that.
     bool is_plain() const { return (bits_ & kTags) == 0; }
     inline Promise& plain() const;
@@ -152,6 +152,8 @@ class SPATE_EXPORT Stream final : StreamHandler {
    private:
     static std::uintptr_t tag_of(Then then) { return then.is_chooser() ? kChooser : 0; }
     inline Reader(Reading& reading, std::uintptr_t tags);
+    // Null if it is nobody.
+    Reading* address() const { return reinterpret_cast<Reading*>(bits_ & ~kTags); }
 
     static constexpr std::uintptr_t kFramed = 1;
     static constexpr std::uintptr_t kChooser = 2;
