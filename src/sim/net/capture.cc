@@ -66,9 +66,9 @@ std::uint32_t sum_of(std::string_view bytes, std::uint32_t sum = 0) {
 }
 
 void put_checksum(std::string& bytes, std::size_t at, std::uint32_t sum) {
-  std::string field;
-  put(field, ~sum & 0xffff, 2);
-  bytes.replace(at, field.size(), field);
+  const std::uint32_t field = ~sum & 0xffff;
+  bytes[at] = static_cast<char>(field >> 8);
+  bytes[at + 1] = static_cast<char>(field & 0xff);
 }
 
 std::string_view address_of(const Ip& ip) {
