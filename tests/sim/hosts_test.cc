@@ -29,6 +29,12 @@ class SimHosts : public ::testing::Test {
       return must(serve<Echo>(loop, Address::any_ipv6(kHostPort)));
     });
   }
+  Listener listen_without_reading(std::optional<Stream>& accepted) {
+    return here_.run([&](Loop& loop) {
+      const auto keep = [&](Stream stream, const Address&) { accepted = std::move(stream); };
+      return must(Listener::create(loop, Address::any_ipv4(kHostPort), keep));
+    });
+  }
   void start(EchoClient& client, const ConnectOptions& options = {}) {
     there_.run([&](Loop& loop) { client.start(loop, here_.address(kHostPort), options); });
   }
@@ -188,10 +194,7 @@ TEST_F(SimHosts, ACrashTakesWhoIsWaitingToBeAccepted) {
 // As a kernel that asks whether the window is still closed.
 TEST_F(SimHosts, WhoMayNotSendHearsOfARestart) {
   std::optional<Stream> deaf;
-  std::optional<Listener> listener = here_.run([&](Loop& loop) {
-    return must(Listener::create(loop, Address::any_ipv4(kHostPort),
-                                 [&](Stream stream, const Address&) { deaf = std::move(stream); }));
-  });
+  std::optional<Listener> listener = listen_without_reading(deaf);
   EchoClient client(std::string(10'000'000, 'x'));
   start(client);
   world_.run_for(1min);
@@ -208,10 +211,7 @@ TEST_F(SimHosts, WhoMayNotSendHearsOfARestart) {
 
 TEST_F(SimHosts, WhoMayNotSendGivesUpAPeerThatIsGone) {
   std::optional<Stream> deaf;
-  std::optional<Listener> listener = here_.run([&](Loop& loop) {
-    return must(Listener::create(loop, Address::any_ipv4(kHostPort),
-                                 [&](Stream stream, const Address&) { deaf = std::move(stream); }));
-  });
+  std::optional<Listener> listener = listen_without_reading(deaf);
   EchoClient client(std::string(10'000'000, 'x'));
   start(client);
   world_.run_for(1min);

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/echo.h"
 #include "spate/net/bytes.h"
 #include "spate/net/connect.h"
 #include "spate/net/process.h"
@@ -36,12 +37,8 @@ constexpr std::string_view kMachineName = "machine.example";
 
 Address machine_path() { return must(Address::parse("unix:/run/machine.sock")); }
 
-struct MachineEcho : Session {
+struct MachineEcho : Echo {
   void on_open() override { stream().set_idle_timeout(30s); }
-  std::size_t on_data(Bytes bytes) override {
-    stream().write(bytes);
-    return bytes.size();
-  }
 };
 
 // Says a text, and wants all of it back.

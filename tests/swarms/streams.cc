@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 
+#include "sim/echo.h"
 #include "spate/error.h"
 #include "spate/net/bytes.h"
 #include "spate/net/datagram.h"
@@ -32,12 +33,8 @@ constexpr Nanos kTrouble = 2min;
 // ---- an echo, and a client that says its text again and again until the trouble is over, and once
 // more until it has got all of it
 
-struct SwarmEcho : Session {
+struct SwarmEcho : Echo {
   void on_open() override { stream().set_idle_timeout(1min); }
-  std::size_t on_data(Bytes bytes) override {
-    stream().write(bytes);
-    return bytes.size();
-  }
 };
 
 class Insister final : public StreamHandler {
