@@ -12,6 +12,7 @@
 #include <string>
 
 #include "base/mix.h"
+#include "sim/echo.h"
 #include "spate/net/bytes.h"
 #include "spate/net/server.h"
 #include "spate/net/tls.h"
@@ -89,12 +90,8 @@ const TlsIdentity& secret_identity() {
 
 // ---- the program
 
-struct SecretEcho : Session {
+struct SecretEcho : Echo {
   void on_open() override { stream().set_idle_timeout(20s); }
-  std::size_t on_data(Bytes bytes) override {
-    stream().write(bytes);
-    return bytes.size();
-  }
 };
 
 TlsServerOptions drawn_server(World& world) {
