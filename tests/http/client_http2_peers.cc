@@ -334,9 +334,10 @@ TEST_F(ClientHttp2Peers, malformed_answers_are_refused) {
   std::string informational;
   for (int i = 0; i < 40; ++i) informational += head_of(1, field(":status", "103"));
   const std::string bad[] = {
-      head_of(1, field("x", "y")),                                   // Without a status.
-      head_of(1, field(":status", "20")),                            //
-      head_of(1, field(":status", "101")),                           //
+      head_of(1, field("x", "y")),          // Without a status.
+      head_of(1, field(":status", "20")),   //
+      head_of(1, field(":status", "101")),  //
+      head_of(1, field(":status", "051")) + frame(kData, kEndStream, 1, "ok"),
       head_of(1, std::string(kHead200) + field("connection", "x")),  //
       head_of(1, std::string(kHead200) + field("X-Big", "y")),       // Names are small.
       head_of(1, long_head),                                         //

@@ -17,12 +17,13 @@ namespace {
 
 Http2Call& call_of(Http2Stream& stream) { return static_cast<Http2Call&>(stream); }
 
-// The session sees to it that it has three digits.
+// The session sees to it that it has three digits, of which the first may be 0.
 Status status_of(std::string_view text) {
   int code = 0;
   for (const char digit : text) code = code * 10 + (digit - '0');
   return static_cast<Status>(code);
 }
+bool has_class(Status status) { return code_of(status) >= 100; }
 
 }  // namespace
 
@@ -235,7 +236,8 @@ bool ClientHttp2::on_head(Http2Stream& stream, Http2End end) {
 
 void ClientHttp2::take_head(Http2Call& call, Http2End end) {
   const bool is_tunnel = call.asks_upgrade() && is_success(head_.status);
-  if (is_too_long_ || (is_tunnel && !show_upgrade(call.upgrade()))) return call.refuse();
+  if (is_too_long_ || !has_class(head_.status)) return call.refuse();
+  if (is_tunnel && !show_upgrade(call.upgrade())) return call.refuse();
   head_.fields = text_.fields(head_.entries);
   head_.repeated = text_.repeated();
   is_tunnel ? call.take_upgrade(head_, end) : call.take_head(head_, end);
