@@ -186,6 +186,7 @@ class TcpMachine final : public SocketMachine {
   }
 
   std::string set_option(int fd, unsigned number) {
+    if (number % 5 == 0) return set_v6_only(fd, number / 5);
     if (number % 4 != 3) return share(fd, number);
     const linger lingering{.l_onoff = static_cast<int>(number / 4 % 2), .l_linger = 0};
     return "linger " +

@@ -30,12 +30,14 @@ class IpSocket : public Socket {
   PortHold own_hold() const;
   void vanish() override { is_bound_ = false; }
 
-  long bind(const sockaddr* address, socklen_t size) override;
+  long bind(const sockaddr* address, socklen_t size) final;
   long local_address(sockaddr* address, socklen_t* size) const final;
   long set_option(int level, int name, const void* value, socklen_t size) override;
 
  protected:
   void inherit(const IpSocket& listener);
+  // Its own, or its connection's.
+  virtual bool has_port() { return is_bound_; }
   std::optional<int> option(int level, int name) override;
   void unbind();
   void unbind_drawn_port() {

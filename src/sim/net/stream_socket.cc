@@ -60,10 +60,10 @@ void StreamSocket::leave_port() {
   if (!std::exchange(has_left_port_, true)) unbind_drawn_port();
 }
 
-long StreamSocket::bind(const sockaddr* address, socklen_t size) {
-  if (end_ != nullptr && !end_->is_dead()) return -EINVAL;
+bool StreamSocket::has_port() {
+  if (end_ != nullptr && !end_->is_dead()) return true;
   if (end_ != nullptr) leave_port();
-  return IpSocket::bind(address, size);
+  return IpSocket::has_port();
 }
 
 long StreamSocket::listen(int backlog) {
