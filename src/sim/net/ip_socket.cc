@@ -94,7 +94,7 @@ long IpSocket::may_connect(Ip& to) const {
 }
 
 Ip IpSocket::own_like(const Ip& ip) const {
-  if (ip.is_loopback()) return loopback_like(ip);
+  if (ip.is_loopback()) return Ip::loopback(ip.is_v4());
   return ip.is_v4() ? Ip::v4_of(host_) : Ip::v6_of(host_);
 }
 

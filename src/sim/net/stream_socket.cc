@@ -106,8 +106,8 @@ void StreamSocket::enqueue(Connection& connection) {
 void StreamSocket::knock(Network& network, Connection& connection) {
   const Endpoint& server = connection.server;
   network.holds.end_wait(server.host(), server.local(), connection.client.local());
-  auto* listener = static_cast<StreamSocket*>(network.socket_at(
-      Protocol::tcp, connection.server.host(), connection.server.local(), connection.id));
+  auto* listener = static_cast<StreamSocket*>(
+      network.listener_at(connection.server.host(), connection.server.local(), connection.id));
   if (listener == nullptr) {
     network.send(connection, Side::server, Label(Kind::refusal),
                  [](Connection& to) { to.client.on_refused(ECONNREFUSED); });
