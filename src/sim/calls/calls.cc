@@ -25,7 +25,6 @@
 #include <memory>
 #include <string_view>
 
-#include "sim/calls/looks.h"
 #include "sim/calls/returned.h"
 #include "sim/calls/thread_calls.h"
 #include "sim/kernel/kernel.h"
@@ -87,10 +86,10 @@ long move_messages(mmsghdr* messages, unsigned count, Move move) {
 
 // Who looks again and again instead of waiting (LoopOptions::spin) needs time to do so, in which
 // the World goes on. The first looks take none: a loop looks once a turn.
-Nanos end_of_look(Nanos now) {
+Nanos end_of_look(Kernel& kernel) {
   constexpr int kFreeLooks = 64;
   constexpr Nanos kLook{1'000};
-  return ++looks_in_vain > kFreeLooks ? now + kLook : now;
+  return ++kernel.looks_in_vain() > kFreeLooks ? kernel.now() + kLook : kernel.now();
 }
 
 long wait(int epoll, epoll_event* events, int capacity, Nanos timeout) {
@@ -99,11 +98,11 @@ long wait(int epoll, epoll_event* events, int capacity, Nanos timeout) {
   if (set == nullptr || capacity <= 0) return -EINVAL;
   Kernel& kernel = *Kernel::current();
   const std::span room(events, static_cast<std::size_t>(capacity));
-  const Nanos limit = timeout > Nanos{0} ? kernel.deadline(timeout) : end_of_look(kernel.now());
+  const Nanos limit = timeout > Nanos{0} ? kernel.deadline(timeout) : end_of_look(kernel);
   kernel.happen();
   for (;;) {
     if (const std::size_t count = set->take(room); count != 0) {
-      looks_in_vain = 0;
+      kernel.looks_in_vain() = 0;
       return static_cast<long>(count);
     }
     if (kernel.now() >= limit) return 0;

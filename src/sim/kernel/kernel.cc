@@ -75,6 +75,11 @@ Step Kernel::sleep(Nanos limit, Thread::Ready ready) {
   return Step::went_on;
 }
 
+int& Kernel::looks_in_vain() {
+  Thread* thread = Thread::current();
+  return thread == nullptr ? looks_in_vain_ : thread->looks_in_vain;
+}
+
 void Kernel::wait(const Thread::Ready& ready, Nanos limit) {
   if (Thread* thread = Thread::current()) return thread->wait(ready, limit);
   waiting_hosts_.push_back(host);

@@ -112,6 +112,10 @@ class Kernel {
   Nanos deadline(Nanos span) const { return clocks.deadline(host, now_, span); }
   Nanos since_beginning() const { return now_ - kBeginning; }
 
+  // How often, in a row, the running thread has looked for events, waited for nothing and found
+  // nothing, since it has found some or the World last turned a host.
+  int& looks_in_vain();
+
   // ---- descriptors; lowest first, one table for all hosts, so that a number tells its host
   int open(std::shared_ptr<File> file);
   // A child's of this host, whose descriptors are its own.
@@ -221,6 +225,7 @@ class Kernel {
   std::uint64_t thread_count_ = 0;
   std::uint64_t delay_count_ = 0;
   std::uint64_t draws_ = 0;
+  int looks_in_vain_ = 0;  // Of the World's own thread.
 };
 
 }  // namespace spate::sim
