@@ -198,6 +198,7 @@ class Kernel {
 
  private:
   Nanos late();
+  [[noreturn]] void waits_in_vain() const;
 
   const std::uint64_t seed_;
   Draws other_draws_;
