@@ -185,6 +185,11 @@ std::size_t Kernel::open_count(int of_host) const {
   return found == open_counts_.end() ? 0 : found->second;
 }
 
+void Kernel::tell_of_memory(int of_host) {
+  for (const Descriptor& one : files_)
+    if (one.file != nullptr && one.host == of_host) one.file->on_memory();
+}
+
 void Kernel::crash(int crashed, const std::function<void(Socket&)>& close) {
   for (const auto& [number, thread] : threads_)
     if (thread->host() == crashed) thread->crash();

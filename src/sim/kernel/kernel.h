@@ -133,6 +133,8 @@ class Kernel {
   // From now on open() of this host fails with `error` where `count` are open.
   void limit(int of_host, std::size_t count, int error) { limits_[of_host] = {count, error}; }
   void lift_limit(int of_host) { limits_.erase(of_host); }
+  // The host has memory again, of which its files are told.
+  void tell_of_memory(int of_host);
   // Calls `close` with each socket of the host's, and leaves a file in its place that does nothing:
   // whoever still has the number may close it, and nobody else gets it before.
   void crash(int crashed, const std::function<void(Socket&)>& close);

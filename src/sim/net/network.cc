@@ -57,6 +57,7 @@ void Network::tell_of_memory(int host) {
   for (const auto& [id, connection] : connections_)
     for (Endpoint* end : {&connection->client, &connection->server})
       if (end->host() == host) end->on_memory();
+  kernel_.tell_of_memory(host);
 }
 
 // ---- links
