@@ -1,5 +1,6 @@
 // A coroutine for each connection: what arrives is written back. Its frame has the Stream's handler
-// in it, so all of its memory is the library's.
+// in it, so all of its memory is the library's. Arguments last as long as the Task, so what is
+// needed once, the time limit, is none.
 #include <spate/coro/stream.h>
 #include <spate/net/listener.h>
 
@@ -10,9 +11,8 @@ namespace {
 
 using namespace spate;
 
-coro::Task<void> echo(spate::Stream accepted, Nanos idle, Tally* tally) {
+coro::Task<void> echo(spate::Stream accepted, Tally* tally) {
   coro::Stream stream(std::move(accepted));
-  if (idle > Nanos{0}) stream.stream().set_idle_timeout(idle);
   for (;;) {
     const Result<Bytes> some = co_await stream.read_some();
     if (!some && some.error() == Error::idle_timeout) ++tally->expired;
@@ -32,7 +32,8 @@ class Server {
         listener_(std::move(
             *Listener::adopt(*loop_, socket, [this, &tally](spate::Stream stream, const Address&) {
               ++tally.accepted;
-              sessions_.spawn(echo(std::move(stream), idle_, &tally));
+              if (idle_ > Nanos{0}) stream.set_idle_timeout(idle_);
+              sessions_.spawn(echo(std::move(stream), &tally));
             }))) {}
 
   void run() { loop_->run(); }
