@@ -271,6 +271,8 @@ class Promise : public Place {
   // Who goes on when it has been resumed: nobody, until it has ended.
   Promise* next() const { return has_ended() && !is_first_ ? then_.choose() : nullptr; }
   inline void go_on(Promise* next);
+  // Nobody of it runs.
+  inline void rest();
   SPATE_EXPORT void settle();
 
   std::uint8_t marks_ = 0;  // These lie where a Place leaves room.

@@ -159,12 +159,18 @@ inline void Promise::resume(Then then) {
 inline void Promise::resume(Promise& awaiting) {
   is_running_ = true;
   awaiting.handle().resume();
-  go_on(awaiting.next());
+  if (awaiting.has_ended()) [[unlikely]]
+    return go_on(awaiting.next());
+  rest();
 }
 
 inline void Promise::go_on(Promise* next) {
   for (; next != nullptr; next = next->next())
     if (!next->has_ended()) next->handle().resume();
+  rest();
+}
+
+inline void Promise::rest() {
   is_running_ = false;
   if (marks_ != 0) [[unlikely]]
     settle();
