@@ -1,27 +1,31 @@
-// Seeds of random tests. In the environment SPATE_SEED=<number> repeats one alone, and SPATE_SEEDS
-// says which are run: so many from 1 on, or those from the first to the last, "5..24".
+// Seeds of random tests. In the environment SPATE_SEED=<number> repeats one alone,
+// SPATE_SEEDS=<number> has that many run, SPATE_SEEDS=<first>..<last> those, as in Worlds.
 #pragma once
 
 #include <cstdint>
 #include <cstdlib>
+#include <numeric>
 #include <string_view>
 #include <vector>
 
 namespace spate::testing {
 
-inline std::vector<std::uint64_t> seeds(std::uint64_t count) {
-  const auto number = [](const char* text) { return std::strtoull(text, nullptr, 10); };
-  if (const char* wanted = std::getenv("SPATE_SEED")) return {number(wanted)};
-  std::uint64_t first = 1;
-  std::uint64_t last = count;
-  if (const char* wanted = std::getenv("SPATE_SEEDS")) {
-    const std::size_t dots = std::string_view(wanted).find("..");
-    last = number(dots == std::string_view::npos ? wanted : wanted + dots + 2);
-    if (dots != std::string_view::npos) first = number(wanted);
-  }
-  std::vector<std::uint64_t> all;
-  for (std::uint64_t seed = first; seed <= last; ++seed) all.push_back(seed);
+// Of none, which nobody means, a test would say that it has passed.
+inline std::vector<std::uint64_t> seeds_from(std::uint64_t first, std::uint64_t last) {
+  if (last < first) std::abort();
+  std::vector<std::uint64_t> all(last - first + 1);
+  std::iota(all.begin(), all.end(), first);
   return all;
+}
+
+inline std::vector<std::uint64_t> seeds(std::uint64_t count) {
+  if (const char* wanted = std::getenv("SPATE_SEED")) return {std::strtoull(wanted, nullptr, 10)};
+  const char* wanted = std::getenv("SPATE_SEEDS");
+  if (wanted == nullptr) return seeds_from(1, count);
+  char* end = nullptr;
+  const std::uint64_t number = std::strtoull(wanted, &end, 10);
+  if (!std::string_view(end).starts_with("..")) return seeds_from(1, number);
+  return seeds_from(number, std::strtoull(end + 2, nullptr, 10));
 }
 
 }  // namespace spate::testing
