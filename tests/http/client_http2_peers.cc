@@ -461,6 +461,98 @@ TEST_F(ClientHttp2Peers, malformed_answers_are_refused) {
   }
 }
 
+TEST_F(ClientHttp2Peers, answers_have_one_reading) {
+  const std::string head(kHead200);
+  const auto status = [](std::string_view code) { return field(":status", code); };
+  const auto length = [](std::string_view size) { return field("content-length", size); };
+  const std::string body = frame(kData, kEndStream, 1, "12345"), end = frame(kData, kEndStream, 1);
+  const struct {
+    std::string answer;
+    int status;  // 0: it is malformed.
+  } cases[] = {
+      {head_of(1, status("600")) + body, 600},
+      {head_of(1, status("999")) + body, 999},
+      {head_of(1, status("000")) + body, 0},
+      {head_of(1, status("099")) + end, 0},
+      {head_of(1, status("")) + body, 0},
+      {head_of(1, status("0200")) + body, 0},
+      {head_of(1, status("2x0")) + body, 0},
+      {head_of(1, head + head) + body, 0},
+      {head_of(1, field("x", "y") + head) + body, 0},
+      {head_of(1, head + field(":path", "/")) + body, 0},
+      {head_of(1, status("199")) + head_of(1) + body, 200},
+      {head_of(1, status("101")) + head_of(1) + body, 0},
+      {head_of(1, status("100")) + body, 0},
+      {head_of(1, status("100") + length("0")) + head_of(1) + body, 0},
+      {head_of(1) + head_of(1) + body, 0},
+      {head_of(1) + head_of(1, status("103")) + body, 0},
+      {head_of(1) + frame(kHeaders, kEndHeaders | kEndStream, 1, head), 0},
+      {head_of(1, head + length("5")) + body, 200},
+      {head_of(1, head + length("0")) + body, 0},
+      {head_of(1, head + length("")) + body, 0},
+      {head_of(1, head + length("+5")) + body, 0},
+      {head_of(1, head + length("5, 5")) + body, 0},
+      {head_of(1, head + length("5") + length("5")) + body, 0},
+      {head_of(1, head + length("9223372036854775808")) + body, 0},
+      {head_of(1, status("204")) + end, 204},
+      {head_of(1, status("204")) + body, 0},
+      {head_of(1, status("204") + length("0")) + end, 204},
+      {head_of(1, status("204") + length("5")) + body, 0},
+      {head_of(1, status("205")) + body, 205},
+      {head_of(1, status("304") + length("5")) + end, 304},
+      {head_of(1, status("304") + length("5")) + body, 0},
+      {head_of(1, head + field("x", "")) + body, 200},
+      {head_of(1, head + field("x", " y")) + body, 0},
+      {head_of(1, head + field("x", "a\nb")) + body, 0},
+      {head_of(1, head + field("x y", "z")) + body, 0},
+      {head_of(1, head + field("", "z")) + body, 0},
+      {head_of(1, head + field("transfer-encoding", "chunked")) + body, 0},
+      {head_of(1, head + field("upgrade", "x")) + body, 0},
+      {head_of(1, head + field("keep-alive", "x")) + body, 0},
+      // Behind the end nothing is heard any more.
+      {head_of(1) + body + body, 200},
+      {head_of(1) + body + head_of(1), 200},
+      {head_of(1) + body + reset_of(1, 0), 200},
+      {head_of(1) + body + reset_of(1, 8), 200},
+  };
+  for (const auto& each : cases) {
+    SCOPED_TRACE(&each - cases);
+    Outcome outcome;
+    const std::size_t index = peers.size();
+    make_client2();
+    const http::Call call = fetch(outcome);
+    turns();
+    greet(peer(index));
+    peer(index).answer(each.answer);
+    turns();
+    ASSERT_TRUE(outcome.is_there());
+    if (each.status == 0)
+      EXPECT_EQ(outcome.error(), HttpError::malformed_response);
+    else
+      EXPECT_EQ(outcome.status(), each.status);
+    EXPECT_EQ(client_.metrics().connections, 1u);
+  }
+}
+
+TEST_F(ClientHttp2Peers, trailers_have_nothing_that_belongs_in_the_head) {
+  const std::string none[] = {field("content-length", "2"), field("set-cookie", "a=b"),
+                              field("content-encoding", "gzip"), ""};
+  for (const std::string& each : none) {
+    Outcome outcome;
+    const std::size_t index = peers.size();
+    make_client2();
+    const http::Call call = fetch(outcome);
+    turns();
+    greet(peer(index));
+    peer(index).answer(head_of(1) + frame(kData, 0, 1, "ok") +
+                       frame(kHeaders, kEndHeaders | kEndStream, 1, each + field("x", "y")));
+    turns();
+    ASSERT_TRUE(outcome.is_good());
+    EXPECT_EQ((*outcome.result)->trailers().size(), 1u);
+    EXPECT_EQ((*outcome.result)->trailers()["x"], "y");
+  }
+}
+
 TEST_F(ClientHttp2Peers, a_body_where_none_may_be_is_refused) {
   Outcome outcome;
   const http::Call call = fetch(outcome, {.method = Method::head});

@@ -28,6 +28,8 @@ Status status_of(std::string_view text) {
   return static_cast<Status>(code);
 }
 bool has_class(Status status) { return code_of(status) >= 100; }
+// Which is the session's doing.
+bool lets_bytes_through(Status status) { return status != Status::no_content; }
 
 }  // namespace
 
@@ -256,7 +258,8 @@ bool ClientHttp2::on_head(Http2Stream& stream, Http2End end) {
 void ClientHttp2::take_head(Http2Call& call, Http2End end) {
   const bool is_tunnel = call.asks_upgrade() && is_success(head_.status);
   if (is_too_long_ || !has_class(head_.status)) return call.refuse();
-  if (is_tunnel && !show_upgrade(call.upgrade())) return call.refuse();
+  if (is_tunnel && (!lets_bytes_through(head_.status) || !show_upgrade(call.upgrade())))
+    return call.refuse();
   head_.fields = text_.fields(head_.entries);
   head_.repeated = text_.repeated();
   is_tunnel ? call.take_upgrade(head_, end) : call.take_head(head_, end);
