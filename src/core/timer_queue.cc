@@ -9,9 +9,11 @@ TimerQueue::TimerQueue(std::size_t& parked) : parked_(parked), next_open_(INT64_
   for (std::int64_t& start : start_) start = INT64_MAX;
 }
 
-// The heap's room is mostly for a case that never comes, so that little of it may be spare.
+// The heap's room is mostly for a case that never comes, so that less of it may be spare than
+// doubling leaves; a large one asks the kernel for memory each time.
 bool TimerQueue::start_with_care(TimerNode& node) {
-  if (heap_.reserve_exactly(heap_.with_reserve(linked_ + 1))) return start(node);
+  const std::size_t room = std::max(heap_.with_reserve(linked_ + 1), linked_ + linked_ / 2);
+  if (heap_.reserve_exactly(room)) return start(node);
   node.deadline = kParked;
   return false;
 }
@@ -37,8 +39,7 @@ bool TimerQueue::move(TimerNode& node, std::int64_t deadline) {
   take_out(node);
   if (node.deadline == kParked) unpark(node);
   node.deadline = deadline;
-  place(node, node.head.extra & ~kBucketMask);
-  return true;
+  return place(node, node.head.extra & ~kBucketMask);
 }
 
 TimerNode* TimerQueue::pop_due_with_care(std::int64_t now) {
@@ -108,12 +109,13 @@ void TimerQueue::stop_all() {
 // ---- the wheel
 
 // A bucket or a run that cannot grow is no reason to lose a timer: the heap has room for all.
-void TimerQueue::place_with_care(TimerNode& node, std::uint32_t order) {
+bool TimerQueue::place_with_care(TimerNode& node, std::uint32_t order) {
   const bool is_near = node.deadline < horizon_;
-  if (is_near && run_make_room() && run_append(node, order)) return;
-  if (!is_near && put_in_bucket_with_care(node, order)) return;
+  if (is_near && run_make_room() && run_append(node, order)) return true;
+  if (!is_near && put_in_bucket_with_care(node, order)) return true;
   node.head.extra = order;
   heap_push(node);
+  return true;
 }
 
 bool TimerQueue::put_in_bucket_with_care(TimerNode& node, std::uint32_t order) {

@@ -686,7 +686,7 @@ TEST_F(ClientTunnelPeers, are_told_what_comes_before_the_answer) {
   ask();
   greet(peer(), offer());
   peer().answer(head_of(1, field(":status", "103")));
-  peer().answer(head_of(1, "\x89"));  // 204 is as good.
+  peer().answer(head_of(1, field(":status", "202")));  // As good as 200.
   turns();
   EXPECT_THAT(here_.told, ElementsAre("103", "upgraded talk"));
 }
@@ -776,6 +776,8 @@ TEST_F(ClientTunnelPeers, malformed_ones_are_refused) {
       head_of(1, field(":status", "101")),
       head_of(1, std::string(kHead200) + field("connection", "upgrade")),
       head_of(1, std::string(kHead200) + field("Upgrade", "talk")),
+      head_of(1, field(":status", "204")),  // No bytes may follow.
+      head_of(1, field(":status", "051")),
       frame(kData, 0, 1, "before the head"),
       frame(kHeaders, kEndHeaders | kEndStream, 1, field(":status", "103")),
   };
@@ -789,6 +791,39 @@ TEST_F(ClientTunnelPeers, malformed_ones_are_refused) {
     turns();
     EXPECT_EQ(here_.error, HttpError::malformed_response);
     EXPECT_EQ(mine_, nullptr);
+  }
+}
+
+// The session checks none, as it might have been a tunnel.
+TEST_F(ClientTunnelPeers, a_refusal_keeps_to_its_length) {
+  const std::string head = field(":status", "403") + field("content-length", "5");
+  const auto body = [](std::string_view text) { return frame(kData, kEndStream, 1, text); };
+  const struct {
+    std::string answer;
+    std::error_code error;
+  } cases[] = {
+      {head_of(1, head) + body("12345"), {}},
+      {head_of(1, head) + frame(kData, 0, 1, "123") + body("45"), {}},
+      {head_of(1, head) + body("1234"), HttpError::response_truncated},
+      {head_of(1, head) + body("123456"), HttpError::malformed_response},
+      {frame(kHeaders, kEndHeaders | kEndStream, 1, head), HttpError::response_truncated},
+      {head_of(1, field(":status", "403") + field("content-length", "0")) + body("1"),
+       HttpError::malformed_response},
+      {head_of(1, field(":status", "403")) + body("12345"), {}},
+      {head_of(1, field(":status", "304") + field("content-length", "5")) + body(""), {}},
+  };
+  for (const auto& each : cases) {
+    SCOPED_TRACE(&each - cases);
+    const std::size_t index = peers.size();
+    make_client2();
+    here_.error = {};
+    ask();
+    greet(peer(index), offer());
+    peer(index).answer(each.answer);
+    turns();
+    EXPECT_EQ(here_.error, each.error);
+    EXPECT_EQ(here_.told.back(), "closed");
+    EXPECT_EQ(client_.metrics().connections, 1u);
   }
 }
 

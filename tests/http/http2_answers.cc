@@ -163,6 +163,25 @@ TEST_F(Http2Answers, WaitForTheirWindow) {
   EXPECT_TRUE(kept->is_closed && !kept->error && client->answers[id].is_ended);
 }
 
+// Nothing else happens on the connection that would send it.
+TEST_F(Http2Answers, ThatGoOnWhereAnotherIsDrainedAreSent) {
+  std::vector<std::unique_ptr<Kept>> kept;
+  on_request = [&](Exchange exchange) {
+    kept.push_back(std::make_unique<Kept>(std::move(exchange)));
+  };
+  const auto client = connect2(Windows::by_hand, {{NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, 240'000}});
+  nghttp2_session_set_local_window_size(client->session(), 0, 0, 1'000'000);
+  client->get("/long");
+  const auto other = client->get("/other");
+  turns();
+  kept[1]->exchange.begin(Status::ok);
+  kept[0]->when_drained = [&] { kept[1]->exchange.write("hello"); };
+  kept[0]->exchange.begin(Status::ok);
+  kept[0]->exchange.write(repeated(300'000));
+  turns();
+  EXPECT_EQ(client->answers[other].body, "hello");
+}
+
 TEST_F(Http2Answers, OfUrgencyComeFirst) {
   std::vector<std::string> asked;
   on_request = [](Exchange exchange) { exchange.respond(repeated(300'000)); };

@@ -252,6 +252,35 @@ TEST_F(Http2Floods, MalformedRequestsResetTheirStream) {
 
 // ---- time
 
+// More than the connection's window, of which the stream's own is as large.
+TEST_F(Http2Floods, OfWhatNobodyReadsHoldUpNoOther) {
+  constexpr std::size_t kMiB = 1024 * 1024;
+  serve2({}, {.stream_window = 16 * kMiB});
+  std::unique_ptr<Kept> kept;
+  on_request = [&](Exchange exchange) {
+    if (exchange.request().path() != "/paused")
+      return read_body(std::move(exchange), 10,
+                       [](Exchange whole, Bytes body) { whole.respond(text_of(body)); });
+    kept = std::make_unique<Kept>(std::move(exchange));
+    kept->exchange.pause();
+  };
+  const auto client = connect2();
+  const auto paused = client->open_post("/paused");
+  const std::string piece(kMiB, 'x');
+  for (int i = 0; i < 17; ++i) {
+    client->write(paused, piece, i == 16);
+    turns();
+  }
+  EXPECT_EQ(client->answers[paused].unsent.size(), kMiB);
+  const auto read = client->post("/read", "hello");
+  turns();
+  EXPECT_EQ(client->answers[read].body, "hello");
+  kept->exchange.resume();
+  turns();
+  EXPECT_EQ(kept->body.size(), 17 * kMiB);
+  EXPECT_TRUE(kept->is_ended);
+}
+
 class Http2Deadlines : public Http2Floods {};
 
 TEST_F(Http2Deadlines, EndAHeadThatDoesNotEnd) {

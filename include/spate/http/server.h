@@ -87,9 +87,10 @@ struct ServerOptions {
   Http2 http2{};
 
   // ---- limits; what exceeds them is answered with the status in brackets
-  std::size_t max_head = 16 * 1024;         // Bytes of a request's head [431]; at most 64 KiB.
+  // Bytes of a request's head, and of its trailers over HTTP/2 [431]; at most 64 KiB.
+  std::size_t max_head = 16 * 1024;
   std::size_t max_request_line = 8 * 1024;  // [414]
-  std::size_t max_fields = 100;             // [431]; at most 100.
+  std::size_t max_fields = 100;             // The same of their fields; at most 100.
   std::uint64_t max_body = UINT64_MAX;      // Bytes, whoever reads them [413].
   std::uint64_t max_requests = UINT64_MAX;  // Of one connection; the last answer closes it.
 

@@ -75,7 +75,7 @@ void Http2Call::take_head(ResponseHead& head, Http2End end) {
   }
   set(kHasHead);
   connection_->note_answer();
-  // Frames say where a body ends. A length is the session's to check.
+  // Frames say where a body ends. A length is the session's to check, but for an upgrade's.
   if (framing.body == BodyKind::until_end) framing.body = BodyKind::chunked;
   if (end == Http2End::yes) framing.body = BodyKind::none;
   if (call->asks_upgrade()) wake();  // There is none: our side is at its end.
@@ -112,11 +112,7 @@ Result<Stream> Http2Call::open_tunnel(CallState& call) {
 
 void Http2Call::take_trailer(std::string_view name, std::string_view value) {
   if (!call_) return;
-  trailer_size_ += name.size() + value.size();
-  if (trailer_size_ > connection_->head_limits().head ||
-      call_->trailers.size() == connection_->head_limits().fields)
-    return refuse();
-  call_->trailers.add(name, value);
+  if (!section_.take(name, value, connection_->head_limits(), call_->trailers)) refuse();
 }
 
 void Http2Call::refuse() {
@@ -130,12 +126,21 @@ void Http2Call::take_body(Bytes bytes) {
   }
   if (!call_) return;  // Of no interest any more; what comes is bounded by the window.
   const Ref<CallState> call(call_.get());
+  if (!is_within_length(*call, bytes.size())) return refuse();
   std::size_t used = 0;
   const bool is_next = in_.empty() && !has(kShowing) && !call->has_more();
   if (is_next && !call->is_paused()) used = show(*call, bytes);
   if (!carries(*call)) return;
   if (!in_.append(bytes.subspan(used))) return fail(*call, system_error(ENOMEM));
   go_on(*call);
+}
+
+// Of the answer to a CONNECT the session checks none, as there may be a tunnel.
+bool Http2Call::is_within_length(CallState& call, std::size_t size) {
+  if (!call.asks_upgrade() || call.framing.body == BodyKind::chunked) return true;
+  if (size > call.body_left) return false;
+  call.body_left -= size;
+  return true;
 }
 
 void Http2Call::take_end() {
@@ -184,7 +189,9 @@ void Http2Call::go_on(CallState& call) {
   if (call.failure()) return fail(call, call.failure());
   if (call.is_redirecting()) return finish(call);
   const bool is_shown = in_.empty() && !has(kShowing) && !call.has_more() && !call.is_paused();
-  if (has(kEnded) && is_shown) finish(call);
+  if (!has(kEnded) || !is_shown) return;
+  const bool is_short = call.asks_upgrade() && call.body_left > 0;
+  is_short ? fail(call, HttpError::response_truncated) : finish(call);
 }
 
 // ---- what goes out
@@ -336,7 +343,7 @@ Ref<CallState> Http2Call::let_call_go() {
   if (connection_ == nullptr) return call;
   const bool was_asked = id_ != 0;
   const bool is_over = has(kIsClosed) || (has(kEnded) && has(kEndSent));
-  if (was_asked && !is_over) connection_->session().reset(id_, Http2Code::cancel);
+  if (was_asked && !is_over) connection_->give_up(id_);
   ClientHttp2& connection = *connection_;
   if (has(kIsTold) || !was_asked) connection.forget(*this);
   connection.note_free();

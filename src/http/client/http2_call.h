@@ -16,6 +16,7 @@
 #include "http/codec/head.h"
 #include "http/codec/http2_fields.h"
 #include "http/codec/http2_session.h"
+#include "http/codec/http2_trailers.h"
 #include "http/tunnel/http2_tunnel.h"
 #include "spate/net/buffer.h"
 
@@ -113,6 +114,7 @@ class Http2Call final : public Carrier, public Http2Stream, public Counted, Http
   Result<Stream> open_tunnel(CallState& call);
   void close_tunnel();
   bool carries(const CallState& call) const { return call_.get() == &call; }
+  static bool is_within_length(CallState& call, std::size_t size);
   std::size_t show(CallState& call, Bytes bytes);
   void show_kept(CallState& call);
   void go_on(CallState& call);
@@ -128,7 +130,7 @@ class Http2Call final : public Carrier, public Http2Stream, public Counted, Http
   std::unique_ptr<Http2Fields> trailers_;
   std::unique_ptr<Http2Tunnel> tunnel_;
   std::error_code error_;  // Why the stream has closed.
-  std::size_t trailer_size_ = 0;
+  Http2TrailerSection section_;
   std::int32_t id_ = 0;
   std::uint16_t flags_ = 0;
 };

@@ -1,6 +1,7 @@
 #include "http/server/http2_head.h"
 
 #include "http/codec/characters.h"
+#include "http/codec/syntax.h"
 
 namespace spate::http {
 
@@ -70,6 +71,8 @@ Refusal Http2Head::finish(const HeadLimits& limits, RequestHead& head) {
             "the head is too long, or has too many fields"};
   if (head.target.size() > limits.line) return {Status::uri_too_long, "the target is too long"};
   if (is_ambiguous_) return bad_request("Host is another than :authority");
+  if (protocol_.size != 0 && !is_protocol(text_.view(protocol_)))
+    return bad_request(":protocol is none");
   return {};
 }
 

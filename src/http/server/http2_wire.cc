@@ -44,15 +44,19 @@ void Http2Wire::take_head(const Refusal& refusal, Http2End end) {
 // What follows is delimited by frames. A length is the session's to check.
 Refusal Http2Wire::check(ExchangeState& state, Http2End end) {
   if (const Refusal refusal = check_request(state.head, state.target)) return refusal;
+  if (state.target.form == RequestTarget::Form::absolute)
+    return bad_request("another host in :path");
   Framing framing;
   if (const Refusal refusal = frame_request(state.head, framing)) return refusal;
+  if (framing.asks_upgrade && framing.body != BodyKind::none)
+    return bad_request("CONNECT with a body");
   if (framing.size > server().options().max_body)
     return {Status::content_too_large, "the body is too long"};
   const FieldsView& fields = state.head.fields;
   const bool asks_tunnel = state.head.method == Method::connect || framing.asks_upgrade;
-  if (end == Http2End::no && !asks_tunnel && !fields.contains(FieldId::content_length)) {
-    framing.body = BodyKind::chunked;
-    framing.expects_continue = fields.contains(FieldId::expect);
+  if (end == Http2End::no && !asks_tunnel) {
+    if (!fields.contains(FieldId::content_length)) framing.body = BodyKind::chunked;
+    framing.expects_continue = fields.contains(FieldId::expect);  // Also to end an empty one.
   }
   state.trailers.clear();
   state.open(framing, server().loop().now());
@@ -60,7 +64,8 @@ Refusal Http2Wire::check(ExchangeState& state, Http2End end) {
 }
 
 void Http2Wire::take_trailer(std::string_view name, std::string_view value) {
-  if (state_ != nullptr) state_->trailers.add(name, value);
+  if (state_ == nullptr) return;
+  if (!section_.take(name, value, server().head_limits(), state_->trailers)) set(kIsTooLong);
 }
 
 void Http2Wire::take_body(Bytes bytes) {
@@ -109,8 +114,11 @@ void Http2Wire::take_end() {
   set(kClientEnded);
   if (tunnel_ != nullptr) return tunnel_->take_end();
   if (state_ == nullptr) return;
-  const ExchangeState::Use use(*state_);
-  go_on(*state_);
+  ExchangeState& state = *state_;
+  const ExchangeState::Use use(state);
+  if (has(kIsTooLong))
+    return refuse(state, {Status::request_header_fields_too_large, "the trailers are too long"});
+  go_on(state);
 }
 
 void Http2Wire::take_client_end() {

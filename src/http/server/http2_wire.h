@@ -13,6 +13,7 @@
 #include "core/kept_memory.h"
 #include "http/codec/http2_fields.h"
 #include "http/codec/http2_session.h"
+#include "http/codec/http2_trailers.h"
 #include "http/codec/refusal.h"
 #include "http/server/outbox.h"
 #include "http/server/wire.h"
@@ -128,6 +129,7 @@ class Http2Wire final : public Wire, public Http2Stream, Http2Tunnel::Way {
     kIsReset = 1 << 9,       // By us.
     kHasHeardEnd = 1 << 10,  // Of the client's.
     kIsAwaited = 1 << 11,    // The session has found nothing to send.
+    kIsTooLong = 1 << 12,    // What the client says behind its body.
   };
   bool has(unsigned flags) const { return (flags_ & flags) != 0; }
   void set(Flag flag) { flags_ = static_cast<std::uint16_t>(flags_ | flag); }
@@ -166,6 +168,7 @@ class Http2Wire final : public Wire, public Http2Stream, Http2Tunnel::Way {
   std::unique_ptr<Http2Tunnel> tunnel_;
   std::error_code error_;   // Why we have reset it.
   Nanos last_progress_{0};  // Of what we send.
+  Http2TrailerSection section_;
   std::int32_t id_;
   std::uint16_t flags_ = 0;
 };
