@@ -4,7 +4,8 @@
 // What is sent at once is less than 4,096 bytes: the original reads no more. Left out is what the
 // drop-in does otherwise on purpose (docs/drop-in.md).
 //
-// With `--whole`, for weather, it is not shown how an answer comes in pieces: it may come in others.
+// With `--whole`, for weather, it is not shown how an answer comes in pieces: it may come in
+// others.
 //
 // differential: --seeds 1:800
 // differential in weather: --seeds 1:400 --chunk 50 -- --whole

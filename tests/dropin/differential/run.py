@@ -11,7 +11,7 @@ is called as `PROGRAM --seed N --count M ARGUMENT...`, once for --chunk seeds. A
 with "# " opens a block (a seed, a case), and of the blocks that differ the shortest is shown. With
 --undefined a block that ends the original by a signal, or that it does not come out of, is compared
 up to there, and after that the drop-in only has to come to an end. With --weather the drop-in is in
-the bad weather of ../weather, in which calls on sockets fail with EAGAIN or EINTR, or move only some
+the bad weather of ../weather, in which calls on sockets fail with EAGAIN or EINTR, or move a part
 of the bytes, and the original is not: what a program sees is to be the same.
 
 Ends with 0 when all is equal, 1 when not, 2 when it could not be compared, 77 when it is left out.
