@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""remctld, which runs a command for who has a ticket: several users at once, long outputs, refusals."""
+"""remctld, which runs commands for who has a ticket: users at once, long outputs, refusals."""
 
 import signal
 
