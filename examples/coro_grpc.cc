@@ -219,7 +219,7 @@ Done spell(Talk* talk) {
     const std::string_view letter = std::string_view(word).substr(i, 1);
     co_await coro::or_return(talk->tell(letter));
   }
-  co_return Result<void>();
+  co_return {};
 }
 
 Done join(Talk* talk) {
@@ -235,7 +235,7 @@ Done join(Talk* talk) {
 Done shout(Talk* talk) {
   for (;;) {
     std::optional<std::string> text = co_await coro::or_return(talk->texts.next());
-    if (!text) co_return Result<void>();
+    if (!text) co_return {};
     for (char& letter : *text) letter = static_cast<char>(std::toupper(letter));
     *text += "!";
     co_await coro::or_return(talk->tell(*text));
@@ -323,17 +323,17 @@ Done send_all(coro::Call* call, const std::vector<std::string>* texts) {
   for (const std::string& text : *texts) {
     const std::string message = framed(text);
     const Result<void> sent = co_await call->send(message);
-    if (!sent) co_return Result<void>();
+    if (!sent) co_return {};
   }
   call->end();
-  co_return Result<void>();
+  co_return {};
 }
 
 Done show_all(coro::Call* call) {
   Texts<coro::Call> texts(*call);
   for (;;) {
     const std::optional<std::string> text = co_await coro::or_return(texts.next());
-    if (!text) co_return Result<void>();
+    if (!text) co_return {};
     std::cout << *text << std::endl;
   }
 }

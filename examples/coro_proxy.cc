@@ -35,7 +35,7 @@ coro::Task<Result<void>> flow(coro::Stream* from, coro::Stream* to) {
     co_await coro::or_return(to->send(some));
   }
   to->stream().end();
-  co_return Result<void>();
+  co_return {};
 }
 
 // The first error ends both flows.
@@ -44,7 +44,7 @@ coro::Task<Result<void>> relay(coro::Stream* client, const Target* target) {
       co_await coro::or_return(coro::connect(target->host, target->port, {.timeout = 10s})));
   server.stream().set_half_open(true);
   const auto both = co_await coro::when_all(flow(client, &server), flow(&server, client));
-  if (both) co_return Result<void>();
+  if (both) co_return {};
   server.stream().abort();
   co_return std::unexpected(both.error());
 }

@@ -5,13 +5,15 @@
     tools/world_ledger.py --write                    writes the section of docs/reliability.md
     tools/world_ledger.py --check                    exits with 1 if the page says something else
 
-A line of the ledger is "swarm commit name seeds faults hours", of one commit and swarm, or "bug"
-and what was found and mended. Failed blocks count no seeds: what they have found is a bug, and
-noted.
+A line of the ledger is "swarm commit name seeds faults hours first..last ...", of one commit and
+swarm, or "bug" and what was found and mended. Failed blocks count no seeds: what they have found is
+a bug, and noted. A block is counted once, however often its file is added: some of its seeds are
+in a span of its line's then. Lines of before spans were kept have none.
 """
 
 import argparse
 import collections
+import dataclasses
 import os
 import sys
 
@@ -26,8 +28,41 @@ class BadLedger(Exception):
     """A line that cannot be read; the message says which."""
 
 
+@dataclasses.dataclass
+class Row:
+    """Of one commit and swarm."""
+    seeds: int = 0
+    faults: int = 0
+    hours: float = 0.0
+    spans: list = dataclasses.field(default_factory=list)  # [first, last], ascending.
+
+    def has(self, first, last):
+        """Whether one of these seeds is counted."""
+        return any(first <= end and begin <= last for begin, end in self.spans)
+
+    def count(self, first, last, faults, hours):
+        self.seeds += last - first + 1
+        self.faults += faults
+        self.hours += hours
+        merged = []
+        for begin, end in sorted([*self.spans, [first, last]]):
+            if merged and merged[-1][1] + 1 == begin:
+                merged[-1][1] = end
+            else:
+                merged.append([begin, end])
+        self.spans = merged
+
+
+def read_row(words):
+    """What follows "swarm commit name"."""
+    spans = [[int(seed) for seed in span.split("..")] for span in words[3:]]
+    if any(len(span) != 2 for span in spans):
+        raise ValueError
+    return Row(int(words[0]), int(words[1]), float(words[2]), spans)
+
+
 def read(lines):
-    """({(commit, swarm): [seeds, faults, hours]}, [bug, ...])"""
+    """({(commit, swarm): Row}, [bug, ...])"""
     swarms, bugs = {}, []
     for number, line in enumerate(lines, 1):
         words = line.split()
@@ -35,28 +70,41 @@ def read(lines):
             continue
         if words[0] == "bug":
             bugs.append(line.split(None, 1)[1].strip())
-        elif words[0] == "swarm" and len(words) == 6:
-            swarms[words[1], words[2]] = [int(words[3]), int(words[4]), float(words[5])]
-        else:
-            raise BadLedger(f"line {number}: neither a swarm nor a bug")
+            continue
+        try:
+            if words[0] != "swarm" or len(words) < 6:
+                raise ValueError
+            swarms[words[1], words[2]] = read_row(words[3:])
+        except ValueError:
+            raise BadLedger(f"line {number}: neither a swarm nor a bug") from None
     return swarms, bugs
 
 
 def add(swarms, blocks):
-    """Sums the blocks of a night: commit swarm first last faults hours result."""
+    """Sums the blocks of a night: commit swarm first last faults hours result. Returns how many it
+    has left out, since they were counted before."""
+    left_out = 0
     for words in map(str.split, blocks):
         if len(words) != 7 or words[6] != "passed":
             continue
-        row = swarms.setdefault((words[0], words[1]), [0, 0, 0.0])
-        row[0] += int(words[3]) - int(words[2]) + 1
-        row[1] += int(words[4])
-        row[2] += float(words[5])
+        row = swarms.setdefault((words[0], words[1]), Row())
+        first, last = int(words[2]), int(words[3])
+        if row.has(first, last):
+            left_out += 1
+        else:
+            row.count(first, last, int(words[4]), float(words[5]))
+    return left_out
+
+
+def row_text(commit, name, row):
+    spans = "".join(f" {first}..{last}" for first, last in row.spans)
+    return f"swarm {commit} {name} {row.seeds} {row.faults} {row.hours:.3f}{spans}"
 
 
 def ledger_text(swarms, bugs):
     lines = ["# What was run of the swarms in tests/sim: tools/world_ledger.py explains it."]
-    lines += [f"swarm {commit} {name} {seeds} {faults} {hours:.3f}"
-              for (commit, name), (seeds, faults, hours) in sorted(swarms.items())]
+    lines += [row_text(commit, name, row) for (commit, name), row in
+              sorted(swarms.items(), key=lambda item: item[0])]
     return "\n".join(lines + [f"bug {bug}" for bug in bugs]) + "\n"
 
 
@@ -64,7 +112,8 @@ def section(swarms, bugs):
     """What the page says."""
     sums = collections.defaultdict(lambda: [0, 0, 0.0])
     for (_, name), row in swarms.items():
-        sums[name] = [left + right for left, right in zip(sums[name], row)]
+        counted = [row.seeds, row.faults, row.hours]
+        sums[name] = [left + right for left, right in zip(sums[name], counted)]
     lines = [BEGIN, "| swarm | Worlds | faults | simulated |", "|---|---|---|---|"]
     sums["all"] = [sum(column) for column in zip(*sums.values())] or [0, 0, 0.0]
     for name, (seeds, faults, hours) in sums.items():
@@ -104,7 +153,9 @@ def main():
     try:
         swarms, bugs = read(load(LEDGER))
         if arguments.add:
-            add(swarms, load(arguments.add))
+            left_out = add(swarms, load(arguments.add))
+            if left_out:
+                print(f"world_ledger: {left_out} blocks were counted before, and are not again")
             save(LEDGER, ledger_text(swarms, bugs))
         page = "".join(load(PAGE))
         wanted = with_section(page, section(swarms, bugs))

@@ -6,6 +6,7 @@
 #include "compat/libev/loop.h"
 
 using spate::libev::base;
+using spate::libev::clear_and;
 using spate::libev::node_of;
 
 namespace {
@@ -24,7 +25,8 @@ void ev_io_start(struct ev_loop* loop, ev_io* io) noexcept {
 }
 
 void ev_io_stop(struct ev_loop* loop, ev_io* io) noexcept {
-  loop->pending.clear(base(*io));
+  if (io->pending != 0) [[unlikely]]
+    return clear_and(ev_io_stop, *loop, *io);
   if (io->active != 0) loop->core->stop(node_of(*io));
 }
 

@@ -172,3 +172,16 @@ struct ev_loop final : spate::Dispatcher {
   std::int64_t wall_read_at_ = 0;
   std::int64_t polled_at_ = 0;
 };
+
+namespace spate::libev {
+
+// Calls a function that stops or restarts, of a watcher that is queued, once it is not any more.
+// Kept apart, so that the rest of such a function has nothing to save.
+template <class Watcher>
+[[gnu::noinline]] void clear_and(void (*function)(struct ev_loop*, Watcher*) noexcept,
+                                 struct ev_loop& loop, Watcher& watcher) {
+  loop.pending.clear(base(watcher));
+  function(&loop, &watcher);
+}
+
+}  // namespace spate::libev

@@ -15,15 +15,21 @@ constexpr double to_seconds(std::int64_t nanos) {
   return static_cast<double>(nanos) / kNanosPerSecond;
 }
 
-// Rounds down. Whatever is not a number counts as zero.
+// What is negative, too long, or not a number, which counts as zero.
+constexpr std::int64_t odd_to_nanos(double nanos) {
+  if (nanos > kLongest) return static_cast<std::int64_t>(kLongest);
+  if (nanos < -kLongest) return -static_cast<std::int64_t>(kLongest);
+  if (!(nanos < 0)) return 0;
+  const auto whole = static_cast<std::int64_t>(nanos);
+  return whole - (static_cast<double>(whole) > nanos);
+}
+
+// Rounds down.
 constexpr std::int64_t to_nanos(double seconds) {
   const double nanos = seconds * kNanosPerSecond;
-  if (nanos >= -kLongest && nanos <= kLongest) [[likely]] {
-    const auto whole = static_cast<std::int64_t>(nanos);
-    return whole - (static_cast<double>(whole) > nanos);
-  }
-  if (nanos > kLongest) return static_cast<std::int64_t>(kLongest);
-  return nanos < -kLongest ? -static_cast<std::int64_t>(kLongest) : 0;
+  if (nanos >= 0 && nanos <= kLongest) [[likely]]
+    return static_cast<std::int64_t>(nanos);
+  return odd_to_nanos(nanos);
 }
 
 }  // namespace spate::libev

@@ -9,6 +9,7 @@
 #include "compat/libev/seconds.h"
 
 using spate::libev::base;
+using spate::libev::clear_and;
 using spate::libev::node_of;
 using spate::libev::to_nanos;
 using spate::libev::to_seconds;
@@ -23,11 +24,15 @@ double remaining(const struct ev_loop& loop, std::int64_t deadline) {
   return to_seconds(deadline - 1 - loop.core->now().count());
 }
 
-void start_after(struct ev_loop& loop, ev_timer& timer, double seconds) {
-  spate::libev::set_deadline_at(timer, deadline_after(loop, seconds));
-  if (loop.core->start(node_of(timer))) return;
+[[gnu::cold, gnu::noinline]] void refuse(struct ev_loop& loop, ev_timer& timer, double seconds) {
   spate::libev::set_seconds_at(timer, seconds);
   loop.pending.feed(base(timer), EV_ERROR | EV_TIMER);
+}
+
+[[gnu::always_inline]] inline void start_after(struct ev_loop& loop, ev_timer& timer,
+                                               double seconds) {
+  spate::libev::set_deadline_at(timer, deadline_after(loop, seconds));
+  if (!loop.core->start(node_of(timer))) refuse(loop, timer, seconds);
 }
 
 [[gnu::noinline]] void stop_active(struct ev_loop& loop, ev_timer& timer) {
@@ -70,13 +75,15 @@ void ev_timer_start(struct ev_loop* loop, ev_timer* timer) noexcept {
 }
 
 void ev_timer_stop(struct ev_loop* loop, ev_timer* timer) noexcept {
-  loop->pending.clear(base(*timer));
+  if (timer->pending != 0) [[unlikely]]
+    return clear_and(ev_timer_stop, *loop, *timer);
   if (timer->active != 0) stop_active(*loop, *timer);
 }
 
 // Core may read a node that it has not got only to start it: the rest is the program's memory.
 void ev_timer_again(struct ev_loop* loop, ev_timer* timer) noexcept {
-  loop->pending.clear(base(*timer));
+  if (timer->pending != 0) [[unlikely]]
+    return clear_and(ev_timer_again, *loop, *timer);
   const double repeat = timer->repeat;
   if (timer->active != 0) {
     if (repeat != 0) {

@@ -42,12 +42,12 @@ using Result = std::expected<T, std::error_code>;
 [[noreturn, gnu::cold]] SPATE_EXPORT void give_up(std::error_code error,
                                                   std::source_location where);
 
-// Returns the value, or ends the program by give_up(): for start-up code.
+// Returns the value, if there is one, or ends the program by give_up(): for start-up code.
 //   auto loop = must(Loop::create());
 template <class T>
 T must(Result<T> result, std::source_location where = std::source_location::current()) {
   if (!result) give_up(result.error(), where);
-  return std::move(*result);
+  if constexpr (!std::is_void_v<T>) return std::move(*result);
 }
 inline void must(std::error_code error,
                  std::source_location where = std::source_location::current()) {

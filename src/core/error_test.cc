@@ -33,6 +33,7 @@ TEST(Must, GivesWhatWasMade) {
   EXPECT_EQ(must(Result<int>(7)), 7);
   EXPECT_EQ(*must(Result<std::unique_ptr<int>>(std::make_unique<int>(8))), 8);
   must(std::error_code());
+  must(Result<void>());
 }
 
 TEST(MustDeathTest, EndsTheProgramWithALineThatSaysWhereAndWhy) {
@@ -40,6 +41,8 @@ TEST(MustDeathTest, EndsTheProgramWithALineThatSaysWhereAndWhy) {
   const auto exits = ::testing::ExitedWithCode(1);
   EXPECT_EXIT(must(failed), exits, "^error_test.cc:[0-9]+: no backend of that name\n$");
   EXPECT_EXIT(must(make_error_code(Error::deadline)), exits, "error_test.cc:.* not done in time");
+  const Result<void> late = std::unexpected(make_error_code(Error::deadline));
+  EXPECT_EXIT(must(late), exits, "error_test.cc:.* not done in time");
 }
 
 }  // namespace

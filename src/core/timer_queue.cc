@@ -37,8 +37,7 @@ bool TimerQueue::move(TimerNode& node, std::int64_t deadline) {
   take_out(node);
   if (node.deadline == kParked) unpark(node);
   node.deadline = deadline;
-  place(node, node.head.extra & ~kBucketMask);
-  return true;
+  return place(node, node.head.extra & ~kBucketMask);
 }
 
 TimerNode* TimerQueue::pop_due_with_care(std::int64_t now) {
@@ -108,12 +107,13 @@ void TimerQueue::stop_all() {
 // ---- the wheel
 
 // A bucket or a run that cannot grow is no reason to lose a timer: the heap has room for all.
-void TimerQueue::place_with_care(TimerNode& node, std::uint32_t order) {
+bool TimerQueue::place_with_care(TimerNode& node, std::uint32_t order) {
   const bool is_near = node.deadline < horizon_;
-  if (is_near && run_make_room() && run_append(node, order)) return;
-  if (!is_near && put_in_bucket_with_care(node, order)) return;
+  if (is_near && run_make_room() && run_append(node, order)) return true;
+  if (!is_near && put_in_bucket_with_care(node, order)) return true;
   node.head.extra = order;
   heap_push(node);
+  return true;
 }
 
 bool TimerQueue::put_in_bucket_with_care(TimerNode& node, std::uint32_t order) {

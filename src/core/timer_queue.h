@@ -36,12 +36,12 @@ class TimerQueue {
   std::size_t size() const { return linked_ - parked_; }
 
   // Queues an inactive node by its deadline. False when memory runs out; it is kParked then.
-  bool start(TimerNode& node) {
+  // Inlined with all that it does as a rule, so that nothing is saved for the rare rest.
+  [[gnu::always_inline]] bool start(TimerNode& node) {
     if (linked_ == heap_.capacity()) [[unlikely]]
       return start_with_care(node);
     ++linked_;
-    place(node, next_order());
-    return true;
+    return place(node, next_order());
   }
   void stop(TimerNode& node);
   // Stops too, but leaves the node linked, to be dropped when it is looked at. It has to be stopped
@@ -145,14 +145,15 @@ class TimerQueue {
   [[gnu::noinline]] TimerNode* pop_due_with_care(std::int64_t now);
   bool move(TimerNode& node, std::int64_t deadline);
   void place(TimerNode& node) { place_with_care(node, node.head.extra & ~kBucketMask); }
-  void place(TimerNode& node, std::uint32_t order) {
+  // Always true, so that nothing is left to do after it.
+  [[gnu::always_inline]] bool place(TimerNode& node, std::uint32_t order) {
     const bool placed =
         node.deadline < horizon_ ? run_append(node, order) : put_in_bucket(node, order);
-    if (!placed) place_with_care(node, order);
+    return placed || place_with_care(node, order);
   }
   // The rare halves of both.
   [[gnu::noinline]] bool start_with_care(TimerNode& node);
-  [[gnu::noinline]] void place_with_care(TimerNode& node, std::uint32_t order);
+  [[gnu::noinline]] bool place_with_care(TimerNode& node, std::uint32_t order);
   void take_out(TimerNode& node);
   void forget(TimerNode& node) {
     node.head.active = 0;
@@ -160,6 +161,7 @@ class TimerQueue {
     --linked_;
   }
   void drop_parked(Array<TimerNode*>& nodes);
+  static std::uint32_t bucket_at(std::uint32_t level, std::int64_t deadline);
   std::uint32_t bucket_of(std::int64_t deadline) const;
   bool put_in_bucket(TimerNode& node, std::uint32_t order);
   bool put_in_bucket_with_care(TimerNode& node, std::uint32_t order);
@@ -205,17 +207,26 @@ class TimerQueue {
   Array<TimerNode*> buckets_[kBuckets];
 };
 
-// The level is that of the highest digit in which the deadline differs from the horizon.
-inline std::uint32_t TimerQueue::bucket_of(std::int64_t deadline) const {
-  const auto difference = static_cast<std::uint64_t>(deadline ^ horizon_) >> kTickBits | 1;
-  const auto level = static_cast<std::uint32_t>(63 ^ std::countl_zero(difference)) / kDigitBits;
+inline std::uint32_t TimerQueue::bucket_at(std::uint32_t level, std::int64_t deadline) {
   const auto digit =
       static_cast<std::uint64_t>(deadline) >> (kTickBits + level * kDigitBits) & (kSlots - 1);
   return static_cast<std::uint32_t>(1 + level * kSlots + digit);
 }
 
+// The level is that of the highest digit in which the deadline differs from the horizon. Few timers
+// wait for longer than the third level reaches, more than four minutes, and which level it is can
+// be foretold: the comparisons take less time than to find the digit.
+inline std::uint32_t TimerQueue::bucket_of(std::int64_t deadline) const {
+  const auto difference = static_cast<std::uint64_t>(deadline ^ horizon_) >> kTickBits;
+  if (difference < 1u << kDigitBits) return bucket_at(0, deadline);
+  if (difference < 1u << 2 * kDigitBits) return bucket_at(1, deadline);
+  if (difference < 1u << 3 * kDigitBits) return bucket_at(2, deadline);
+  const int highest = 63 ^ std::countl_zero(difference);
+  return bucket_at(static_cast<std::uint32_t>(highest) / kDigitBits, deadline);
+}
+
 // False if the bucket is empty or full.
-inline bool TimerQueue::put_in_bucket(TimerNode& node, std::uint32_t order) {
+[[gnu::always_inline]] inline bool TimerQueue::put_in_bucket(TimerNode& node, std::uint32_t order) {
   const std::uint32_t bucket = bucket_of(node.deadline);
   const Array<TimerNode*>& nodes = buckets_[bucket];
   if (nodes.empty() || nodes.size() == nodes.capacity()) return false;
@@ -224,7 +235,7 @@ inline bool TimerQueue::put_in_bucket(TimerNode& node, std::uint32_t order) {
 }
 
 // False if the node belongs before the end of the run, or there is no room.
-inline bool TimerQueue::run_append(TimerNode& node, std::uint32_t order) {
+[[gnu::always_inline]] inline bool TimerQueue::run_append(TimerNode& node, std::uint32_t order) {
   if (run_.size() == run_.capacity()) return false;
   if (!run_.empty()) {
     const Entry& last = run_.back();

@@ -59,8 +59,9 @@ bool Scope::begin(Promise* root, bool gives_error) noexcept {
   root->is_first_ = true;
   root->scope_ = this;
   root->gives_error_ = gives_error;
-  root->list_ = {nullptr, newest_};
-  if (newest_ != nullptr) newest_->list_.newer = root;
+  root->newer_ = nullptr;
+  root->older_ = newest_;
+  if (newest_ != nullptr) newest_->newer_ = root;
   newest_ = root;
   ++size_;
   root->resume(Then(*root));
@@ -68,9 +69,8 @@ bool Scope::begin(Promise* root, bool gives_error) noexcept {
 }
 
 void Scope::unlink(Promise& root) {
-  const Promise::Neighbours list = root.list_;
-  (list.newer != nullptr ? list.newer->list_.older : newest_) = list.older;
-  if (list.older != nullptr) list.older->list_.newer = list.newer;
+  (root.newer_ != nullptr ? root.newer_->older_ : newest_) = root.older_;
+  if (root.older_ != nullptr) root.older_->newer_ = root.newer_;
   --size_;
 }
 
@@ -132,7 +132,7 @@ void Scope::cancel() {
   for (Promise* root = newest_; root != nullptr;) {
     if (root->is_running_) {
       root->marks_ |= Promise::kDoomed;
-      root = root->list_.older;
+      root = root->older_;
       continue;
     }
     unlink(*root);

@@ -9,7 +9,7 @@ class Stream::Retry : public Chooser {
   explicit Retry(Stream& stream) : Chooser(choose), stream_(stream) {}
 
  private:
-  static std::coroutine_handle<> choose(Chooser& self) {
+  static Promise* choose(Chooser& self) {
     Stream& stream = static_cast<Retry&>(self).stream_;
     stream.drop_retry();  // This one.
     stream.stream_.resume();

@@ -324,6 +324,10 @@ void Nghttp2Session::credit(std::int32_t id, std::size_t size) {
   nghttp2_session_consume_stream(session_, id, size);
 }
 
+bool Nghttp2Session::ping() {
+  return nghttp2_submit_ping(session_, NGHTTP2_FLAG_NONE, nullptr) == 0;
+}
+
 void Nghttp2Session::announce_end() { nghttp2_submit_shutdown_notice(session_); }
 
 void Nghttp2Session::refuse_streams(Http2Code code) {

@@ -36,6 +36,7 @@ class Nghttp2Session final : public Http2Session {
   void wake(std::int32_t id) override;
   bool reset(std::int32_t id, Http2Code code) override;
   void credit(std::int32_t id, std::size_t size) override;
+  bool ping() override;
   std::uint32_t max_streams() const override;
   Http2Tunnels tunnels() const override;
   void announce_end() override;

@@ -5,7 +5,6 @@
 #include <numeric>
 #include <utility>
 
-#include "sim/calls/looks.h"
 #include "sim/kernel/signals.h"
 #include "sim/net/ip_socket.h"
 #include "sim/world_state.h"
@@ -63,7 +62,7 @@ bool WorldState::turn(Host& host, Nanos& next) {
     return false;
   }
   host.wakes_at_ = kernel_.now();
-  looks_in_vain = 0;
+  kernel_.looks_in_vain() = 0;
   loop.run(Run::no_wait);
   return true;
 }

@@ -32,7 +32,7 @@ using namespace std::chrono_literals;
 using coro::Task;
 
 // Part of each frame, or of each connection: larger is a decision.
-static_assert(sizeof(coro::TaskPromise<void>) <= 56);
+static_assert(sizeof(coro::TaskPromise<void>) <= 48);
 static_assert(sizeof(coro::Stream) <= 40);
 static_assert(sizeof(coro::Stream::Read) <= 16);
 static_assert(sizeof(coro::Stream::ReadFramed<FixedSize>) <= 32);  // 8 of them the framing's.

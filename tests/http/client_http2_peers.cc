@@ -4,6 +4,9 @@
 #include <vector>
 
 #include "http/client_http2_harness.h"
+#include "spate/coro/or_return.h"
+#include "spate/coro/time.h"
+#include "spate/http/coro.h"
 
 namespace spate::testing {
 namespace {
@@ -279,17 +282,113 @@ TEST_F(ClientHttp2Peers, a_connection_that_is_younger_than_a_call_may_be_silent)
   EXPECT_EQ(client_.metrics().connections, 0u);
 }
 
-TEST_F(ClientHttp2Peers, who_cancels_says_nothing_of_the_connection) {
-  begin2();
-  Outcome a, b;
-  http::Call first = fetch(a);
+// ---- calls that are cancelled in silence
+
+class ClientHttp2Silence : public ClientHttp2Peers {
+ protected:
+  ClientHttp2Silence() { begin2(); }
+
+  // One that is cancelled after `time`. Whether it was sent on the first connection.
+  bool cancel_after(Nanos time) {
+    const std::size_t before = heard().streams.size();
+    Outcome outcome;
+    http::Call call = fetch(outcome);
+    turns();
+    clock_.advance(time);
+    turns();
+    call.cancel();
+    turns();
+    return heard().streams.size() > before;
+  }
+  int pings() { return heard().count[kPing]; }
+  void answer_pings() {
+    peer().answer(frame(kPing, 1, 0, std::string(8, '\0')));
+    turns();
+  }
+};
+
+TEST_F(ClientHttp2Silence, who_cancels_early_asks_nothing) {
+  EXPECT_TRUE(cancel_after(999ms));
+  EXPECT_EQ(heard().last_reset, 8);
+  EXPECT_EQ(pings(), 0);
+  clock_.advance(10s);
+  turns();
+  EXPECT_TRUE(cancel_after(0s));
+  EXPECT_EQ(pings(), 1);
+}
+
+TEST_F(ClientHttp2Silence, a_server_that_does_not_answer_gets_no_new_calls) {
+  EXPECT_TRUE(cancel_after(1s));
+  EXPECT_EQ(pings(), 1);
+  EXPECT_TRUE(cancel_after(999ms));  // It may still answer.
+  EXPECT_TRUE(cancel_after(1ms));
+  EXPECT_EQ(pings(), 1);
+  EXPECT_FALSE(cancel_after(0s));
+  EXPECT_EQ(peers.size(), 2u);
+  EXPECT_EQ(client_.metrics().connections, 1u);
+  EXPECT_TRUE(peer().is_ended || peer().is_closed);
+}
+
+TEST_F(ClientHttp2Silence, a_server_that_answers_is_there) {
+  EXPECT_TRUE(cancel_after(2s));
+  EXPECT_EQ(pings(), 1);
+  answer_pings();
+  clock_.advance(10s);
+  turns();
+  EXPECT_TRUE(cancel_after(2s));
+  EXPECT_EQ(pings(), 2);
+  EXPECT_EQ(peers.size(), 1u);
+}
+
+TEST_F(ClientHttp2Silence, whatever_it_says_will_do) {
+  EXPECT_TRUE(cancel_after(2s));
+  peer().answer(frame(kSettings, 0, 0));
   turns();
   clock_.advance(2s);
-  first.cancel();
   turns();
-  const http::Call second = fetch(b);
-  turns();
+  EXPECT_TRUE(cancel_after(0s));
   EXPECT_EQ(peers.size(), 1u);
+}
+
+TEST_F(ClientHttp2Silence, calls_of_a_server_that_does_not_answer_live_on) {
+  Outcome patient;
+  const http::Call call = fetch(patient);
+  EXPECT_TRUE(cancel_after(2s));
+  clock_.advance(2s);
+  turns();
+  EXPECT_FALSE(cancel_after(0s));
+  EXPECT_EQ(client_.metrics().connections, 2u);
+  peer().answer(answer_of(3, "after all"));
+  turns();
+  EXPECT_EQ(patient.text(), "after all");
+  EXPECT_EQ(client_.metrics().connections, 1u);
+}
+
+coro::Task<Result<std::string>> fetch_text(http::Client* client) {
+  const http::Response page = co_await coro::or_return(coro::fetch(*client, "http://a.example/"));
+  co_return std::string(page.text());
+}
+coro::Task<void> fetch_within(http::Client* client, Nanos time, std::vector<std::string>* told) {
+  const Result<std::string> text = co_await coro::with_deadline(time, fetch_text(client));
+  told->push_back(text ? *text : text.error() == Error::deadline ? "late" : "failed");
+}
+
+TEST_F(ClientHttp2Silence, a_coroutine_with_a_deadline_does_not_ask_the_dead_for_ever) {
+  std::vector<std::string> told;
+  coro::Scope scope(loop_);
+  for (int i = 0; i < 3; ++i) {
+    scope.spawn(fetch_within(&client_, 2s, &told));
+    turns();
+    if (peers.size() == 2) {
+      greet(peer(1));
+      peer(1).answer(answer_of(1, "there"));
+    }
+    turns();
+    clock_.advance(2s);
+    turns();
+  }
+  EXPECT_THAT(told, ElementsAre("late", "late", "there"));
+  EXPECT_EQ(client_.metrics().connections, 1u);
 }
 
 // ---- what is wrong with one answer leaves the connection to others

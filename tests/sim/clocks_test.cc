@@ -119,5 +119,19 @@ TEST(SimClocks, WhenIsTheInverseOfAt) {
   }
 }
 
+// Looks for events take no time at first, whatever another World on this thread has looked for.
+TEST(SimClocks, EachWorldHasItsFirstLooksFree) {
+  for (int worlds = 0; worlds < 3; ++worlds) {
+    World world(1);
+    Host& host = world.add_host("host");
+    host.run([](Loop& loop) {
+      loop.ref();
+      for (int look = 0; look < 40; ++look) (void)loop.run(Run::no_wait);
+      loop.unref();
+    });
+    EXPECT_EQ(world.now(), 0ns);
+  }
+}
+
 }  // namespace
 }  // namespace spate::testing

@@ -24,6 +24,9 @@ decltype(::recv) spate_sim_recv;
 decltype(::send) spate_sim_send;
 decltype(::recvmsg) spate_sim_recvmsg;
 decltype(::sendmsg) spate_sim_sendmsg;
+decltype(::sendto) spate_sim_sendto;
+decltype(::sendmmsg) spate_sim_sendmmsg;
+decltype(::recvmmsg) spate_sim_recvmmsg;
 decltype(::getsockopt) spate_sim_getsockopt;
 decltype(::setsockopt) spate_sim_setsockopt;
 decltype(::getsockname) spate_sim_getsockname;
@@ -52,6 +55,9 @@ struct Calls {
   decltype(&::send) send;
   decltype(&::recvmsg) recvmsg;
   decltype(&::sendmsg) sendmsg;
+  decltype(&::sendto) sendto;
+  decltype(&::sendmmsg) sendmmsg;
+  decltype(&::recvmmsg) recvmmsg;
   decltype(&::getsockopt) getsockopt;
   decltype(&::setsockopt) setsockopt;
   decltype(&::getsockname) getsockname;
@@ -61,18 +67,20 @@ struct Calls {
   decltype(&::epoll_wait) epoll_wait;
 };
 
-inline const Calls kReal{::close,         ::pipe2,      ::socketpair, ::socket,      ::bind,
-                         ::listen,        ::connect,    ::accept4,    ::shutdown,    ::poll,
-                         ::read,          ::write,      ::recv,       ::send,        ::recvmsg,
-                         ::sendmsg,       ::getsockopt, ::setsockopt, ::getsockname, ::getpeername,
-                         ::epoll_create1, ::epoll_ctl,  ::epoll_wait};
+inline const Calls kReal{::close,      ::pipe2,       ::socketpair,  ::socket,        ::bind,
+                         ::listen,     ::connect,     ::accept4,     ::shutdown,      ::poll,
+                         ::read,       ::write,       ::recv,        ::send,          ::recvmsg,
+                         ::sendmsg,    ::sendto,      ::sendmmsg,    ::recvmmsg,      ::getsockopt,
+                         ::setsockopt, ::getsockname, ::getpeername, ::epoll_create1, ::epoll_ctl,
+                         ::epoll_wait};
 inline const Calls kSimulated{
-    spate_sim_close,         spate_sim_pipe2,      spate_sim_socketpair,  spate_sim_socket,
-    spate_sim_bind,          spate_sim_listen,     spate_sim_connect,     spate_sim_accept4,
-    spate_sim_shutdown,      spate_sim_poll,       spate_sim_read,        spate_sim_write,
-    spate_sim_recv,          spate_sim_send,       spate_sim_recvmsg,     spate_sim_sendmsg,
-    spate_sim_getsockopt,    spate_sim_setsockopt, spate_sim_getsockname, spate_sim_getpeername,
-    spate_sim_epoll_create1, spate_sim_epoll_ctl,  spate_sim_epoll_wait};
+    spate_sim_close,      spate_sim_pipe2,       spate_sim_socketpair,  spate_sim_socket,
+    spate_sim_bind,       spate_sim_listen,      spate_sim_connect,     spate_sim_accept4,
+    spate_sim_shutdown,   spate_sim_poll,        spate_sim_read,        spate_sim_write,
+    spate_sim_recv,       spate_sim_send,        spate_sim_recvmsg,     spate_sim_sendmsg,
+    spate_sim_sendto,     spate_sim_sendmmsg,    spate_sim_recvmmsg,    spate_sim_getsockopt,
+    spate_sim_setsockopt, spate_sim_getsockname, spate_sim_getpeername, spate_sim_epoll_create1,
+    spate_sim_epoll_ctl,  spate_sim_epoll_wait};
 
 // The simulated kernel raises no SIGPIPE.
 class WithoutSigpipe {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "sim/echo.h"
+#include "sim/kernel/kernel.h"
 #include "spate/coro/offload.h"
 #include "spate/coro/on_loop.h"
 #include "spate/coro/run.h"
@@ -316,6 +317,16 @@ TEST(SimThreads, AreTheSameForOneSeed) {
     EXPECT_EQ(trace_of_workers(seed), *traces.find(trace_of_workers(seed)));
   }
   EXPECT_EQ(traces.size(), 10u);
+}
+
+// In every build: who waits in a World for what nobody does would wait for ever.
+TEST(SimThreadsDeathTest, WhatWillNeverHappenIsSaid) {
+  const auto waits_in_vain = [] {
+    World world(1);
+    world.add_host("alone").run(
+        [](Loop&) { sim::Kernel::current()->wait([] { return false; }, kForever); });
+  };
+  EXPECT_DEATH(waits_in_vain(), "alone is running.*waits for will happen");
 }
 
 }  // namespace

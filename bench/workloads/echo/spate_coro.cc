@@ -1,5 +1,6 @@
 // A coroutine for each connection: what arrives is written back. Its frame has the Stream's handler
-// in it, so all of its memory is the library's.
+// in it, so all of its memory is the library's. What is the same for all is one argument, as those
+// last as long as the Task.
 #include <spate/coro/stream.h>
 #include <spate/net/listener.h>
 
@@ -10,29 +11,34 @@ namespace {
 
 using namespace spate;
 
-coro::Task<void> echo(spate::Stream accepted, Nanos idle, Tally* tally) {
+struct Terms {
+  Nanos idle;
+  Tally& tally;
+};
+
+coro::Task<void> echo(spate::Stream accepted, const Terms* terms) {
   coro::Stream stream(std::move(accepted));
-  if (idle > Nanos{0}) stream.stream().set_idle_timeout(idle);
+  if (terms->idle > Nanos{0}) stream.stream().set_idle_timeout(terms->idle);
   for (;;) {
     const Result<Bytes> some = co_await stream.read_some();
-    if (!some && some.error() == Error::idle_timeout) ++tally->expired;
+    if (!some && some.error() == Error::idle_timeout) ++terms->tally.expired;
     if (!some || some->empty()) break;
-    tally->bytes += some->size();
+    terms->tally.bytes += some->size();
     stream.write(*some);
   }
-  ++tally->closed;
+  ++terms->tally.closed;
 }
 
 class Server {
  public:
   Server(int socket, const ServerOptions& options, Tally& tally)
       : loop_(bench_loop(options.argc, options.argv)),
-        idle_(std::chrono::milliseconds(options.number("idle_ms"))),
+        terms_{std::chrono::milliseconds(options.number("idle_ms")), tally},
         sessions_(*loop_),
         listener_(std::move(
-            *Listener::adopt(*loop_, socket, [this, &tally](spate::Stream stream, const Address&) {
-              ++tally.accepted;
-              sessions_.spawn(echo(std::move(stream), idle_, &tally));
+            *Listener::adopt(*loop_, socket, [this](spate::Stream stream, const Address&) {
+              ++terms_.tally.accepted;
+              sessions_.spawn(echo(std::move(stream), &terms_));
             }))) {}
 
   void run() { loop_->run(); }
@@ -40,7 +46,7 @@ class Server {
 
  private:
   std::unique_ptr<Loop> loop_;
-  const Nanos idle_;
+  const Terms terms_;
   coro::Scope sessions_;
   Listener listener_;
 };

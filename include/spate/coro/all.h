@@ -78,7 +78,7 @@ class Together : public Operation<Self> {
     std::size_t number = 0;
   };
 
-  static std::coroutine_handle<> choose(Chooser& chooser) {
+  static Promise* choose(Chooser& chooser) {
     const Part& part = static_cast<Part&>(chooser);
     Together& self = *part.owner;
     return static_cast<Self&>(self).on_end(part.number) ? self.then_.choose() : nullptr;

@@ -138,7 +138,8 @@ inline void Line::push_woken(Place& place) {
 // Says who goes on when something that was awaited is over. It is asked once.
 class Chooser : public Place {
  public:
-  using Choose = std::coroutine_handle<> (*)(Chooser& self);  // Nobody yet: an empty handle.
+  // nullptr: nobody yet. It may be one that has ended by this: then whoever awaits that goes on.
+  using Choose = Promise* (*)(Chooser& self);
 
   explicit Chooser(Choose choose) : Place(Owner::chooser), choose_(choose) {}
 
@@ -162,7 +163,7 @@ class Then {
   Promise& promise() const { return *reinterpret_cast<Promise*>(bits_); }
   inline Promise& chain() const;
   inline Place& place() const;
-  inline std::coroutine_handle<> choose() const;
+  inline Promise* choose() const;
 
   // From the loop: it is resumed now, or when its chain, which runs the loop, waits again.
   inline void go() const;
@@ -226,10 +227,7 @@ class Promise : public Place {
   // It is over: by co_return, or because what it awaited ends it; or it has a result before that.
   // Whoever awaits it is next, and takes its result when it has been left: no frame is destroyed
   // inside its own call.
-  void end() noexcept {
-    marks_ |= kEnded;
-    if (then_) chain().then_ = then_;
-  }
+  void end() noexcept { marks_ |= kEnded; }
   bool has_ended() const { return (marks_ & kEnded) != 0; }
 
   // ---- the chain's first
@@ -269,13 +267,12 @@ class Promise : public Place {
   static constexpr std::uint8_t kFailed = 4;  // By an exception.
   static constexpr std::uint8_t kMissed = 8;  // Somebody of it was to be resumed.
 
-  struct Neighbours {
-    Promise* newer;
-    Promise* older;
-  };
-
   bool has_failed() const { return (marks_ & kFailed) != 0; }
-  inline void go_on();
+  // Who goes on when it has been resumed: nobody, until it has ended.
+  Promise* next() const { return has_ended() && !is_first_ ? then_.choose() : nullptr; }
+  inline void go_on(Promise* next);
+  // Nobody of it runs.
+  inline void rest();
   SPATE_EXPORT void settle();
 
   std::uint8_t marks_ = 0;  // These lie where a Place leaves room.
@@ -287,12 +284,14 @@ class Promise : public Place {
     Promise* first_;  // Of one that is awaited.
     Scope* scope_;    // Of the first; nullptr when it is gone.
   };
-  // Who awaits this one. Of the chain's first, whom nobody awaits: whom to resume when the one that
-  // runs has stopped.
-  Then then_;
+  // Of one that is awaited: by whom, and why it has failed. Of the first: its place in its Scope.
   union {
-    std::exception_ptr exception_;  // Of one that is awaited, and has failed.
-    Neighbours list_;               // Of the first: in its Scope.
+    Then then_{};
+    Promise* newer_;
+  };
+  union {
+    std::exception_ptr exception_;
+    Promise* older_;
   };
 };
 
@@ -310,8 +309,8 @@ inline Then Place::then() {
   return Then(static_cast<Promise&>(*this));
 }
 
-inline std::coroutine_handle<> Then::choose() const {
-  return is_chooser() ? chooser().choose_(chooser()) : promise().handle();
+inline Promise* Then::choose() const {
+  return is_chooser() ? chooser().choose_(chooser()) : &promise();
 }
 
 // What co_await needs of an awaitable, made of what the comment above asks of it.

@@ -1,10 +1,11 @@
 // offload(): blocking work on a thread pool; its result comes back to the coroutine.
 //
-//   const Result<std::string> text = co_await coro::offload([&path] { return read_file(path); });
+//   auto work = [path] { return read_file(path); };  // With a name: coroutine-compilers.md.
+//   const Result<std::string> text = co_await coro::offload(std::move(work));
 //
 // As spate::offload() (offload.h): work that is given up before it has begun is not done; else it
 // runs to its end, and its result is destroyed. So what it refers to has to last until then, not
-// only until the wait is over: a task that may be cancelled passes it by value.
+// only until the wait is over: capture by value.
 // Threads: awaited on the loop's thread. The work is called and destroyed on one of the pool's.
 #pragma once
 

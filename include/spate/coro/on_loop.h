@@ -1,10 +1,11 @@
 // on(): a function is called on another loop's thread, and its result comes back.
 //
-//   const Result<Count> count = co_await coro::on(worker, [&registry] { return registry.count();
-//   });
+//   auto count = [registry] { return registry->count(); };
+//   const Result<Count> counted = co_await coro::on(*worker, std::move(count));
 //
 // The coroutine stays where it is. A wait that is given up takes nothing back: the function is not
-// called if it was not yet; else it runs to its end, and its result is destroyed.
+// called if it was not yet; else it runs to its end, and its result is destroyed. So what it refers
+// to has to last until then, not only until the wait is over.
 // Ownership: the other loop must exist when the wait begins, and may be destroyed any time later.
 // Threads: awaited on the loop's thread. The function is called on the other one's, where it may do
 // everything, and destroyed there; one that is not called is destroyed on either. Its result is

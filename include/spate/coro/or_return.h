@@ -60,12 +60,11 @@ class OrReturn : Chooser {
   }
 
  private:
-  static std::coroutine_handle<> choose(Chooser& chooser) {
+  static Promise* choose(Chooser& chooser) {
     auto& self = static_cast<OrReturn&>(chooser);
     self.outcome_.emplace(self.operation_->await_resume());
-    if (self.outcome_->has_value()) return self.awaiting->handle();
-    self.fail_(*self.awaiting, self.outcome_->error());
-    return nullptr;  // Whoever awaits it is next.
+    if (!self.outcome_->has_value()) self.fail_(*self.awaiting, self.outcome_->error());
+    return self.awaiting;
   }
 
   Held<Op> operation_;

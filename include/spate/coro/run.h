@@ -1,8 +1,13 @@
 // run(): runs a loop until a task is done. For main() and tests.
 //
+//   coro::Task<Result<void>> greet(std::string host) {
+//     coro::Stream peer(co_await coro::or_return(coro::connect(host, 7000)));
+//     co_await coro::or_return(peer.send("hello\n"));
+//     co_return {};
+//   }
 //   int main() {
 //     auto loop = must(Loop::create());
-//     return coro::run(*loop, serve(*loop));
+//     must(coro::run(*loop, greet("localhost")));  // Or says why not, and ends the program.
 //   }
 //
 // Threads: whichever may run the loop.

@@ -153,21 +153,24 @@ inline Loop& Promise::loop() const { return scope_->loop(); }
 
 inline void Promise::resume(Then then) {
   is_running_ = true;
-  if (const std::coroutine_handle<> handle = then.choose()) handle.resume();
-  go_on();
+  go_on(then.choose());
 }
 
 inline void Promise::resume(Promise& awaiting) {
   is_running_ = true;
   awaiting.handle().resume();
-  go_on();
+  if (awaiting.has_ended()) [[unlikely]]
+    return go_on(awaiting.next());
+  rest();
 }
 
-inline void Promise::go_on() {
-  while (then_) {
-    const Then then = std::exchange(then_, Then());
-    if (const std::coroutine_handle<> handle = then.choose()) handle.resume();
-  }
+inline void Promise::go_on(Promise* next) {
+  for (; next != nullptr; next = next->next())
+    if (!next->has_ended()) next->handle().resume();
+  rest();
+}
+
+inline void Promise::rest() {
   is_running_ = false;
   if (marks_ != 0) [[unlikely]]
     settle();

@@ -83,12 +83,12 @@ class WithDeadline : public Operation<WithDeadline<T>> {
     WithDeadline& owner;
   };
 
-  static std::coroutine_handle<> on_done(Chooser& chooser) {
+  static Promise* on_done(Chooser& chooser) {
     WithDeadline& self = static_cast<Part&>(chooser).owner;
     self.time_.cancel();
     return self.then_.choose();
   }
-  static std::coroutine_handle<> on_late(Chooser& chooser) {
+  static Promise* on_late(Chooser& chooser) {
     WithDeadline& self = static_cast<Part&>(chooser).owner;
     self.task_.cancel();
     self.error_ = Error::deadline;

@@ -80,7 +80,7 @@ class UntilStop : public Operation<UntilStop<Op>>, StopPoint, Chooser {
   }
 
  private:
-  static std::coroutine_handle<> choose(Chooser& chooser) {
+  static Promise* choose(Chooser& chooser) {
     auto& self = static_cast<UntilStop&>(chooser);
     self.disarm();
     return std::exchange(self.then_, Then()).choose();

@@ -22,7 +22,9 @@
 // asked again, whatever its method, up to five times, unless an upload has begun. A stream that is
 // reset, or an answer that is malformed, ends one call only. So does a deadline, but if nothing at
 // all was received on the connection since that call began, its server may be out of reach without
-// a word: calls that it has go on, new ones get another one. Cancelling a Call does not count.
+// a word: calls that it has go on, new ones get another one. Cancelling a Call is no such sign. But
+// if nothing was received for a second before that, the server is asked whether it is there (PING),
+// and when it says nothing for another second, new calls get another connection, too.
 // There are no switches for leniency: a response that is malformed or ambiguous is an error.
 #pragma once
 

@@ -11,7 +11,7 @@
 //       if (piece.empty()) break;
 //       file->append(piece);
 //     }
-//     co_return Result<void>();
+//     co_return {};
 //   }
 //
 // Ownership: it owns the http::Call and is its handler; it does not move. Destroying it cancels the

@@ -11,7 +11,7 @@
 //       piece = co_await coro::or_return(exchange.read());
 //     }
 //     exchange.end();
-//     co_return Result<void>();
+//     co_return {};
 //   }
 //
 // Ownership: it owns the http::Exchange, and the duty to answer, and is its handler; it does not

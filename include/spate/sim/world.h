@@ -132,10 +132,12 @@ class SPATE_EXPORT Host {
   // EADDRNOTAVAIL and bind() with EADDRINUSE. The end of a connection that has ended first keeps
   // its port for a minute more. 1 <= first <= last.
   void set_port_range(std::uint16_t first, std::uint16_t last);
-  // From now on its sockets have `bytes` for what TCP has not yet sent or read, and for packets
-  // that were not read. Where they are used up, what opens or accepts a socket or sends a packet
-  // fails with ENOBUFS, Streams take no more to send, their peers are given no more room, and
-  // packets that come are dropped. Zero: no limit, as at first and after a restart.
+  // From now on its sockets and pipes have `bytes` for what TCP has not yet sent or read, for
+  // packets that were not read, and for what is in Unix sockets and pipes. Where they are used up,
+  // what opens or accepts a socket or sends a packet fails with ENOBUFS, what opens a pipe with
+  // ENFILE, Streams take no more to send, their peers are given no more room, and packets of UDP
+  // that come are dropped. A pipe takes nothing while less than 4,096 bytes are left. Zero: no
+  // limit, as at first and after a restart.
   void limit_memory(std::size_t bytes);
   // How much of that is used.
   std::size_t used_memory() const;

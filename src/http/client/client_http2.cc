@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <new>
 #include <ranges>
 #include <utility>
@@ -14,6 +15,9 @@
 namespace spate::http {
 
 namespace {
+
+// In which a server that is there answers a PING.
+constexpr Nanos kAnswersWithin = std::chrono::seconds(1);
 
 Http2Call& call_of(Http2Stream& stream) { return static_cast<Http2Call&>(stream); }
 
@@ -33,7 +37,8 @@ ClientHttp2::ClientHttp2(Origin& origin, Stream stream)
     : ClientConnection(origin, std::move(stream)),
       limits_(origin.core().head_limits()),
       flush_(origin.core().loop(), [this] { flush(); }),
-      heard_(origin.core().tickets()) {}
+      heard_(origin.core().tickets()),
+      heard_at_(now()) {}
 
 ClientHttp2::~ClientHttp2() = default;
 
@@ -56,6 +61,7 @@ bool ClientHttp2::has_room() const {
 }
 
 bool ClientHttp2::carry(CallState& call) {
+  if (is_asking() && now() - asked_at_ >= kAnswersWithin) take_no_more();
   if (!has_room()) return false;
   Ref<Http2Call> stream(new (std::nothrow) Http2Call(*this));
   const auto use = has_answered_ ? Http2Call::Use::again : Http2Call::Use::first;
@@ -81,6 +87,14 @@ void ClientHttp2::take_no_more() {
 void ClientHttp2::note_late(const CallState& call) {
   if (heard_ < call.begun) take_no_more();
 }
+
+// Most calls are given up for other reasons, and early: who was heard lately is not asked.
+void ClientHttp2::give_up(std::int32_t id) {
+  session_->reset(id, Http2Code::cancel);
+  if (!is_asking() && now() - heard_at_ >= kAnswersWithin && session_->ping()) asked_at_ = now();
+}
+
+Nanos ClientHttp2::now() const { return origin_->core().loop().now(); }
 
 void ClientHttp2::note_free() {
   --calls_;
@@ -113,7 +127,7 @@ void ClientHttp2::leave(Ending ending) {
 
 std::size_t ClientHttp2::on_data(Bytes bytes) {
   const Ref<ClientHttp2> self(this);
-  if (origin_ != nullptr) heard_ = origin_->core().tickets();
+  if (origin_ != nullptr) note_heard();
   is_in_session_ = is_receiving_ = true;
   const bool is_good = session_->receive(bytes);
   is_in_session_ = is_receiving_ = false;
@@ -121,6 +135,11 @@ std::size_t ClientHttp2::on_data(Bytes bytes) {
   is_good ? flush() : fail(Http2Code::enhance_your_calm, HttpError::malformed_response);
   if (origin_ != nullptr) note_settings();
   return bytes.size();
+}
+
+void ClientHttp2::note_heard() {
+  heard_ = origin_->core().tickets();
+  heard_at_ = now();
 }
 
 void ClientHttp2::note_settings() {

@@ -49,6 +49,9 @@ class ClientHttp2 final : public ClientConnection, public Http2Events {
   // A call has taken too long. If nothing was received since it began, the network may have gone
   // without a word.
   void note_late(const CallState& call);
+  // The stream of a call that goes before its answer has come whole. If nothing was received for a
+  // second, the server is asked whether it is there.
+  void give_up(std::int32_t id);
   // A call has gone, or a tunnel.
   void note_free();
   // A stream has gone, and its call.
@@ -86,9 +89,12 @@ class ClientHttp2 final : public ClientConnection, public Http2Events {
   void tell_streams();
   void fail(Http2Code code, std::error_code error);
   void lose(Ending ending, std::error_code error);
+  void note_heard();
   void note_settings();
 
   void send_frames();
+  Nanos now() const;
+  bool is_asking() const { return asked_at_ > heard_at_; }
 
   const HeadLimits limits_;
   std::vector<Ref<Http2Call>> streams_;
@@ -98,7 +104,9 @@ class ClientHttp2 final : public ClientConnection, public Http2Events {
   Http2Frames frames_;
   Http2Patience patience_;
   Timer flush_;
-  std::uint64_t heard_;           // When: see ClientCore::tickets().
+  std::uint64_t heard_;  // When: see ClientCore::tickets().
+  Nanos heard_at_;
+  Nanos asked_at_{0};             // Whether it is there. Behind heard_at_ until it says anything.
   std::size_t calls_ = 0;         // With tunnels.
   std::uint32_t most_calls_ = 0;  // When it was last looked at.
   bool is_in_session_ = false;

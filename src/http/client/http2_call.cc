@@ -343,7 +343,7 @@ Ref<CallState> Http2Call::let_call_go() {
   if (connection_ == nullptr) return call;
   const bool was_asked = id_ != 0;
   const bool is_over = has(kIsClosed) || (has(kEnded) && has(kEndSent));
-  if (was_asked && !is_over) connection_->session().reset(id_, Http2Code::cancel);
+  if (was_asked && !is_over) connection_->give_up(id_);
   ClientHttp2& connection = *connection_;
   if (has(kIsTold) || !was_asked) connection.forget(*this);
   connection.note_free();

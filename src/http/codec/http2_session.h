@@ -139,6 +139,9 @@ class SPATE_EXPORT Http2Session {
   // So many bytes of a body were used: the peer may send as many again.
   virtual void credit(std::int32_t id, std::size_t size) = 0;
 
+  // Asks the peer to answer at once, whatever else it does.
+  virtual bool ping() = 0;
+
   // Of a client: how many streams there may be at the same time.
   virtual std::uint32_t max_streams() const = 0;
   virtual Http2Tunnels tunnels() const = 0;

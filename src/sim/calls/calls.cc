@@ -25,7 +25,6 @@
 #include <memory>
 #include <string_view>
 
-#include "sim/calls/looks.h"
 #include "sim/calls/returned.h"
 #include "sim/calls/thread_calls.h"
 #include "sim/kernel/kernel.h"
@@ -87,10 +86,10 @@ long move_messages(mmsghdr* messages, unsigned count, Move move) {
 
 // Who looks again and again instead of waiting (LoopOptions::spin) needs time to do so, in which
 // the World goes on. The first looks take none: a loop looks once a turn.
-Nanos end_of_look(Nanos now) {
+Nanos end_of_look(Kernel& kernel) {
   constexpr int kFreeLooks = 64;
   constexpr Nanos kLook{1'000};
-  return ++looks_in_vain > kFreeLooks ? now + kLook : now;
+  return ++kernel.looks_in_vain() > kFreeLooks ? kernel.now() + kLook : kernel.now();
 }
 
 long wait(int epoll, epoll_event* events, int capacity, Nanos timeout) {
@@ -99,11 +98,11 @@ long wait(int epoll, epoll_event* events, int capacity, Nanos timeout) {
   if (set == nullptr || capacity <= 0) return -EINVAL;
   Kernel& kernel = *Kernel::current();
   const std::span room(events, static_cast<std::size_t>(capacity));
-  const Nanos limit = timeout > Nanos{0} ? kernel.deadline(timeout) : end_of_look(kernel.now());
+  const Nanos limit = timeout > Nanos{0} ? kernel.deadline(timeout) : end_of_look(kernel);
   kernel.happen();
   for (;;) {
     if (const std::size_t count = set->take(room); count != 0) {
-      looks_in_vain = 0;
+      kernel.looks_in_vain() = 0;
       return static_cast<long>(count);
     }
     if (kernel.now() >= limit) return 0;
@@ -121,18 +120,27 @@ long control(int epoll, int operation, int fd, const epoll_event* event) {
   return set->control(operation, fd, *file, event == nullptr ? epoll_event{} : *event);
 }
 
+template <class Local>
+std::shared_ptr<Local> make_local() {
+  Kernel& kernel = *Kernel::current();
+  return std::make_shared<Local>(kernel.local_names, kernel.network().memory, kernel.host);
+}
+
+bool is_short_of_memory() {
+  Kernel& kernel = *Kernel::current();
+  return kernel.network().memory.is_short(kernel.host);
+}
+
 long open_socket(int family, int type) {
   const int kind = type & ~(SOCK_CLOEXEC | SOCK_NONBLOCK);
   if (family != AF_INET && family != AF_INET6 && family != AF_UNIX) return -EAFNOSUPPORT;
   if (kind != SOCK_STREAM && kind != SOCK_DGRAM) return -EPROTONOSUPPORT;
   Kernel& kernel = *Kernel::current();
   if (kernel.host == Kernel::kNoHost) return -ENETDOWN;
-  if (kernel.network().memory.is_short(kernel.host)) return -ENOBUFS;
+  if (is_short_of_memory()) return -ENOBUFS;
   const bool is_stream = kind == SOCK_STREAM;
-  if (family == AF_UNIX && is_stream)
-    return kernel.open(std::make_shared<LocalStream>(kernel.local_names, kernel.host));
-  if (family == AF_UNIX)
-    return kernel.open(std::make_shared<LocalPackets>(kernel.local_names, kernel.host));
+  if (family == AF_UNIX && is_stream) return kernel.open(make_local<LocalStream>());
+  if (family == AF_UNIX) return kernel.open(make_local<LocalPackets>());
   if (is_stream)
     return kernel.open(std::make_shared<StreamSocket>(kernel.network(), kernel.host, family));
   return kernel.open(std::make_shared<PacketSocket>(kernel.network(), kernel.host, family));
@@ -152,9 +160,8 @@ long open_both(const std::shared_ptr<File>& one, const std::shared_ptr<File>& ot
 
 template <class End>
 long open_joined(int* fds) {
-  Kernel& kernel = *Kernel::current();
-  const auto one = std::make_shared<End>(kernel.local_names, kernel.host);
-  const auto other = std::make_shared<End>(kernel.local_names, kernel.host);
+  const auto one = make_local<End>();
+  const auto other = make_local<End>();
   End::join(*one, *other);
   return open_both(one, other, fds);
 }
@@ -162,6 +169,7 @@ long open_joined(int* fds) {
 long open_pair(int family, int type, int* fds) {
   const int kind = type & ~(SOCK_CLOEXEC | SOCK_NONBLOCK);
   if (family != AF_UNIX || (kind != SOCK_STREAM && kind != SOCK_DGRAM)) return -EOPNOTSUPP;
+  if (is_short_of_memory()) return -ENOBUFS;
   return kind == SOCK_STREAM ? open_joined<LocalStream>(fds) : open_joined<LocalPackets>(fds);
 }
 
@@ -169,8 +177,7 @@ long accept(Socket& listener, sockaddr* peer, socklen_t* size) {
   long error = 0;
   Kernel& kernel = *Kernel::current();
   if (const long result = kernel.may_open(); result < 0) return result;
-  const bool is_short = kernel.network().memory.is_short(kernel.host);
-  if (listener.waiting() != 0 && is_short) return -ENOBUFS;
+  if (listener.waiting() != 0 && is_short_of_memory()) return -ENOBUFS;
   const std::shared_ptr<Socket> accepted = listener.accept(error);
   if (accepted == nullptr) return error;
   const int fd = kernel.open(accepted);
@@ -258,8 +265,10 @@ int spate_sim_fcntl(int fd, int command, ...) {
 }
 
 int spate_sim_pipe2(int* fds, int flags) {
-  if (Kernel::current() == nullptr) return ::pipe2(fds, flags);
-  const auto [reader, writer] = sim::make_pipe();
+  Kernel* kernel = Kernel::current();
+  if (kernel == nullptr) return ::pipe2(fds, flags);
+  if (sim::is_short_of_memory()) return sim::returned_int(-ENFILE);  // As Linux says it.
+  const auto [reader, writer] = sim::make_pipe(kernel->network().memory, kernel->host);
   return sim::returned_int(sim::open_both(reader, writer, fds));
 }
 

@@ -55,6 +55,9 @@ class File {
   virtual EpollSet* as_set() { return nullptr; }
   virtual Socket* as_socket() { return nullptr; }
 
+  // Its host has memory again.
+  virtual void on_memory() {}
+
   // To be called when ready() may have more bits than before.
   void changed();
 

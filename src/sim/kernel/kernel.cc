@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "sim/environment.h"
 #include "sim/kernel/socket.h"
 #include "sim/net/tcp.h"
 #include "spate/assert.h"
@@ -75,15 +76,27 @@ Step Kernel::sleep(Nanos limit, Thread::Ready ready) {
   return Step::went_on;
 }
 
+int& Kernel::looks_in_vain() {
+  Thread* thread = Thread::current();
+  return thread == nullptr ? looks_in_vain_ : thread->looks_in_vain;
+}
+
 void Kernel::wait(const Thread::Ready& ready, Nanos limit) {
   if (Thread* thread = Thread::current()) return thread->wait(ready, limit);
   waiting_hosts_.push_back(host);
   while (!ready() && now_ < limit) {
-    [[maybe_unused]] const bool goes_on =
+    const bool goes_on =
         hurries ? surroundings_.step_threads() : surroundings_.step(limit) <= Step::idle;
-    SPATE_ASSERT(goes_on, "code of a World waits for what will never happen");
+    if (!goes_on) waits_in_vain();
   }
   waiting_hosts_.pop_back();
+}
+
+// In every build: it would wait for ever.
+void Kernel::waits_in_vain() const {
+  print_line(surroundings_.describe());
+  rule_broken(std::source_location::current(), "what code of a World waits for will happen",
+              "nobody else in the World has anything left to do");
 }
 
 bool Kernel::is_waited_for(const Thread& thread) const {
@@ -170,6 +183,11 @@ std::size_t Kernel::open_count() const {
 std::size_t Kernel::open_count(int of_host) const {
   const auto found = open_counts_.find(of_host);
   return found == open_counts_.end() ? 0 : found->second;
+}
+
+void Kernel::tell_of_memory(int of_host) {
+  for (const Descriptor& one : files_)
+    if (one.file != nullptr && one.host == of_host) one.file->on_memory();
 }
 
 void Kernel::crash(int crashed, const std::function<void(Socket&)>& close) {

@@ -112,6 +112,10 @@ class Kernel {
   Nanos deadline(Nanos span) const { return clocks.deadline(host, now_, span); }
   Nanos since_beginning() const { return now_ - kBeginning; }
 
+  // How often, in a row, the running thread has looked for events, waited for nothing and found
+  // nothing, since it has found some or the World last turned a host.
+  int& looks_in_vain();
+
   // ---- descriptors; lowest first, one table for all hosts, so that a number tells its host
   int open(std::shared_ptr<File> file);
   // A child's of this host, whose descriptors are its own.
@@ -129,6 +133,8 @@ class Kernel {
   // From now on open() of this host fails with `error` where `count` are open.
   void limit(int of_host, std::size_t count, int error) { limits_[of_host] = {count, error}; }
   void lift_limit(int of_host) { limits_.erase(of_host); }
+  // The host has memory again, of which its files are told.
+  void tell_of_memory(int of_host);
   // Calls `close` with each socket of the host's, and leaves a file in its place that does nothing:
   // whoever still has the number may close it, and nobody else gets it before.
   void crash(int crashed, const std::function<void(Socket&)>& close);
@@ -194,6 +200,7 @@ class Kernel {
 
  private:
   Nanos late();
+  [[noreturn]] void waits_in_vain() const;
 
   const std::uint64_t seed_;
   Draws other_draws_;
@@ -221,6 +228,7 @@ class Kernel {
   std::uint64_t thread_count_ = 0;
   std::uint64_t delay_count_ = 0;
   std::uint64_t draws_ = 0;
+  int looks_in_vain_ = 0;  // Of the World's own thread.
 };
 
 }  // namespace spate::sim

@@ -74,6 +74,8 @@ class Thread {
   // It goes on, not before `time`. Time does not count while the kernel hurries.
   void notify(Nanos time);
 
+  int looks_in_vain = 0;  // Kernel::looks_in_vain() of this one.
+
  private:
   bool may_hurry() const;
   Thread(Kernel& kernel, Body body, void* argument, Nanos time);

@@ -7,6 +7,7 @@ namespace spate::sim {
 
 void Channel::append(std::string_view bytes, Passed passed) {
   size_ += bytes.size();
+  memory_.take(host_, bytes.size());
   if (passed.empty() && !pieces_.empty() && pieces_.back().passed.empty()) {
     pieces_.back().bytes.append(bytes);
   } else {
@@ -26,7 +27,13 @@ std::string Channel::take(std::size_t most, Passed& passed) {
     if (!passed.empty()) break;
   }
   size_ -= taken.size();
+  memory_.give(host_, taken.size());
   return taken;
+}
+
+void Channel::clear() {
+  pieces_.clear();
+  memory_.give(host_, std::exchange(size_, 0));
 }
 
 void Channel::give_up(Passed& dropped) {

@@ -29,15 +29,20 @@ void LocalPackets::leave_all() {
   }
 }
 
+void LocalPackets::drop_arrivals() {
+  for (const Packet& packet : std::exchange(arrivals_, {}))
+    memory_.give(host_, packet.bytes.size());
+}
+
 void LocalPackets::give_up(Passed& dropped) {
   for (Packet& packet : arrivals_)
     dropped.insert(dropped.end(), packet.passed.begin(), packet.passed.end());
-  arrivals_.clear();
+  drop_arrivals();
 }
 
 void LocalPackets::vanish() {
   LocalSocket::vanish();
-  arrivals_.clear();
+  drop_arrivals();
   leave_all();
 }
 
@@ -83,7 +88,7 @@ long LocalPackets::peer_address(sockaddr* address, socklen_t* size) const {
 LocalPackets* LocalPackets::destination(const msghdr& message, long& error) {
   if (message.msg_name == nullptr || message.msg_namelen == 0) {
     error = has_lost_peer_ ? -ECONNREFUSED : -ENOTCONN;
-    if (std::exchange(has_lost_peer_, false)) arrivals_.clear();  // As Linux.
+    if (std::exchange(has_lost_peer_, false)) drop_arrivals();  // As Linux.
     return peer_;
   }
   const auto* address = static_cast<const sockaddr*>(message.msg_name);
@@ -106,9 +111,11 @@ long LocalPackets::send(const msghdr& message) {
   // Who is its peer's peer has all room, as with a pair.
   if (to->peer_ != nullptr && to->peer_ != this) return -EPERM;
   if (to->is_full()) return -EAGAIN;
+  if (memory_.is_short(host_) || memory_.room(host_) < bytes.size()) return -ENOBUFS;
   Passed passed;
   if (const long result = take_passed(message, passed); result < 0) return result;
   const auto size = static_cast<long>(bytes.size());
+  memory_.take(host_, bytes.size());
   Kernel::current()->note_local(bytes);
   to->arrivals_.push_back({std::move(bytes), name(), std::move(passed)});
   to->changed();
@@ -130,6 +137,7 @@ long LocalPackets::receive(msghdr& message, int flags) {
   if ((flags & MSG_PEEK) == 0) {
     const Packet taken = std::move(first);
     arrivals_.pop_front();
+    memory_.give(host_, whole);
     open_passed(taken.passed, control);
     for (LocalPackets* sender : senders_) sender->changed();
   }

@@ -11,8 +11,12 @@ namespace spate::sim {
 
 class LocalPackets final : public LocalSocket {
  public:
-  LocalPackets(LocalNames& names, int host) : LocalSocket(names, host, SOCK_DGRAM) {}
-  ~LocalPackets() override { leave_all(); }
+  LocalPackets(LocalNames& names, SocketMemory& memory, int host)
+      : LocalSocket(names, memory, host, SOCK_DGRAM) {}
+  ~LocalPackets() override {
+    drop_arrivals();
+    leave_all();
+  }
   static void join(LocalPackets& one, LocalPackets& other);
 
   bool is_listening() const override { return false; }
@@ -40,6 +44,7 @@ class LocalPackets final : public LocalSocket {
   LocalPackets* destination(const msghdr& message, long& error);
   void set_peer(LocalPackets* peer);
   void leave_all();
+  void drop_arrivals();
   bool is_full() const { return arrivals_.size() > kMostWaiting; }
   int take_error() override { return 0; }
 

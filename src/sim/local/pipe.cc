@@ -7,8 +7,9 @@
 
 namespace spate::sim {
 
-std::pair<std::shared_ptr<PipeReader>, std::shared_ptr<PipeWriter>> make_pipe() {
-  const auto pipe = std::make_shared<Pipe>();
+std::pair<std::shared_ptr<PipeReader>, std::shared_ptr<PipeWriter>> make_pipe(SocketMemory& memory,
+                                                                              int host) {
+  const auto pipe = std::make_shared<Pipe>(memory, host);
   return {std::make_shared<PipeReader>(pipe), std::make_shared<PipeWriter>(pipe)};
 }
 
@@ -45,15 +46,17 @@ PipeWriter::~PipeWriter() {
 int PipeWriter::access() const { return O_WRONLY; }
 
 std::uint32_t PipeWriter::ready() const {
-  const bool has_room = pipe_->bytes.size() + Pipe::kAtomic <= Pipe::kRoom;
-  return (has_room ? EPOLLOUT : 0u) | (pipe_->reader == nullptr ? EPOLLERR : 0u);
+  return (room() >= Pipe::kAtomic ? EPOLLOUT : 0u) | (pipe_->reader == nullptr ? EPOLLERR : 0u);
+}
+
+std::size_t PipeWriter::room() const {
+  return std::min(Pipe::kRoom - pipe_->bytes.size(), pipe_->bytes.memory());
 }
 
 long PipeWriter::write(std::span<const std::byte> bytes) {
   if (pipe_->reader == nullptr) return -EPIPE;
-  const std::size_t room = Pipe::kRoom - pipe_->bytes.size();
-  if (room < std::min(bytes.size(), Pipe::kAtomic)) return -EAGAIN;
-  const std::size_t size = std::min(room, bytes.size());
+  if (room() < std::min(bytes.size(), Pipe::kAtomic)) return -EAGAIN;
+  const std::size_t size = std::min(room(), bytes.size());
   pipe_->bytes.append({reinterpret_cast<const char*>(bytes.data()), size});
   pipe_->reader->changed();
   return static_cast<long>(size);

@@ -13,8 +13,11 @@ class PipeReader;
 class PipeWriter;
 
 struct Pipe {
+  Pipe(SocketMemory& memory, int host) : bytes(memory, host) {}
+
   static constexpr std::size_t kRoom = 64 * 1024;
-  static constexpr std::size_t kAtomic = 4096;  // PIPE_BUF: written whole, or not at all.
+  // PIPE_BUF: written whole, or not at all.
+  static constexpr std::size_t kAtomic = SocketMemory::kPage;
 
   Channel bytes;
   PipeReader* reader = nullptr;
@@ -40,13 +43,17 @@ class PipeWriter final : public File {
   ~PipeWriter() override;
   std::uint32_t ready() const override;
   int access() const override;
+  void on_memory() override { changed(); }
   long read(std::span<std::byte>) override { return -EBADF; }
   long write(std::span<const std::byte> bytes) override;
 
  private:
+  std::size_t room() const;
+
   const std::shared_ptr<Pipe> pipe_;
 };
 
-std::pair<std::shared_ptr<PipeReader>, std::shared_ptr<PipeWriter>> make_pipe();
+std::pair<std::shared_ptr<PipeReader>, std::shared_ptr<PipeWriter>> make_pipe(SocketMemory& memory,
+                                                                              int host);
 
 }  // namespace spate::sim

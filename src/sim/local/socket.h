@@ -6,12 +6,14 @@
 #include "sim/kernel/passed.h"
 #include "sim/kernel/socket.h"
 #include "sim/local/names.h"
+#include "sim/net/socket_memory.h"
 
 namespace spate::sim {
 
 class LocalSocket : public Socket {
  public:
-  LocalSocket(LocalNames& names, int host, int type) : Socket(host, AF_UNIX, type), names_(names) {
+  LocalSocket(LocalNames& names, SocketMemory& memory, int host, int type)
+      : Socket(host, AF_UNIX, type), names_(names), memory_(memory) {
     names_.add(*this);
   }
   ~LocalSocket() override { names_.remove(*this); }
@@ -34,6 +36,7 @@ class LocalSocket : public Socket {
   std::size_t buffer(bool to_send) const final { return to_send ? send_buffer_ : receive_buffer_; }
 
   LocalNames& names_;
+  SocketMemory& memory_;
   std::size_t send_buffer_ = kDefaultRoom;
 
  private:

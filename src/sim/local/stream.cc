@@ -52,7 +52,9 @@ std::uint32_t LocalStream::ready() const {
   if (!is_connected_) events |= EPOLLHUP;
   if (arrivals_.size() != 0) events |= EPOLLIN;
   // As Linux, which says it when three quarters are free.
-  if (peer_ == nullptr || peer_->arrivals_.size() * 4 <= send_buffer_) events |= EPOLLOUT;
+  const bool has_room =
+      peer_ == nullptr || (peer_->arrivals_.size() * 4 <= send_buffer_ && !memory_.is_short(host_));
+  if (has_room) events |= EPOLLOUT;
   return events;
 }
 
@@ -76,7 +78,7 @@ long LocalStream::connect(const sockaddr* address, socklen_t size) {
   auto& listener = static_cast<LocalStream&>(*found);
   if (!listener.is_listening() || !listener.may_read_) return -ECONNREFUSED;
   if (listener.waiting_.size() > static_cast<std::size_t>(listener.backlog_)) return -EAGAIN;
-  auto accepted = std::make_shared<LocalStream>(names_, host_);
+  auto accepted = std::make_shared<LocalStream>(names_, memory_, host_);
   accepted->set_name(listener.name());
   join(*this, *accepted);
   listener.waiting_.push_back(std::move(accepted));
@@ -104,7 +106,8 @@ long LocalStream::send(const msghdr& message) {
   if (!is_connected_) return -ENOTCONN;
   if (!may_write_ || peer_ == nullptr) return -EPIPE;
   const std::size_t held = peer_->arrivals_.size();
-  const std::size_t room = send_buffer_ - std::min(send_buffer_, held);
+  const std::size_t room =
+      std::min(send_buffer_ - std::min(send_buffer_, held), memory_.room(host_));
   std::string bytes = joined(message);
   if (room == 0 && !bytes.empty()) return -EAGAIN;
   Passed passed;

@@ -13,7 +13,8 @@ namespace spate::sim {
 
 class LocalStream final : public LocalSocket {
  public:
-  LocalStream(LocalNames& names, int host) : LocalSocket(names, host, SOCK_STREAM) {}
+  LocalStream(LocalNames& names, SocketMemory& memory, int host)
+      : LocalSocket(names, memory, host, SOCK_STREAM), arrivals_(memory, host) {}
   ~LocalStream() override;
   static void join(LocalStream& one, LocalStream& other);
 
@@ -21,6 +22,7 @@ class LocalStream final : public LocalSocket {
   void give_up(Passed& dropped) override;
   void vanish() override;
   std::uint32_t ready() const override;
+  void on_memory() override { changed(); }
 
   long listen(int backlog) override;
   long connect(const sockaddr* address, socklen_t size) override;

@@ -46,7 +46,7 @@ PortHold IpSocket::own_hold() const {
 
 long IpSocket::bind(const sockaddr* address, socklen_t size) {
   std::optional<Place> place = Place::from_system(family_, address, size);
-  if (is_bound_ || !place) return -EINVAL;
+  if (has_port() || !place) return -EINVAL;
   if (family_ == AF_INET6 && place->ip.is_v4() && v6_only_ != 0) return -EINVAL;
   if (draws_port_late_ != 0 && place->port == 0) return bind_address(*place);
   is_port_drawn_ = place->port == 0;
@@ -94,7 +94,7 @@ long IpSocket::may_connect(Ip& to) const {
 }
 
 Ip IpSocket::own_like(const Ip& ip) const {
-  if (ip.is_loopback()) return loopback_like(ip);
+  if (ip.is_loopback()) return Ip::loopback(ip.is_v4());
   return ip.is_v4() ? Ip::v4_of(host_) : Ip::v6_of(host_);
 }
 
@@ -106,6 +106,7 @@ long IpSocket::local_address(sockaddr* address, socklen_t* size) const {
 // ---- options
 
 long IpSocket::set_option(int level, int name, const void* value, socklen_t size) {
+  if (level == IPPROTO_IPV6 && family_ == AF_INET) return -ENOPROTOOPT;
   int* remembered = nullptr;
   if (level == SOL_SOCKET && name == SO_REUSEPORT) remembered = &shares_port_;
   if (level == SOL_SOCKET && name == SO_REUSEADDR) remembered = &shares_address_;
@@ -113,6 +114,7 @@ long IpSocket::set_option(int level, int name, const void* value, socklen_t size
   if (level == IPPROTO_IP && name == IP_BIND_ADDRESS_NO_PORT) remembered = &draws_port_late_;
   if (remembered == nullptr) return Socket::set_option(level, name, value, size);
   if (size < sizeof(*remembered)) return -EINVAL;
+  if (remembered == &v6_only_ && has_port()) return -EINVAL;  // Too late.
   std::memcpy(remembered, value, sizeof(*remembered));
   return 0;
 }

@@ -22,6 +22,8 @@ class IpSocket : public Socket {
   // Whether both may have one port.
   bool shares_port(const IpSocket& other) const;
   bool shares_port(const PortHold& hold) const;
+  // SO_REUSEPORT: each of those that have it gets a part.
+  bool shares_port_evenly() const { return shares_port_ != 0; }
   // Of IPv6, and it does not do without IPv4.
   bool is_dual() const { return family_ == AF_INET6 && v6_only_ == 0; }
   // Whether it may not have `ip` while another's is `other`, with the same port.
@@ -30,12 +32,14 @@ class IpSocket : public Socket {
   PortHold own_hold() const;
   void vanish() override { is_bound_ = false; }
 
-  long bind(const sockaddr* address, socklen_t size) override;
+  long bind(const sockaddr* address, socklen_t size) final;
   long local_address(sockaddr* address, socklen_t* size) const final;
   long set_option(int level, int name, const void* value, socklen_t size) override;
 
  protected:
   void inherit(const IpSocket& listener);
+  // Its own, or its connection's.
+  virtual bool has_port() { return is_bound_; }
   std::optional<int> option(int level, int name) override;
   void unbind();
   void unbind_drawn_port() {
@@ -50,8 +54,6 @@ class IpSocket : public Socket {
   bool is_mapped() const { return family_ == AF_INET6 && local_.ip.is_v4(); }
   // Whether it may connect to `to`, which stands for this host if it is no address.
   long may_connect(Ip& to) const;
-  // Where who sends to no address sends to.
-  Ip loopback_like(const Ip& ip) const { return Ip::loopback(ip.is_v4()); }
 
   Network& network_;
   const Protocol protocol_;

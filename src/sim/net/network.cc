@@ -57,6 +57,7 @@ void Network::tell_of_memory(int host) {
   for (const auto& [id, connection] : connections_)
     for (Endpoint* end : {&connection->client, &connection->server})
       if (end->host() == host) end->on_memory();
+  kernel_.tell_of_memory(host);
 }
 
 // ---- links
@@ -349,15 +350,25 @@ void Network::refuse(const Parcel& parcel) {
     kernel_.at(arrival, tell);
 }
 
+// Of those that hear it, one that is connected to the peer; else one that has the very address;
+// else one of its family. Of several the last, unless they share the port by SO_REUSEPORT.
 PacketSocket* Network::packet_socket_at(int host, const Place& place, const Place& peer) const {
-  const std::uint64_t number = print_of(peer) ^ mix(print_of(place));
   const auto found = bound_.find({Protocol::udp, host, place.port});
   if (found == bound_.end()) return nullptr;
+  std::vector<PacketSocket*> best;
+  int most = 0;
   for (IpSocket* socket : found->second) {
     auto* own = static_cast<PacketSocket*>(socket);
-    if (own->is_connected_to(peer) && own->hears(own->local().ip, place.ip)) return own;
+    const int fit = own->fit(place, peer);
+    if (fit > most) best.clear();
+    if (fit != 0 && fit >= most) best.push_back(own);
+    most = std::max(most, fit);
   }
-  return static_cast<PacketSocket*>(socket_at(Protocol::udp, host, place, number));
+  if (best.empty() || !best.back()->shares_port_evenly())
+    return best.empty() ? nullptr : best.back();
+  std::erase_if(best, [](const PacketSocket* one) { return !one->shares_port_evenly(); });
+  const std::uint64_t number = print_of(peer) ^ mix(print_of(place));
+  return best[kernel_.draw(Purpose::listener, number) % best.size()];
 }
 
 // ---- addresses
@@ -444,9 +455,8 @@ long Network::find_port(int host, Place& from, const Place& to) {
   return from.port == 0 ? -EADDRNOTAVAIL : 0;
 }
 
-IpSocket* Network::socket_at(Protocol protocol, int host, const Place& place,
-                             std::uint64_t number) const {
-  const auto found = bound_.find({protocol, host, place.port});
+IpSocket* Network::listener_at(int host, const Place& place, std::uint64_t number) const {
+  const auto found = bound_.find({Protocol::tcp, host, place.port});
   if (found == bound_.end()) return nullptr;
   std::vector<IpSocket*> those;
   std::ranges::copy_if(found->second, std::back_inserter(those), [&](const IpSocket* socket) {

@@ -93,7 +93,7 @@ class Network {
   // Of connections.
   PortHolds holds;
   // Of those that listen and share an address, which is drawn by `number`.
-  IpSocket* socket_at(Protocol protocol, int host, const Place& place, std::uint64_t number) const;
+  IpSocket* listener_at(int host, const Place& place, std::uint64_t number) const;
 
   // ---- connections
   Connection& make_connection(int client, Place from, int server, Place to);

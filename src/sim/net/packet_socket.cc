@@ -10,41 +10,57 @@ namespace spate::sim {
 
 namespace {
 
-constexpr std::size_t kLongest = 65507;
+// What a packet may have, of IP and of each of its versions.
+constexpr std::size_t kMost = 65535;
+constexpr std::size_t kMostV4 = kMost - 20 - 8;
+constexpr std::size_t kMostV6 = kMost - 8;
 
 }  // namespace
 
 std::uint32_t PacketSocket::ready() const {
-  return EPOLLOUT | (arrivals_.empty() ? 0u : EPOLLIN) | (error_ == 0 ? 0u : EPOLLERR);
+  std::uint32_t events = EPOLLOUT | (error_ == 0 ? 0u : EPOLLERR);
+  if (!arrivals_.empty() || !may_read_) events |= EPOLLIN;
+  if (!may_read_) events |= EPOLLRDHUP;
+  if (!may_read_ && !may_write_) events |= EPOLLHUP;
+  return events;
 }
 
 // ---- addresses
 
+int PacketSocket::fit(const Place& here, const Place& peer) const {
+  if (!hears(local_.ip, here.ip) || (remote_ && remote_ != peer)) return 0;
+  const int as_connected = remote_ ? 4 : 0;
+  const int as_own = local_.ip == here.ip ? 2 : 0;
+  return 1 + as_connected + as_own + (here.ip.is_v4() == (family_ == AF_INET) ? 1 : 0);
+}
+
 long PacketSocket::connect(const sockaddr* address, socklen_t size) {
   if (size >= sizeof(address->sa_family) && address->sa_family == AF_UNSPEC) return disconnect();
+  if (const long result = bind_somewhere(); result < 0) return result;
   std::optional<Place> to = Place::from_system(family_, address, size);
   if (!to) return -EAFNOSUPPORT;
   if (const long result = may_connect(to->ip); result < 0) return result;
   const int host = to->ip.host(host_);
   if (host < 0 || host >= network_.hosts) return -ENETUNREACH;
-  if (const long result = bind_somewhere(); result < 0) return result;
   if (local_.ip.is_any()) local_.ip = own_like(to->ip);
   remote_ = to;
   return 0;
 }
 
+// What bind() has asked for stays.
 long PacketSocket::disconnect() {
   remote_.reset();
-  if (!is_port_drawn_) return 0;
+  if (!has_address_) local_.ip = any_ip();
+  if (!std::exchange(is_port_drawn_, false)) return 0;
   unbind();
-  local_ = {};
-  is_port_drawn_ = false;
+  local_.port = 0;
   return 0;
 }
 
+// As Linux does it before it looks at anything else.
 long PacketSocket::bind_somewhere() {
   if (is_bound_) return 0;
-  Place place{any_ip(), 0};
+  Place place{has_address_ ? local_.ip : any_ip(), 0};
   if (const long result = network_.bind(*this, place); result < 0) return -EAGAIN;
   local_ = place;
   return is_bound_ = is_port_drawn_ = true, 0;
@@ -63,13 +79,19 @@ long PacketSocket::peer_address(sockaddr* address, socklen_t* size) const {
 
 // ---- sending
 
-// An IPv6 socket sends to addresses of IPv4 as well, in either form.
-long PacketSocket::destination(const msghdr& message, Place& to) const {
-  if (message.msg_name == nullptr || message.msg_namelen == 0) {
+long PacketSocket::destination(const msghdr& message, std::size_t size, Place& to) const {
+  if (family_ == AF_INET && size > kMost) return -EMSGSIZE;
+  if (message.msg_name != nullptr && message.msg_namelen != 0) {
+    if (const long result = named_destination(message, size, to); result < 0) return result;
+  } else {
     if (!remote_) return -EDESTADDRREQ;
     to = *remote_;
-    return 0;
   }
+  return size > (to.ip.is_v4() ? kMostV4 : kMostV6) ? -EMSGSIZE : 0;
+}
+
+// An IPv6 socket sends to addresses of IPv4 as well, in either form.
+long PacketSocket::named_destination(const msghdr& message, std::size_t size, Place& to) const {
   const auto* address = static_cast<const sockaddr*>(message.msg_name);
   if (message.msg_namelen < sizeof(address->sa_family)) return -EINVAL;
   const int family = address->sa_family;
@@ -77,27 +99,31 @@ long PacketSocket::destination(const msghdr& message, Place& to) const {
   const std::optional<Place> found = Place::from_system(family, address, message.msg_namelen);
   if (!found) return -EINVAL;
   to = *found;
-  return to.port == 0 ? -EINVAL : 0;
+  const long result = may_connect(to.ip);
+  if (result == -ENETUNREACH) return result;
+  if (to.ip.is_v4() && size > kMost) return -EMSGSIZE;
+  return to.port == 0 ? -EINVAL : result;
 }
 
 long PacketSocket::send(const msghdr& message) {
   if (message.msg_controllen != 0) return -EOPNOTSUPP;  // As a kernel without UDP_SEGMENT.
+  if (const long result = bind_somewhere(); result < 0) return result;
   Parcel parcel{.from_host = host_,
                 .from = {},
                 .to_host = host_,
                 .to = {},
                 .bytes = joined(message),
                 .traffic_class = static_cast<std::uint8_t>(traffic_class_)};
-  if (parcel.bytes.size() > kLongest) return -EMSGSIZE;
-  if (network_.memory.is_short(host_)) return -ENOBUFS;
-  if (const long result = destination(message, parcel.to); result < 0) return result;
+  const long result = destination(message, parcel.bytes.size(), parcel.to);
+  if (result < 0) return result;
   if (const int error = take_error()) return -error;
-  if (parcel.to.ip.is_any()) parcel.to.ip = loopback_like(parcel.to.ip);
+  if (!may_write_) return -EPIPE;
+  if (network_.memory.is_short(host_)) return -ENOBUFS;
   parcel.to_host = parcel.to.ip.host(host_);
   if (parcel.to_host < 0 || parcel.to_host >= network_.hosts) return -ENETUNREACH;
-  if (const long result = bind_somewhere(); result < 0) return result;
   parcel.from = local_;
-  if (parcel.from.ip.is_any()) parcel.from.ip = own_like(parcel.to.ip);
+  const bool is_other = parcel.from.ip.is_v4() != parcel.to.ip.is_v4();
+  if (parcel.from.ip.is_any() || is_other) parcel.from.ip = own_like(parcel.to.ip);
   const auto size = static_cast<long>(parcel.bytes.size());
   network_.send(std::move(parcel));
   return size;
@@ -107,7 +133,8 @@ long PacketSocket::send(const msghdr& message) {
 
 void PacketSocket::on_parcel(const Parcel& parcel) {
   const std::size_t size = parcel.bytes.size() + kOverhead;
-  if (arrived_size_ + size > receive_buffer_) return;  // The kernel drops it, and tells nobody.
+  // The kernel drops it, and tells nobody. What comes while there is any room has room.
+  if (arrived_size_ > receive_buffer_) return;
   if (network_.memory.room(host_) < size) return;
   arrived_size_ += size;
   network_.memory.take(host_, size);
@@ -156,12 +183,20 @@ void PacketSocket::describe(const Parcel& parcel, msghdr& message) const {
   control.add(IPPROTO_IPV6, IPV6_TCLASS, int{parcel.traffic_class});
 }
 
+// Also of who is not connected, as Linux has it. What comes is received all the same.
+long PacketSocket::shut_down(int how) {
+  if (how < SHUT_RD || how > SHUT_RDWR) return -EINVAL;
+  if (how != SHUT_WR) may_read_ = false;
+  if (how != SHUT_RD) may_write_ = false;
+  return changed(), remote_ ? 0 : -ENOTCONN;
+}
+
 // ---- options
 
 long PacketSocket::set_option(int level, int name, const void* value, socklen_t size) {
   if (level != IPPROTO_IP && level != IPPROTO_IPV6)
     return IpSocket::set_option(level, name, value, size);
-  if (level == IPPROTO_IPV6 && name == IPV6_V6ONLY)
+  if (level == IPPROTO_IPV6 && (name == IPV6_V6ONLY || family_ == AF_INET))
     return IpSocket::set_option(level, name, value, size);
   int number = 0;
   if (size < sizeof(number)) return -EINVAL;

@@ -13,9 +13,9 @@ class PacketSocket final : public IpSocket {
   PacketSocket(Network& network, int host, int family)
       : IpSocket(network, host, family, Protocol::udp) {}
 
-  // Whether it gets packets of any peer's.
-  bool is_listening() const override { return !remote_; }
-  bool is_connected_to(const Place& peer) const { return remote_ == peer; }
+  bool is_listening() const override { return false; }
+  // How well it fits a packet from there to here; 0: it does not get it.
+  int fit(const Place& here, const Place& peer) const;
   std::uint32_t ready() const override;
   ~PacketSocket() override { network_.memory.give(host_, arrived_size_); }
 
@@ -25,7 +25,7 @@ class PacketSocket final : public IpSocket {
   std::shared_ptr<Socket> accept(long& error) override;
   long send(const msghdr& message) override;
   long receive(msghdr& message, int flags) override;
-  long shut_down(int) override { return remote_ ? 0 : -ENOTCONN; }
+  long shut_down(int how) override;
   long peer_address(sockaddr* address, socklen_t* size) const override;
   long set_option(int level, int name, const void* value, socklen_t size) override;
 
@@ -40,7 +40,9 @@ class PacketSocket final : public IpSocket {
 
   long disconnect();
   long bind_somewhere();
-  long destination(const msghdr& message, Place& to) const;
+  // Also whether so many bytes may be sent there.
+  long destination(const msghdr& message, std::size_t size, Place& to) const;
+  long named_destination(const msghdr& message, std::size_t size, Place& to) const;
   void describe(const Parcel& parcel, msghdr& message) const;
   void set_buffer(bool to_send, std::size_t size) override {
     (to_send ? send_buffer_ : receive_buffer_) = size;
@@ -55,6 +57,8 @@ class PacketSocket final : public IpSocket {
   std::size_t arrived_size_ = 0;
   std::size_t send_buffer_ = kDefaultRoom;
   std::size_t receive_buffer_ = kDefaultRoom;
+  bool may_read_ = true;
+  bool may_write_ = true;
   int error_ = 0;
   int tells_destination_ = 0;
   int tells_class_ = 0;

@@ -5,9 +5,15 @@
 namespace spate::sim {
 
 void SocketMemory::limit(int host, std::size_t bytes) {
-  const bool was_short = is_short(host);
+  const std::size_t before = room(host);
   limits_[host] = bytes == 0 ? SIZE_MAX : bytes;
-  if (was_short && !is_short(host)) on_room_(host);
+  tell(host, before);
+}
+
+void SocketMemory::tell(int host, std::size_t room_before) {
+  const bool was_short = room_before == 0 && !is_short(host);
+  const bool was_low = room_before < kPage && !is_low(host);
+  if (was_short || was_low) on_room_(host);
 }
 
 std::size_t SocketMemory::used(int host) const {
@@ -23,9 +29,9 @@ std::size_t SocketMemory::room(int host) const {
 
 void SocketMemory::give(int host, std::size_t bytes) {
   if (bytes == 0) return;
-  const bool was_short = is_short(host);
+  const std::size_t before = room(host);
   used_[host] -= bytes;
-  if (was_short && !is_short(host)) on_room_(host);
+  tell(host, before);
 }
 
 void ByteQueue::take(std::size_t count) {

@@ -1,4 +1,4 @@
-// What the sockets of each host have in memory, and how much they may have.
+// What the sockets and pipes of each host have in memory, and how much they may have.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,10 @@ namespace spate::sim {
 
 class SocketMemory {
  public:
-  // Is told of hosts that had used all, and now may use some.
+  // What a pipe takes at once. Without so much a host is low.
+  static constexpr std::size_t kPage = 4096;
+
+  // Is told of hosts that had used all, and now may use some, and of those that are low no more.
   explicit SocketMemory(std::function<void(int)> on_room) : on_room_(std::move(on_room)) {}
 
   // Zero: none.
@@ -22,11 +25,14 @@ class SocketMemory {
   // What it may still use.
   std::size_t room(int host) const;
   bool is_short(int host) const { return room(host) == 0; }
+  bool is_low(int host) const { return room(host) < kPage; }
 
   void take(int host, std::size_t bytes) { used_[host] += bytes; }
   void give(int host, std::size_t bytes);
 
  private:
+  void tell(int host, std::size_t room_before);
+
   const std::function<void(int)> on_room_;
   std::map<int, std::size_t> limits_;
   std::map<int, std::size_t> used_;

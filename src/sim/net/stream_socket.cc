@@ -60,10 +60,10 @@ void StreamSocket::leave_port() {
   if (!std::exchange(has_left_port_, true)) unbind_drawn_port();
 }
 
-long StreamSocket::bind(const sockaddr* address, socklen_t size) {
-  if (end_ != nullptr && !end_->is_dead()) return -EINVAL;
+bool StreamSocket::has_port() {
+  if (end_ != nullptr && !end_->is_dead()) return true;
   if (end_ != nullptr) leave_port();
-  return IpSocket::bind(address, size);
+  return IpSocket::has_port();
 }
 
 long StreamSocket::listen(int backlog) {
@@ -106,8 +106,8 @@ void StreamSocket::enqueue(Connection& connection) {
 void StreamSocket::knock(Network& network, Connection& connection) {
   const Endpoint& server = connection.server;
   network.holds.end_wait(server.host(), server.local(), connection.client.local());
-  auto* listener = static_cast<StreamSocket*>(network.socket_at(
-      Protocol::tcp, connection.server.host(), connection.server.local(), connection.id));
+  auto* listener = static_cast<StreamSocket*>(
+      network.listener_at(connection.server.host(), connection.server.local(), connection.id));
   if (listener == nullptr) {
     network.send(connection, Side::server, Label(Kind::refusal),
                  [](Connection& to) { to.client.on_refused(ECONNREFUSED); });

@@ -22,7 +22,6 @@ class StreamSocket final : public IpSocket {
   void vanish() override;
   std::uint32_t ready() const override;
 
-  long bind(const sockaddr* address, socklen_t size) override;
   long listen(int backlog) override;
   long connect(const sockaddr* address, socklen_t size) override;
   std::shared_ptr<Socket> accept(long& error) override;
@@ -42,6 +41,7 @@ class StreamSocket final : public IpSocket {
   long begin(Place to);
   void disconnect();
   void stop_listening();
+  bool has_port() override;
   void leave_port();
   std::optional<int> option(int level, int name) override;
   long set_stream_option(int level, int name, int value);

@@ -240,6 +240,15 @@ Task<int> returns_an_await() {
   const Counted local(1);
   co_return co_await gives(7);
 }
+Task<Options> options_child() {
+  const Counted local(1);
+  co_await Gate{};
+  co_return {};
+}
+Task<int> returns_braces() {
+  const Options options = co_await options_child();
+  co_return options.name.value() + options.count;
+}
 Task<int> await_as_a_constructors_argument() {
   const Counted result(co_await gives(7));
   co_return result.value();
@@ -342,6 +351,7 @@ constexpr Pattern kPatterns[] = {
     PATTERN(yields_a_conditional, Outcome::twice),  // GCC 109283.
     PATTERN(structured_binding),
     PATTERN(returns_an_await),
+    PATTERN(returns_braces),
     PATTERN(await_as_a_constructors_argument),
     PATTERN(object_of_a_child),
     PATTERN(member_of_a_result),

@@ -64,7 +64,7 @@ class [[nodiscard]] Task {
     Task get_return_object() {
       return Task{std::coroutine_handle<promise_type>::from_promise(*this)};
     }
-    template <class U>
+    template <class U = T>
     void return_value(U&& value) {
       result.push_back(T(std::forward<U>(value)));
     }

@@ -50,6 +50,11 @@ std::size_t read_to_end(int fd) {
   }
 }
 
+// A bufferevent whose callbacks are yet to be called stays when its base goes, as libevent's.
+void wait_until_idle(event_base* base) {
+  while (event_base_get_num_events(base, EVENT_BASE_COUNT_ACTIVE) != 0) std::this_thread::yield();
+}
+
 TEST(LockedEvBuffer, LosesNothingBetweenThreads) {
   Buffer buffer = make_locked();
   std::atomic<std::size_t> taken{0};
@@ -169,6 +174,7 @@ TEST(LockedBufferevent, APairIsWrittenFromBothEndsAndFreedByTwoThreads) {
     one.join();
     other.join();
   }
+  wait_until_idle(base.get());
 }
 
 TEST(LockedBufferevent, AGroupLimitsConnectionsOfTwoBases) {

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Programs that need more than sockets: an Ethernet of the test's own, as root."""
 
+import re
 import signal
 
 import harness
@@ -27,6 +28,28 @@ print("ready", flush=True)
 
 # On the original library too, what the kernel tells it is lost with a failing call.
 WEATHER = harness.Weather(share=0.2, kinds="interrupt")
+
+# ladvd's child may write no files at all, so its words go through a pipe. It wants a /run of its
+# own, in which nobody else may write.
+LADVD = """
+mount -t tmpfs -o mode=755 none /run && mkdir /run/ladvd && hostname "$1" || exit
+exec ladvd -f -r -L -C -t wire > >(cat) 2>&1
+"""
+
+# Prints what is posted to it.
+POST_SERVER = """
+import http.server
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    def do_POST(self):
+        print(self.path, self.rfile.read(int(self.headers["Content-Length"])).decode(), flush=True)
+        self.send_response(200)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+server = http.server.HTTPServer(("127.0.0.1", 80), Handler)
+print("ready", flush=True)
+server.serve_forever()
+"""
 
 ASK = "import socket; socket.socket(type=socket.SOCK_DGRAM).sendto(b'x', ('%s', 9))"
 
@@ -56,6 +79,63 @@ def lldpd(run):
         for number in range(2):
             harness.wait_until(lambda n=number: f"{name}{1 - n}" in ask(n, "show", "neighbors"),
                                f"news of {name}{1 - number}")
+
+
+class Ladvd:
+    """One at an end of the wire, and what its client says."""
+
+    def __init__(self, side, name):
+        self.side_ = side
+        self.name = name
+        self.daemon = side.start("unshare", "--mount", "--uts", "bash", "-c", LADVD, "-", name,
+                                 weather=WEATHER)
+        self.daemon.wait_output("running")
+        self.daemon.assert_uses()
+
+    def ask(self, *arguments, **how):
+        return self.side_.run_.start("nsenter", "--mount", "--net", "-t", self.daemon.pid,
+                                     "ladvdc", *arguments, **how).wait()
+
+    def wait_for_news_of(self, other):
+        for protocol in ("LLDP", "CDP"):
+            harness.wait_until(lambda p=protocol: [other.name, p] in self.neighbours_(),
+                               f"{protocol} of {other.name}")
+
+    def neighbours_(self):
+        """[[name, protocol]]"""
+        values = dict(re.findall("(.*)='(.*)'", self.ask("-b", dropin=False)))
+        return [[value, values[key.replace("HOSTNAME", "PROTOCOL")]]
+                for key, value in values.items() if key.startswith("HOSTNAME")]
+
+
+@table.row("ladvd", "ladvdc", "lldpd", "lldpcli")
+def ladvd(run):
+    """Each of two hears of the other, and a lldpd of both; the client posts what it has heard."""
+    left, right = connect(run)
+    socket_path = run.path("watcher.socket")
+    watcher = right.start("lldpd", "-dd", "-u", socket_path, "-p", socket_path + ".pid",
+                          dropin=False)
+    watcher.wait_unix(socket_path)
+    one = Ladvd(left, "one")
+    two = Ladvd(right, "two")
+    one.wait_for_news_of(two)
+    one.daemon.stop(0)
+    three = Ladvd(left, "three")  # It says so at once, and then every half a minute.
+    two.wait_for_news_of(three)
+    harness.check("SysName:      three" in
+                  run.call("lldpcli", "-u", socket_path, "show", "neighbors", dropin=False),
+                  "lldpd has not heard of it")
+    check_post(right, two)
+    for each in (two, three):
+        each.daemon.stop(0)
+
+
+def check_post(side, ladvd):
+    server = side.start("python3", "-c", POST_SERVER, dropin=False)
+    server.wait_output("ready")
+    ladvd.ask("-p", "http://127.0.0.1/heard")
+    for protocol in ("LLDP", "CDP"):
+        server.wait_output(f"peer_hostname=three&peer_portname=wire&protocol={protocol}&")
 
 
 @table.row("farpd", has_traffic=False)

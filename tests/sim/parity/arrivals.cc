@@ -17,6 +17,29 @@ Address unix_name(std::string_view purpose) {
                             std::string(purpose));
 }
 
+// Two clients, and who gets the first connection of a listener and the second.
+struct TwoClients {
+  explicit TwoClients(Stage& stage)
+      : one(stage.actor("one")),
+        two(stage.actor("two")),
+        first(stage.actor("first")),
+        second(stage.actor("second")) {}
+
+  Actor& one;
+  Actor& two;
+  Actor& first;
+  Actor& second;
+};
+
+// A client in the backlog of a listener that does not accept.
+Actor& client_that_waits(Stage& stage, Listener& listener) {
+  Actor& client = stage.actor("client");
+  listener.pause();
+  stage.connect(client, listener);
+  stage.until([&] { return client.is_connected; });
+  return client;
+}
+
 constexpr Scenario kArrivals[] = {
     {"WhereNobodyListens",
      [](Stage& stage) {
@@ -119,22 +142,16 @@ constexpr Scenario kArrivals[] = {
      }},
     {"WhoWaitsInTheBacklogOfAListenerThatGoesIsReset",
      [](Stage& stage) {
-       Actor& client = stage.actor("client");
        Listener& listener = stage.listen({});
-       listener.pause();
-       stage.connect(client, listener);
-       stage.until([&] { return client.is_connected; });
+       Actor& client = client_that_waits(stage, listener);
        listener = Listener();
        stage.until([&] { return client.is_over; });
      }},
     {"WhoWaitsInTheBacklogOfAListenerThatClosesIsServed",
      [](Stage& stage) {
-       Actor& client = stage.actor("client");
        Actor& server = stage.actor("server");
        Listener& listener = stage.listen({&server});
-       listener.pause();
-       stage.connect(client, listener);
-       stage.until([&] { return client.is_connected; });
+       client_that_waits(stage, listener);
        listener.close();
        stage.until([&] { return server.is_connected && !listener.is_open(); });
      }},
@@ -151,10 +168,7 @@ constexpr Scenario kArrivals[] = {
      }},
     {"AFullBacklogIsAcceptedLater",
      [](Stage& stage) {
-       Actor& one = stage.actor("one");
-       Actor& two = stage.actor("two");
-       Actor& first = stage.actor("first");
-       Actor& second = stage.actor("second");
+       const auto [one, two, first, second] = TwoClients(stage);
        Listener& listener = stage.listen({&first, &second}, {.backlog = 1});
        listener.pause();
        stage.connect(one, listener);
@@ -169,10 +183,7 @@ constexpr Scenario kArrivals[] = {
      }},
     {"AFullBacklogOfAUnixSocketRefusesAtOnce",
      [](Stage& stage) {
-       Actor& one = stage.actor("one");
-       Actor& two = stage.actor("two");
-       Actor& first = stage.actor("first");
-       Actor& second = stage.actor("second");
+       const auto [one, two, first, second] = TwoClients(stage);
        Listener& listener = stage.listen_at(unix_name("full"), {&first, &second}, {.backlog = 1});
        listener.pause();
        stage.connect(one, listener);
@@ -186,12 +197,9 @@ constexpr Scenario kArrivals[] = {
      }},
     {"WhoWaitsAtAUnixListenerThatGoesIsReset",
      [](Stage& stage) {
-       Actor& client = stage.actor("client");
        Listener& listener = stage.listen_at(unix_name("goes"), {});
        const Address address = listener.address();
-       listener.pause();
-       stage.connect(client, listener);
-       stage.until([&] { return client.is_connected; });
+       Actor& client = client_that_waits(stage, listener);
        listener = Listener();
        stage.until([&] { return client.is_over; });
        stage.try_to_connect({address});
@@ -203,10 +211,7 @@ constexpr Scenario kArrivals[] = {
      }},
     {"MoreThanTheMostConnectionsWait",
      [](Stage& stage) {
-       Actor& one = stage.actor("one");
-       Actor& two = stage.actor("two");
-       Actor& first = stage.actor("first");
-       Actor& second = stage.actor("second");
+       const auto [one, two, first, second] = TwoClients(stage);
        Listener& listener = stage.listen({&first, &second}, {.max_connections = 1});
        stage.connect(one, listener);
        stage.until([&] { return first.is_connected; });

@@ -29,6 +29,27 @@ int file_of_size(std::size_t size) {
   return fd;
 }
 
+// A client and a server, and between them two ends that nothing joins yet.
+struct Chain {
+  explicit Chain(Stage& stage)
+      : client(stage.actor("client")),
+        server(stage.actor("server")),
+        inner(stage.actor("inner")),
+        outer(stage.actor("outer")) {
+    stage.connect(client, stage.listen({&inner}));
+    stage.connect(outer, stage.listen({&server}));
+    stage.until([this] {
+      return client.is_connected && server.is_connected && inner.is_connected && outer.is_connected;
+    });
+  }
+  bool is_open() const { return inner.stream.is_open() && outer.stream.is_open(); }
+
+  Actor& client;
+  Actor& server;
+  Actor& inner;
+  Actor& outer;
+};
+
 constexpr Scenario kTransfers[] = {
     {"AnEcho",
      [](Stage& stage) {
@@ -275,17 +296,9 @@ constexpr Scenario kTransfers[] = {
      }},
     {"ARelayForwardsBothWaysAndEnds",
      [](Stage& stage) {
-       Actor& client = stage.actor("client");
-       Actor& server = stage.actor("server");
-       Actor& inner = stage.actor("inner");
-       Actor& outer = stage.actor("outer");
-       stage.connect(client, stage.listen({&inner}));
-       stage.connect(outer, stage.listen({&server}));
-       stage.until([&] {
-         return client.is_connected && server.is_connected && inner.is_connected &&
-                outer.is_connected;
-       });
-       if (!inner.stream.is_open() || !outer.stream.is_open()) return stage.note("no relay");
+       const Chain chain(stage);
+       const auto& [client, server, inner, outer] = chain;
+       if (!chain.is_open()) return stage.note("no relay");
        bool is_over = false;
        auto relaying =
            relay(std::move(inner.stream), std::move(outer.stream), [&](const RelayResult& result) {
@@ -305,17 +318,9 @@ constexpr Scenario kTransfers[] = {
      }},
     {"ARelayWhoseClientAborts",
      [](Stage& stage) {
-       Actor& client = stage.actor("client");
-       Actor& server = stage.actor("server");
-       Actor& inner = stage.actor("inner");
-       Actor& outer = stage.actor("outer");
-       stage.connect(client, stage.listen({&inner}));
-       stage.connect(outer, stage.listen({&server}));
-       stage.until([&] {
-         return client.is_connected && server.is_connected && inner.is_connected &&
-                outer.is_connected;
-       });
-       if (!inner.stream.is_open() || !outer.stream.is_open()) return stage.note("no relay");
+       const Chain chain(stage);
+       const auto& [client, server, inner, outer] = chain;
+       if (!chain.is_open()) return stage.note("no relay");
        bool is_over = false;
        auto relaying = relay(std::move(inner.stream), std::move(outer.stream),
                              [&](const RelayResult&) { is_over = true; });
