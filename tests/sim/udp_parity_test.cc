@@ -8,7 +8,7 @@
 //   that it has sent from first;
 // * an IPv6 socket that connects to nobody: Linux goes on to hear its last peer's address only;
 // * who gets a packet of those that share an address (SO_REUSEADDR), if one was connected before:
-//   Linux prefers who has got one on the same processor;
+//   Linux prefers who has got one on the same processor, or who connected first;
 // * packets that are sent together, and of which the first is refused by a connected socket's peer:
 //   whether the others are sent depends on when its kernel looks.
 #include <gtest/gtest.h>
@@ -106,7 +106,7 @@ class UdpMachine final : public SocketMachine {
 
   std::string connect(int fd, unsigned number) {
     const At to = target_of(fd, number, 3);
-    if (to.port() == 0) return "nothing";
+    if (to.port() == 0 || (may_share(fd) && is_connected(fd))) return "nothing";
     const bool is_v4 = to.is_mapped() || name_of(fd).is_mapped();
     const auto before = is_connected_to_v4_.find(fd);
     if (to.is_v6() && before != is_connected_to_v4_.end() && before->second != is_v4)

@@ -351,7 +351,8 @@ void Network::refuse(const Parcel& parcel) {
 }
 
 // Of those that hear it, one that is connected to the peer; else one that has the very address;
-// else one of its family. Of several the last, unless they share the port by SO_REUSEPORT.
+// else one of its family. Of several the last that was bound or connected, unless they share the
+// port by SO_REUSEPORT.
 PacketSocket* Network::packet_socket_at(int host, const Place& place, const Place& peer) const {
   const auto found = bound_.find({Protocol::udp, host, place.port});
   if (found == bound_.end()) return nullptr;
@@ -412,6 +413,12 @@ void Network::unbind(IpSocket& socket) {
   if (found == bound_.end()) return;
   std::erase(found->second, &socket);
   if (found->second.empty()) bound_.erase(found);
+}
+
+void Network::put_last(IpSocket& socket) {
+  std::vector<IpSocket*>& those = bound_[{socket.protocol(), socket.host(), socket.local().port}];
+  std::erase(those, &socket);
+  those.push_back(&socket);
 }
 
 std::uint16_t Network::free_port(int host, Protocol protocol,

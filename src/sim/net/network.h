@@ -80,6 +80,8 @@ class Network {
   // 0, or a negated errno. A port of 0 becomes a free one.
   long bind(IpSocket& socket, Place& place);
   void unbind(IpSocket& socket);
+  // It becomes the last of those that share its port.
+  void put_last(IpSocket& socket);
   bool may_listen(const IpSocket& socket);
   // Which ports are given to who asks for none.
   struct PortRange {

@@ -44,6 +44,7 @@ long PacketSocket::connect(const sockaddr* address, socklen_t size) {
   if (host < 0 || host >= network_.hosts) return -ENETUNREACH;
   if (local_.ip.is_any()) local_.ip = own_like(to->ip);
   remote_ = to;
+  network_.put_last(*this);
   return 0;
 }
 
