@@ -1,12 +1,15 @@
-// A client of HTTP/2 whose server says anything, in any pieces: each call has one outcome, bodies
-// and the messages of a WebSocket are as long as they may be, and nothing is left in the end.
+// A client of HTTP/2 whose server says anything, in any pieces, or any frames: each call has one
+// outcome, bodies and the messages of a WebSocket are as long as they may be, and nothing is left
+// in the end.
 #include <algorithm>
+#include <array>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "http2_frames.h"
 #include "input.h"
 #include "spate/http/client.h"
 #include "spate/http/websocket.h"
@@ -77,40 +80,156 @@ http::Call ask(http::Client& client, Outcomes& outcomes, http::CallOptions optio
       std::move(options));
 }
 
-void converse(std::string_view script, std::size_t step) {
-  std::vector<std::unique_ptr<Speaker>> speakers;
-  http::ClientOptions options{.max_per_origin = 2, .max_head = 512};
-  options.http2 = must(http::Http2::create({.max_streams = 5, .stream_window = 1024}));
-  options.http2_without_tls = true;
-  options.open = [&](std::string_view, std::uint16_t) -> Result<Stream> {
-    auto [mine, theirs] = must(Stream::memory_pair(loop()));
-    speakers.push_back(std::make_unique<Speaker>(std::move(theirs)));
-    speakers.back()->say(kBeginning);
-    return std::move(mine);
-  };
-  http::Client client = must(http::Client::create(loop(), std::move(options)));
-  Outcomes outcomes;
-  const std::string body(5000, 'x');
-  const http::Call calls[] = {
-      ask(client, outcomes, {}),
-      ask(client, outcomes, {.method = http::Method::post, .body = bytes_of(body)}),
-      ask(client, outcomes, {.decompress = true}),
-      ask(client, outcomes, {.max_redirects = 2}),
-  };
-  const Socket socket(client, outcomes);
-  turn(10);
-  for (; !script.empty() && !speakers.empty();
-       script.remove_prefix(std::min(step, script.size()))) {
-    speakers.back()->say(script.substr(0, step));
+// A call with an upload, which is written, held up and cancelled as the input says.
+class Caller final : public http::CallHandler {
+ public:
+  Caller(http::Client& client, Outcomes& outcomes, http::CallOptions options)
+      : outcomes_(outcomes), call_(client.send("http://a/", *this, std::move(options))) {
+    ++outcomes_.asked;
+  }
+  void on_body(Bytes) override {
+    check(!is_paused_);
+    if (pauses_) pause();
+  }
+  void on_upgraded(const http::Response&, Stream stream) override {
+    ++outcomes_.told;
+    is_over_ = true;
+    stream.write("hello");
+  }
+  void on_closed(std::error_code) override {
+    check(!std::exchange(is_over_, true));
+    ++outcomes_.told;
+  }
+
+  void act(Input& input) {
+    switch (input.below(6)) {
+      case 0:
+        return pause();
+      case 1:
+        return resume();
+      case 2:
+        return void(call_.write(std::string(700, 'x')));
+      case 3:
+        return void(call_.end());
+      case 4:
+        if (!std::exchange(is_over_, true)) ++outcomes_.told;
+        return call_.cancel();
+      default:
+        pauses_ = !pauses_;
+    }
+  }
+  void finish() {
+    pauses_ = false;
+    resume();
+    call_.end();
+  }
+
+ private:
+  void pause() {
+    is_paused_ = true;
+    call_.pause();
+  }
+  void resume() {
+    is_paused_ = false;
+    call_.resume();
+  }
+
+  Outcomes& outcomes_;
+  bool pauses_ = false;
+  bool is_paused_ = false;
+  bool is_over_ = false;
+  http::Call call_;
+};
+
+class Conversation {
+ public:
+  explicit Conversation(std::uint32_t max_streams) : client_(make_client(max_streams)) { turn(10); }
+
+  void say(std::string_view text) {
+    if (!speakers_.empty()) speakers_.back()->say(text);
     turn();
   }
-  // Until nothing is asked again any more.
-  for (int i = 0; i < 20 && outcomes.told < outcomes.asked; ++i) {
-    for (std::size_t each = 0; each < speakers.size(); ++each) speakers[each]->end();
-    turn(10);
+  // What one call does, or another.
+  void act(Input& input) {
+    const std::size_t chosen = input.below(8);
+    if (chosen < callers_.size()) return callers_[chosen]->act(input);
+    constexpr std::size_t kMostCallers = 6;
+    if (callers_.size() == kMostCallers) return;
+    http::CallOptions options;
+    if (input.flag()) {
+      options.upgrade = "talk";
+    } else {
+      options.method = http::Method::post;
+      options.upload = input.flag() ? 1400 : http::kUnknownSize;
+      if (input.flag()) options.expect_continue = Nanos{1'000'000};
+    }
+    callers_.push_back(std::make_unique<Caller>(client_, outcomes_, std::move(options)));
   }
-  check(outcomes.told == outcomes.asked);
-  check(client.metrics().calls == 0);
+  // Until nothing is asked again any more.
+  void finish() {
+    for (const auto& caller : callers_) caller->finish();
+    for (int i = 0; i < 20 && outcomes_.told < outcomes_.asked; ++i) {
+      for (std::size_t each = 0; each < speakers_.size(); ++each) speakers_[each]->end();
+      turn(10);
+    }
+    check(outcomes_.told == outcomes_.asked);
+    check(client_.metrics().calls == 0);
+  }
+
+ private:
+  http::Client make_client(std::uint32_t max_streams) {
+    http::ClientOptions options{.max_per_origin = 2, .max_head = 512};
+    options.http2 = must(http::Http2::create({.max_streams = max_streams, .stream_window = 1024}));
+    options.http2_without_tls = true;
+    options.open = [this](std::string_view, std::uint16_t) -> Result<Stream> {
+      auto [mine, theirs] = must(Stream::memory_pair(loop()));
+      speakers_.push_back(std::make_unique<Speaker>(std::move(theirs)));
+      speakers_.back()->say(kBeginning);
+      return std::move(mine);
+    };
+    return must(http::Client::create(loop(), std::move(options)));
+  }
+
+  const std::string body_ = std::string(5000, 'x');
+  std::vector<std::unique_ptr<Speaker>> speakers_;
+  Outcomes outcomes_;
+  http::Client client_;
+  const std::array<http::Call, 4> calls_ = {
+      ask(client_, outcomes_, {}),
+      ask(client_, outcomes_, {.method = http::Method::post, .body = bytes_of(body_)}),
+      ask(client_, outcomes_, {.decompress = true}),
+      ask(client_, outcomes_, {.max_redirects = 2}),
+  };
+  const Socket socket_{client_, outcomes_};
+  std::vector<std::unique_ptr<Caller>> callers_;
+};
+
+void converse_by_frames(Input& input) {
+  const auto status = [](std::string_view code) { return coded(":status", code); };
+  const std::string heads[] = {status("200"), status("100"), status("103"), status("204"),
+                               status("304"), status("403"), status("302"), status("051"),
+                               status("101"), status("999")};
+  const std::string fields[] = {coded("content-length", "5"),
+                                coded("content-length", "0"),
+                                coded("location", "/b"),
+                                coded("content-encoding", "gzip"),
+                                coded("sec-websocket-protocol", "x"),
+                                coded("x", std::string(100, 'y')),
+                                coded("set-cookie", "a=b"),
+                                coded("connection", "x"),
+                                status("200")};
+  Conversation conversation(input.flag() ? 12 : 3);
+  Http2FrameMaker frames(input, heads, fields);
+  for (int i = 0; i < 60 && !input.empty(); ++i)
+    input.below(5) == 0 ? conversation.act(input) : conversation.say(frames.next());
+  conversation.finish();
+}
+
+void converse_by_bytes(std::string_view script, std::size_t step) {
+  Conversation conversation(5);
+  for (; !script.empty(); script.remove_prefix(std::min(step, script.size())))
+    conversation.say(script.substr(0, step));
+  conversation.finish();
 }
 
 }  // namespace
@@ -118,8 +237,12 @@ void converse(std::string_view script, std::size_t step) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace spate;
+  constexpr std::uint8_t kByFrames = 0x80;
   fuzz::Input input(data, std::min<std::size_t>(size, 4096));
-  const std::size_t step = 1 + input.below(64);
-  fuzz::converse(input.rest(), step);
+  const std::uint8_t first = input.byte();
+  if ((first & kByFrames) != 0)
+    fuzz::converse_by_frames(input);
+  else
+    fuzz::converse_by_bytes(input.rest(), 1 + first % 64u);
   return 0;
 }

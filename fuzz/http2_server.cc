@@ -1,11 +1,13 @@
-// A server of HTTP/2 whose client says anything, in any pieces: bodies come as long as they may be,
-// tunnels echo, and nothing is left in the end.
+// A server of HTTP/2 whose client says anything, in any pieces, or any frames: bodies come as long
+// as they may be, tunnels echo, and nothing is left in the end.
 #include <algorithm>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
+#include "http2_frames.h"
 #include "input.h"
 #include "spate/http/http2.h"
 #include "spate/http/server.h"
@@ -28,11 +30,9 @@ class Speaker final : public StreamHandler {
   std::size_t on_data(Bytes bytes) override { return bytes.size(); }
   void on_closed(std::error_code) override {}
 
-  void speak(std::string_view script, std::size_t step) {
-    for (; !script.empty(); script.remove_prefix(std::min(step, script.size()))) {
-      stream_.write(script.substr(0, step));
-      for (int turn = 0; turn < 3; ++turn) loop().run(Run::no_wait);
-    }
+  void say(std::string_view text) {
+    stream_.write(text);
+    for (int turn = 0; turn < 3; ++turn) loop().run(Run::no_wait);
   }
   void end() {
     stream_.end();
@@ -72,19 +72,135 @@ void answer(http::Exchange exchange) {
   });
 }
 
-void converse(std::string_view script, std::size_t step) {
-  http::ServerOptions options{.max_head = 512, .max_fields = 10};
-  options.http2 = must(http::Http2::create({.max_streams = 8, .stream_window = 1024}));
-  http::Server server = must(http::Server::create(loop(), answer, std::move(options)));
-  auto [mine, theirs] = must(Stream::memory_pair(loop()));
-  server.add(std::move(theirs));
-  Speaker speaker(std::move(mine));
-  speaker.speak(kPreface, kPreface.size());
-  speaker.speak(script, step);
-  speaker.end();
-  check(server.metrics().exchanges == 0);
-  server = {};
-  for (int turn = 0; turn < 3; ++turn) loop().run(Run::no_wait);
+// Keeps its exchange, and does with it what the input says. Each is told its end once.
+class Keeper final : public http::ExchangeHandler {
+ public:
+  explicit Keeper(http::Exchange exchange) : exchange_(std::move(exchange)) {
+    exchange_.start(*this);
+  }
+  void on_body(Bytes bytes) override {
+    check(!is_over_ && !is_paused_);
+    received_ += bytes.size();
+  }
+  void on_body_end(const http::FieldsView&) override {
+    check(!is_over_ && !is_paused_);
+    const auto said = exchange_.request().content_length();
+    check(!said || *said == received_);
+  }
+  void on_closed(std::error_code) override { check(!std::exchange(is_over_, true)); }
+
+  void act(Input& input) {
+    switch (input.below(9)) {
+      case 0:
+        is_paused_ = true;
+        return exchange_.pause();
+      case 1:
+        is_paused_ = false;
+        return exchange_.resume();
+      case 2:
+        return void(exchange_.begin(http::Status::ok));
+      case 3:
+        return void(exchange_.write(std::string(700, 'x')));
+      case 4:
+        return void(exchange_.end());
+      case 5:
+        return end_with_trailers();
+      case 6:
+        return void(exchange_.respond("hello\n"));
+      case 7:
+        return void(exchange_.inform(http::Status::early_hints));
+      default:
+        is_over_ = true;
+        exchange_ = {};
+    }
+  }
+
+ private:
+  void end_with_trailers() {
+    http::Fields fields;
+    check(fields.add("x", "y"));
+    exchange_.end(std::move(fields));
+  }
+
+  http::Exchange exchange_;
+  std::size_t received_ = 0;
+  bool is_paused_ = false;
+  bool is_over_ = false;
+};
+
+class Conversation {
+ public:
+  explicit Conversation(std::uint32_t max_streams) : server_(make_server(max_streams)) {
+    auto [mine, theirs] = must(Stream::memory_pair(loop()));
+    server_.add(std::move(theirs));
+    speaker_ = std::make_unique<Speaker>(std::move(mine));
+    speaker_->say(kPreface);
+  }
+
+  void say(std::string_view text) { speaker_->say(text); }
+  void act(Input& input) {
+    if (!keepers_.empty()) keepers_[input.below(keepers_.size())]->act(input);
+    for (int turn = 0; turn < 3; ++turn) loop().run(Run::no_wait);
+  }
+  void finish() {
+    keepers_.clear();
+    speaker_->end();
+    check(server_.metrics().exchanges == 0);
+    server_ = {};
+    for (int turn = 0; turn < 3; ++turn) loop().run(Run::no_wait);
+  }
+
+ private:
+  http::Server make_server(std::uint32_t max_streams) {
+    http::ServerOptions options{.max_head = 512, .max_fields = 10};
+    options.http2 = must(http::Http2::create({.max_streams = max_streams, .stream_window = 1024}));
+    return must(http::Server::create(
+        loop(), [this](http::Exchange exchange) { take(std::move(exchange)); },
+        std::move(options)));
+  }
+  void take(http::Exchange exchange) {
+    if (exchange.request().path() != "/kept") return answer(std::move(exchange));
+    keepers_.push_back(std::make_unique<Keeper>(std::move(exchange)));
+  }
+
+  http::Server server_;
+  std::vector<std::unique_ptr<Keeper>> keepers_;
+  std::unique_ptr<Speaker> speaker_;
+};
+
+std::string head_of(std::string_view method, std::string_view path,
+                    std::string_view scheme = "http") {
+  return coded(":method", method) + coded(":scheme", scheme) + coded(":authority", "a") +
+         coded(":path", path);
+}
+
+void converse_by_frames(Input& input) {
+  const std::string tunnel = head_of("CONNECT", "/") + coded(":protocol", "talk");
+  const std::string heads[] = {head_of("GET", "/"),
+                               head_of("POST", "/"),
+                               head_of("POST", "/kept"),
+                               head_of("GET", "/kept"),
+                               head_of("HEAD", "/kept"),
+                               tunnel,
+                               coded(":method", "CONNECT") + coded(":authority", "a:80"),
+                               head_of("GET", "http://b/kept", "x"),
+                               head_of("CONNECT", "/kept") + coded(":protocol", "talk")};
+  const std::string fields[] = {
+      coded("content-length", "5"), coded("content-length", "0"), coded("expect", "100-continue"),
+      coded("priority", "u=0, i"),  coded("cookie", "a=b"),       coded("x", std::string(100, 'y')),
+      coded("host", "b"),           coded("connection", "x"),     coded(":path", "/b")};
+  Conversation conversation(input.flag() ? 8 : 2);
+  Http2FrameMaker frames(input, heads, fields);
+  for (int i = 0; i < 60 && !input.empty(); ++i)
+    input.below(4) == 0 ? conversation.act(input) : conversation.say(frames.next());
+  conversation.finish();
+}
+
+void converse_by_bytes(std::string_view script, std::size_t step) {
+  Conversation conversation(8);
+  for (; !script.empty(); script.remove_prefix(std::min(step, script.size())))
+    conversation.say(script.substr(0, step));
+  conversation.finish();
 }
 
 }  // namespace
@@ -92,8 +208,12 @@ void converse(std::string_view script, std::size_t step) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace spate;
+  constexpr std::uint8_t kByFrames = 0x80;
   fuzz::Input input(data, std::min<std::size_t>(size, 4096));
-  const std::size_t step = 1 + input.below(64);
-  fuzz::converse(input.rest(), step);
+  const std::uint8_t first = input.byte();
+  if ((first & kByFrames) != 0)
+    fuzz::converse_by_frames(input);
+  else
+    fuzz::converse_by_bytes(input.rest(), 1 + first % 64u);
   return 0;
 }

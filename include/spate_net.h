@@ -64,7 +64,7 @@ typedef struct spate_queue_limits {
   size_t low;
   size_t high;
   size_t max;
-  size_t max_unread;  // How much on_data() may leave unused.
+  size_t max_unread;  // How much on_data() may leave unused when more arrives.
 } spate_queue_limits;
 
 // Takes over a connected socket, a pipe's end, .... Errors, with which `fd` stays the caller's:

@@ -9,11 +9,9 @@ TimerQueue::TimerQueue(std::size_t& parked) : parked_(parked), next_open_(INT64_
   for (std::int64_t& start : start_) start = INT64_MAX;
 }
 
-// The heap's room is mostly for a case that never comes, so that less of it may be spare than
-// doubling leaves; a large one asks the kernel for memory each time.
+// The heap's room is mostly for a case that never comes, so that little of it may be spare.
 bool TimerQueue::start_with_care(TimerNode& node) {
-  const std::size_t room = std::max(heap_.with_reserve(linked_ + 1), linked_ + linked_ / 2);
-  if (heap_.reserve_exactly(room)) return start(node);
+  if (heap_.reserve_exactly(heap_.with_reserve(linked_ + 1))) return start(node);
   node.deadline = kParked;
   return false;
 }

@@ -125,6 +125,40 @@ TEST_F(CoroMessages, OnTheWayToTooLongOnesAreRefused) {
   EXPECT_EQ(errors[1], std::errc::message_size);
 }
 
+// In one piece or several.
+TEST_F(CoroMessages, MayBeAsLongAsIsSaid) {
+  std::vector<std::string> outcomes;
+  const auto limited = [](http::Exchange asked, std::vector<std::string>* told) -> Task<void> {
+    coro::Exchange exchange(std::move(asked));
+    for (const std::size_t most : {3u, 4u, 3u, 5u}) {
+      exchange.set_max_message(most);
+      const Result<Bytes> line = co_await exchange.read(Delimiter{});
+      told->emplace_back(line ? text_of(*line) : "error");
+      if (!line) EXPECT_EQ(line.error(), std::errc::message_size);
+    }
+  };
+  on_request_ = [&](http::Exchange asked) { tasks_.spawn(limited(std::move(asked), &outcomes)); };
+  const auto client = peer(std::string(kChunked) + chunk("one\nfo"));
+  EXPECT_EQ(outcomes, (Strings{"error", "one"}));
+  client->say(chunk("ur\n") + "0\r\n\r\n");
+  turns();
+  EXPECT_EQ(outcomes, (Strings{"error", "one", "error", "four"}));
+}
+
+TEST_F(CoroMessages, OfAnAnswerMayBeAsLongAsIsSaid) {
+  std::error_code error;
+  const auto limited = [](http::Client* client, std::error_code* why) -> Task<void> {
+    coro::Call call(*client, "http://a/");
+    call.set_max_message(4);
+    const Result<Bytes> message = co_await call.read_exactly(5);
+    if (!message) *why = message.error();
+  };
+  on_request_ = [](http::Exchange asked) { asked.respond("hello"); };
+  tasks_.spawn(limited(&client_, &error));
+  turns();
+  EXPECT_EQ(error, std::errc::message_size);
+}
+
 TEST_F(CoroMessages, AndPiecesMayBeMixed) {
   const auto mixed = [](http::Exchange asked, Strings* read) -> Task<void> {
     coro::Exchange exchange(std::move(asked));

@@ -317,6 +317,8 @@ TEST_F(ClientUploads, a_server_that_does_not_want_the_body_does_not_get_it) {
 
 TEST_F(ClientUploads, without_a_body_nothing_is_expected) {
   EXPECT_THAT(sent(kUrl, {.expect_continue = 1s}), Not(HasSubstr("Expect")));
+  EXPECT_THAT(sent(kUrl, {.method = Method::post, .upload = 0, .expect_continue = 1s}),
+              Not(HasSubstr("Expect")));
 }
 
 TEST_F(ClientUploads, begin_when_there_is_a_connection) {

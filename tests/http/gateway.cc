@@ -51,9 +51,8 @@ TEST_F(GatewayTest, LeavesFieldsOfTheConnectionBehind) {
 }
 
 TEST_F(GatewayTest, SaysThatTrailersAreUnderstoodIfTheyAre) {
-  EXPECT_THAT(
-      sent_for("GET / HTTP/1.1\r\nHost: a\r\nConnection: TE\r\nTE: gzip, trailers\r\n\r\n"),
-      HasSubstr("\r\nConnection: TE\r\nTE: trailers\r\n"));
+  EXPECT_THAT(sent_for("GET / HTTP/1.1\r\nHost: a\r\nConnection: TE\r\nTE: gzip, trailers\r\n\r\n"),
+              HasSubstr("\r\nConnection: TE\r\nTE: trailers\r\n"));
 }
 
 TEST_F(GatewayTest, DropsWhatStrangersSayOfTheirOrigin) {
@@ -501,12 +500,17 @@ TEST_F(GatewayTest, AnswersAndResetsWhenItIsDestroyed) {
   up(1).answer("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc");
   up(2).answer(kSwitching);
   turns();
+  up(2).answer("part");
+  turns();
   gateway_ = {};
   turns();
   EXPECT_THAT(waiting->received, StartsWith("HTTP/1.1 503 "));
   EXPECT_EQ(begun->error, std::errc::connection_reset);
-  EXPECT_TRUE(tunnel->is_ended || tunnel->is_closed);
+  EXPECT_TRUE(tunnel->received.ends_with("part")) << tunnel->received;
+  EXPECT_EQ(tunnel->error, std::errc::connection_reset);
+  EXPECT_FALSE(tunnel->is_ended);
   for (const auto& each : upstreams) EXPECT_TRUE(each->is_closed || each->is_ended);
+  EXPECT_FALSE(up(2).is_ended);
 }
 
 TEST_F(GatewayTest, OutlivesTheServer) {

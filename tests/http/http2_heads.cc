@@ -161,6 +161,22 @@ TEST_F(Http2Heads, OfConnectHaveOneReading) {
   }
 }
 
+// A client may wait to be asked before it says that nothing comes.
+TEST_F(Http2Heads, OfAnEmptyBodyAreContinued) {
+  on_request = [](Exchange exchange) {
+    read_body(std::move(exchange), 10, [](Exchange whole, Bytes) { whole.respond("whole"); });
+  };
+  const auto client = connect2();
+  const auto id = client->begin(
+      Http2Client::request("POST", "/", {{"content-length", "0"}, {"expect", "100-continue"}}),
+      true);
+  turns();
+  EXPECT_THAT(client->answers[id].informed, ::testing::ElementsAre(100));
+  client->write(id, "", true);
+  turns();
+  EXPECT_EQ(client->answers[id].body, "whole");
+}
+
 // ---- what is behind a body
 
 class Http2RequestTrailers : public Http2ServerTest {

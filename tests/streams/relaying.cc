@@ -199,6 +199,24 @@ TEST_P(RelayTest, CancelledItClosesBothAndCallsNobody) {
   EXPECT_FALSE(loop_.run() || loop_.has_work());
 }
 
+TEST_P(RelayTest, AbortedItResetsBothAndCallsNobody) {
+  start();
+  client_.write("part");
+  run_until(loop_, [this] { return server_log_.received == "part"; });
+  relaying_.abort();
+  client_.set_half_open(false);
+  server_.set_half_open(false);
+  run_until(loop_,
+            [this] { return client_log_.closed_calls == 1 && server_log_.closed_calls == 1; });
+  if (knows_resets()) {
+    EXPECT_TRUE(is_reset(client_log_.error)) << client_log_.error;
+    EXPECT_TRUE(is_reset(server_log_.error)) << server_log_.error;
+  }
+  EXPECT_FALSE(result_.has_value());
+  relaying_.abort();  // There is none any more.
+  EXPECT_FALSE(loop_.run() || loop_.has_work());
+}
+
 TEST_P(RelayTest, TheCallbackMayDestroyIt) {
   bool told = false;
   relaying_ = relay(std::move(first_), std::move(second_), [&](const RelayResult&) {

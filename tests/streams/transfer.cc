@@ -184,6 +184,24 @@ TEST_P(Transfer, AHandlerMayLeaveExactlyAsMuchAsAgreed) {
   run_until(loop_, [&] { return right_log_.received == pattern(1000) + "!"; });
 }
 
+// Who pauses has not chosen how much has come at once.
+TEST_P(Transfer, WhatIsLeftOfOneArrivalMayBeMoreUntilAnotherComes) {
+  ASSERT_TRUE(right_.set_limits({.max_unread = 1000}));
+  right_log_.use = [this](Bytes) {
+    right_.pause();
+    return std::size_t{0};
+  };
+  EXPECT_TRUE(left_.write(pattern(1300)));
+  run_until(loop_, [&] { return right_log_.data_calls == 1; });
+  EXPECT_TRUE(left_.write("!"));
+  for (int turn = 0; turn < 10; ++turn) loop_.run(Run::no_wait);
+  EXPECT_EQ(right_.unread().size(), 1300u);
+  EXPECT_EQ(right_log_.closed_calls, 0);
+  right_log_.use = [](Bytes bytes) { return bytes.size(); };
+  right_.resume();
+  run_until(loop_, [&] { return right_log_.received == pattern(1300) + "!"; });
+}
+
 // ---- turns
 
 TEST_P(Transfer, WhoIsSentToWithoutAnEndLetsTheOthersHaveTheirTurn) {

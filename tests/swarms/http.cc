@@ -261,7 +261,7 @@ class CutOff {
   http::Client client_;
 };
 
-enum class Impatience : std::uint8_t { by_deadline, by_cancelling };
+enum class Impatience : std::uint8_t { by_deadline, by_cancelling, by_cancelling_just_now };
 
 // What was sent into the cut comes through some time after it, what is sent on a new connection at
 // once.
@@ -275,8 +275,9 @@ void play_silence(World& world, Impatience impatience) {
   for (auto& each : patient) each = one.ask(1h);
   const std::unique_ptr<Asked> late = one.ask(impatience == Impatience::by_deadline ? 5s : 0s);
   world.run_for(6s + drawn_span(world, 100s));
-  if (impatience == Impatience::by_cancelling) one.cancel(*late);
+  if (impatience != Impatience::by_deadline) one.cancel(*late);
   sim::always(late->is_late() || impatience != Impatience::by_deadline, "nothing passes a cut");
+  if (impatience == Impatience::by_cancelling) world.run_for(2s);  // A PING is not answered.
   one.heal();
   const std::unique_ptr<Asked> next = one.ask(5s);
   world.run_for(5s);
@@ -290,9 +291,12 @@ void play_silence(World& world, Impatience impatience) {
 SPATE_SWARM(ASilentConnectionOfHttp2TakesNoMoreCalls, 300,
             [](World& world) { play_silence(world, Impatience::by_deadline); })
 
+SPATE_SWARM(AServerOfHttp2IsAskedWhetherItIsThere, 300,
+            [](World& world) { play_silence(world, Impatience::by_cancelling); })
+
 TEST(SimSwarmMistakes, ACallThatIsCancelledForADeadlineIsFound) {
   expect_found(50, "a call behind one that was late has a new connection",
-               [](World& world) { play_silence(world, Impatience::by_cancelling); });
+               [](World& world) { play_silence(world, Impatience::by_cancelling_just_now); });
 }
 
 // ---- a gateway between the two

@@ -38,6 +38,8 @@ void evbuffer::tell() {
     schedule(change);
   } else if (in_->callbacks != nullptr) {
     call_callbacks(change);
+  } else if (in_->deferred != nullptr) {
+    in_->deferred->added = in_->deferred->deleted = 0;  // Nobody is left to hear of them either.
   }
   if (has_owner_) tell_owner(*owner(), *this, change);
   release_if_idle();
@@ -56,7 +58,7 @@ void evbuffer::call_deferred() {
   in_->deferred->is_scheduled = false;
   const std::size_t added = std::exchange(in_->deferred->added, 0);
   const std::size_t deleted = std::exchange(in_->deferred->deleted, 0);
-  call_callbacks({in_->size + deleted - added, added, deleted});
+  if (added != 0 || deleted != 0) call_callbacks({in_->size + deleted - added, added, deleted});
 }
 
 void evbuffer::call_callbacks(const evbuffer_cb_info& change) {

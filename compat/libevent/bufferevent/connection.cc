@@ -31,7 +31,7 @@ void on_input_changed(Connection& connection, const evbuffer_cb_info& change) {
 }
 
 void on_output_changed(Connection& connection, const evbuffer_cb_info& change) {
-  if (change.n_added != 0) connection.be_ops->output_added(connection);
+  if (change.n_added != 0) connection.be_ops->output_added(connection, change);
 }
 
 evbuffer* make_buffer(const Connection& owner, void* place) {
@@ -78,8 +78,6 @@ bool Connection::open(event_base* base, const bufferevent_ops& ops, int connecti
   parts_ = kParts;
   input = make_buffer(*this, &input_);
   output = make_buffer(*this, &output_);
-  input->freeze(false, true);
-  output->freeze(true, true);
   if ((options & (BEV_OPT_UNLOCK_CALLBACKS | BEV_OPT_DEFER_CALLBACKS)) ==
       BEV_OPT_UNLOCK_CALLBACKS) {
     warnx("BEV_OPT_UNLOCK_CALLBACKS needs BEV_OPT_DEFER_CALLBACKS");
@@ -93,6 +91,11 @@ bool Connection::open(event_base* base, const bufferevent_ops& ops, int connecti
     return false;
   }
   return extras_->owns_lock = true;
+}
+
+void Connection::freeze_buffers() {
+  input->freeze(false, true);
+  output->freeze(true, true);
 }
 
 bool Connection::share_lock(void* other) {

@@ -46,7 +46,7 @@ struct bufferevent_ops {
   int (*stop)(Connection& connection, short what);
   int (*timeouts_changed)(Connection& connection);
   // Something was added to the output.
-  void (*output_added)(Connection& connection);
+  void (*output_added)(Connection& connection, const evbuffer_cb_info& change);
   // The input fell below its high watermark.
   void (*input_has_room)(Connection& connection);
   int (*flush)(Connection& connection, short what, bufferevent_flush_mode mode);
@@ -86,6 +86,8 @@ struct Connection : bufferevent {
   bool open(event_base* base, const bufferevent_ops& ops, int connection_options);
   // Instead of a lock of its own; may be null. False when memory runs out.
   bool share_lock(void* other);
+  // Only itself adds to its input, and takes from its output.
+  void freeze_buffers();
   void destroy();
   // One has ended of the three that lie in this memory: itself and its two buffers.
   void end_part();

@@ -44,10 +44,8 @@ bool filter_input(Filter& filter, bufferevent_flush_mode mode) {
   bool has_filtered = false;
   bool goes_on = may_filter_input(filter, mode);
   while (goes_on) {
-    filter.input->freeze(false, false);
     const ev_ssize_t limit = room_in(filter.input, filter.wm_read.high, mode);
     goes_on = filter.filter_input(source, filter.input, limit, mode, filter.context) == BEV_OK;
-    filter.input->freeze(false, true);
     has_filtered = has_filtered || goes_on;
     goes_on = goes_on && (filter.enabled & EV_READ) != 0 && source->size() != 0 &&
               may_filter_input(filter, mode);
@@ -72,10 +70,8 @@ bool filter_some_output(Filter& filter, bufferevent_flush_mode mode) {
   bool has_filtered = false;
   bool goes_on = true;
   while (goes_on) {
-    filter.output->freeze(true, false);
     const ev_ssize_t limit = room_in(target, filter.below->wm_write.high, mode);
     goes_on = filter.filter_output(filter.output, target, limit, mode, filter.context) == BEV_OK;
-    filter.output->freeze(true, true);
     has_filtered = has_filtered || goes_on;
     goes_on = goes_on && (filter.enabled & EV_WRITE) != 0 && filter.output_size() != 0 &&
               may_filter_output(filter, mode);
@@ -135,7 +131,7 @@ int stop(Connection& connection, short what) {
   return 0;
 }
 
-void output_added(Connection& connection) {
+void output_added(Connection& connection, const evbuffer_cb_info&) {
   const Keep keep(&connection);
   Filter& filter = as_filter(connection);
   if (!filter.is_filtering_output) filter_output(filter, BEV_NORMAL);

@@ -76,7 +76,7 @@ int start(Connection& connection, short what) {
   return 0;
 }
 
-void output_added(Connection& connection) {
+void output_added(Connection& connection, const evbuffer_cb_info&) {
   PairEnd* partner = partner_of(connection);
   if (can_flow(connection, partner)) flow(connection, *partner, Marks::heed);
 }
@@ -130,6 +130,7 @@ PairEnd* make_end(event_base* base, int options) {
     end->destroy();
     return nullptr;
   }
+  end->freeze_buffers();
   assign_timeouts(*end);
   return end;
 }

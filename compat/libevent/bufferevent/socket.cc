@@ -112,10 +112,10 @@ void on_writable(evutil_socket_t, short what, void* argument) {
   }
   const bool was_connecting = connection.is_connecting;
   if (was_connecting && !finish_connecting(connection)) return;
+  const std::size_t most = most_to_write(connection);  // Fills, even if there is nothing to write.
   if (connection.writing_rests != 0) return;
   int written = 0;
   if (connection.output_size() != 0) {
-    const std::size_t most = most_to_write(connection);
     if (most == 0) return;
     written = write_from(connection, most);
     if (written < 0 && is_retriable(errno)) return;
@@ -194,7 +194,7 @@ int change_timeout(event& ev, short kind, const timeval& timeout) {
   return is_set(timeout) ? event_add(&ev, &timeout) : event_remove_timer(&ev);
 }
 
-void output_added(Connection& connection) {
+void output_added(Connection& connection, const evbuffer_cb_info&) {
   SocketConnection& socket = as_socket(connection);
   if (socket.is_calling_read) {
     socket.has_answered = true;
@@ -278,6 +278,7 @@ bufferevent* bufferevent_socket_new(event_base* base, evutil_socket_t fd, int op
     connection->destroy();
     return nullptr;
   }
+  connection->freeze_buffers();
   connection->output->set_drains_to_fd(true);
   assign(*connection, fd);
   return connection;

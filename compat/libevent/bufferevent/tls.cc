@@ -101,7 +101,8 @@ int timeouts_changed(Connection& connection) {
   return change_timeouts(connection);
 }
 
-void output_added(Connection& connection) {
+// As libevent: what comes after nothing is waited for even if it may not be written.
+void output_added(Connection& connection, const evbuffer_cb_info& change) {
   TlsConnection& tls = as_tls(connection);
   if (is_shaking(tls) || tls.has_failed) return;
   if (tls.below != nullptr) {
@@ -109,7 +110,8 @@ void output_added(Connection& connection) {
     return tls_write(tls);
   }
   const bool may_write = (tls.enabled & EV_WRITE) != 0 && tls.writing_rests == 0;
-  if (may_write && event_pending(&tls.ev_write, EV_WRITE, nullptr) == 0) {
+  const bool waits = may_write || change.orig_size == 0;
+  if (waits && event_pending(&tls.ev_write, EV_WRITE, nullptr) == 0) {
     add_event(tls.ev_write, tls.timeout_write);
   }
 }

@@ -83,14 +83,12 @@ std::size_t room_to_read(TlsConnection& connection) {
 TlsStep read_into(TlsConnection& connection, std::size_t most) {
   evbuffer* input = connection.input;
   iovec room;
-  input->freeze(false, false);
   TlsStep step{Kind::ended, BEV_EVENT_ERROR, 0};
   if (evbuffer_reserve_space(input, static_cast<ev_ssize_t>(most), &room, 1) == 1) {
     step = connection.engine->read(connection, room.iov_base, static_cast<int>(most));
     room.iov_len = step.kind == Kind::done ? static_cast<std::size_t>(step.count) : 0;
     evbuffer_commit_space(input, &room, 1);
   }
-  input->freeze(false, true);
   return step;
 }
 
@@ -119,9 +117,11 @@ bool is_full(const Connection* below) {
          below->output_size() >= below->wm_write.high;
 }
 
-// A write that the engine could not finish is to be repeated with no less.
+// A write that the engine could not finish is to be repeated with no less; if the program has taken
+// some of it away, the engine says that it is an error.
 int size_to_write(TlsConnection& connection, const iovec& front) {
-  if (connection.write_to_repeat != 0) return connection.write_to_repeat;
+  const auto to_repeat = static_cast<std::size_t>(connection.write_to_repeat);
+  if (to_repeat != 0) return static_cast<int>(std::min(to_repeat, front.iov_len));
   const std::size_t most = std::min(most_to_write(connection), kRecordMost);
   return static_cast<int>(std::min(most, front.iov_len));
 }
@@ -146,9 +146,7 @@ bool write_records(TlsConnection& connection, TlsStep& step) {
     step = write_front(connection);
     if (step.kind == Kind::done) {
       has_written = true;
-      connection.output->freeze(true, false);
       evbuffer_drain(connection.output, static_cast<std::size_t>(step.count));
-      connection.output->freeze(true, true);
     }
     note_traffic(connection);
     if (step.kind != Kind::done) break;

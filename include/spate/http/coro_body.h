@@ -22,6 +22,9 @@ class SPATE_EXPORT Body : public Conversation {
  public:
   class ReadPiece;
 
+  // Of a message, with its framing, in bytes.
+  static constexpr std::size_t kMaxMessage = 16 * 1024 * 1024;
+
  protected:
   Body() = default;
   ~Body() = default;
@@ -29,10 +32,9 @@ class SPATE_EXPORT Body : public Conversation {
   ReadPiece read_piece();
   template <class Framing>
   Task<Result<Bytes>> read_message(Framing framing);
+  void set_max_message(std::size_t size) { max_message_ = size; }
 
  private:
-  static constexpr std::size_t kMostUnread = 16 * 1024 * 1024;
-
   static std::unexpected<std::error_code> failure(std::errc why) {
     return std::unexpected(std::make_error_code(why));
   }
@@ -42,6 +44,7 @@ class SPATE_EXPORT Body : public Conversation {
 
   Buffer unread_;         // What was read in pieces, and is not used up.
   std::size_t used_ = 0;  // Of that, by the message that was shown last.
+  std::size_t max_message_ = kMaxMessage;
 };
 
 // What read() gives to co_await.
@@ -60,10 +63,10 @@ Task<Result<Bytes>> Body::read_message(Framing framing) {
       const Bytes bytes = unread_.flat(unread_.size());
       if (bytes.size() < unread_.size()) co_return failure(std::errc::not_enough_memory);
       const Frame frame = framing.next(bytes);
+      if (frame.size > max_message_) co_return failure(std::errc::message_size);
       if (frame.state != Frame::State::unfinished) co_return take(frame);
       wanted = frame.size;
     }
-    if (wanted > kMostUnread) co_return failure(std::errc::message_size);
     const Bytes piece = co_await or_return(ReadPiece(*this));
     if (piece.empty()) co_return std::unexpected(error_of_end());
     if (!unread_.append(piece)) co_return failure(std::errc::not_enough_memory);

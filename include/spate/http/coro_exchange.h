@@ -59,7 +59,8 @@ class SPATE_EXPORT Exchange final : http::ExchangeHandler, Body {
   ReadPiece read();
   // The same of messages, as coro::Stream::read(): the next one, in one piece. Errors:
   // Error::ended, the body has ended before it; Error::truncated, inside it; EBADMSG, the framing
-  // is broken; EMSGSIZE, it is longer than 16 MiB; as above. read() then gives what is left.
+  // is broken; EMSGSIZE, it is longer than set_max_message() allows; as above. read() then gives
+  // what is left.
   template <class Framing>
   Task<Result<Bytes>> read(Framing framing) {
     hear();
@@ -67,6 +68,10 @@ class SPATE_EXPORT Exchange final : http::ExchangeHandler, Body {
   }
   // The same of `count` bytes, at least 1.
   Task<Result<Bytes>> read_exactly(std::size_t count) { return read(FixedSize{count}); }
+  // How long a message may be, with its framing; 16 MiB at first (kMaxMessage). From the next
+  // read(framing) on. What waits for the rest of one takes so much memory; pieces are not bound.
+  using Body::kMaxMessage;
+  using Body::set_max_message;
   // What came behind the body, once it has ended; usually none.
   const http::Fields& trailers() const { return trailers_; }
 

@@ -6,7 +6,8 @@
 //   }));
 //
 // Ownership: a handle; owns a Client, and what it forwards. Destroying it ends all: what is not
-// answered yet gets 503, answers that have begun are reset, tunnels closed. No callback follows.
+// answered yet gets 503, answers that have begun are reset, and so are tunnels, at both ends. No
+// callback follows.
 // The Server may be destroyed first, and so may the loop.
 // Threads: the loop's thread only; each loop has a Gateway of its own.
 // Callbacks: OnUnreached only, called by the loop; must not destroy the Gateway.

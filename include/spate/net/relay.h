@@ -58,6 +58,8 @@ class [[nodiscard]] Relaying {
 
   // Closes both; no callback follows.
   void cancel() { relay_.reset(); }
+  // Resets both, so that what was cut short does not look whole; no callback follows.
+  SPATE_EXPORT void abort();
 
  private:
   std::unique_ptr<Relay, RelayEnd> relay_;

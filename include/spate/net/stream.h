@@ -113,8 +113,10 @@ struct QueueLimits {
   std::size_t low = 64 * 1024;
   std::size_t high = 256 * 1024;
   std::size_t max = 64 * 1024 * 1024;
-  // How much on_data() may leave unused. Beyond it the connection is reset, and closed with
-  // Error::unread_full: the message is too long.
+  // How much on_data() may leave unused when more arrives, or the peer's end. Beyond it the
+  // connection is reset, and closed with Error::unread_full: the message is too long. What it
+  // leaves of one arrival (64 KiB at most) may be more until then: who pauses, or stops at a full
+  // queue, has not chosen how much has come.
   std::size_t max_unread = 16 * 1024 * 1024;
   WhenFull when_full = WhenFull::close;
   // From more than `high` queued bytes until `low`, nothing is read and on_data() is not called.

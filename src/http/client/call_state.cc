@@ -75,9 +75,8 @@ std::error_code CallState::check_options() const {
       (options_.upload && has_body) || options_.fields.view().contains_any(kOwnFields) ||
       !(options_.target.empty() || is_target(options_.target)))
     return system_error(EINVAL);
-  const bool may_upgrade =
-      is_protocol(options_.upgrade) && handler_ != nullptr && !options_.upload && !has_body &&
-      !options_.accept_trailers;
+  const bool may_upgrade = is_protocol(options_.upgrade) && handler_ != nullptr &&
+                           !options_.upload && !has_body && !options_.accept_trailers;
   return options_.upgrade.empty() || may_upgrade ? std::error_code() : system_error(EINVAL);
 }
 
@@ -129,7 +128,8 @@ void CallState::repeat(Repeat why) {
 
 void CallState::begin_body() {
   body_.begin();
-  awaits_continue_ = options_.expect_continue > Nanos{0} && body_.content() != Content::none;
+  const bool has_body = body_.content() != Content::none && body_.size() > 0;
+  awaits_continue_ = options_.expect_continue > Nanos{0} && has_body;
 }
 
 std::string CallState::begin() {

@@ -79,7 +79,10 @@ Forwarding::Forwarding(GatewayCore& core, Exchange exchange, OnUnreached on_unre
       exchange_(std::move(exchange)),
       timeout_(exchange_.loop(), [this] { on_timeout(); }) {}
 
-Forwarding::~Forwarding() { exchange_.respond(Status::service_unavailable); }
+Forwarding::~Forwarding() {
+  exchange_.respond(Status::service_unavailable);
+  relaying_.abort();
+}
 
 // A body is not asked for before there is somebody to take it, so that another can be tried.
 void Forwarding::begin(std::string_view upstream) {

@@ -54,9 +54,9 @@ Refusal Http2Wire::check(ExchangeState& state, Http2End end) {
     return {Status::content_too_large, "the body is too long"};
   const FieldsView& fields = state.head.fields;
   const bool asks_tunnel = state.head.method == Method::connect || framing.asks_upgrade;
-  if (end == Http2End::no && !asks_tunnel && !fields.contains(FieldId::content_length)) {
-    framing.body = BodyKind::chunked;
-    framing.expects_continue = fields.contains(FieldId::expect);
+  if (end == Http2End::no && !asks_tunnel) {
+    if (!fields.contains(FieldId::content_length)) framing.body = BodyKind::chunked;
+    framing.expects_continue = fields.contains(FieldId::expect);  // Also to end an empty one.
   }
   state.trailers.clear();
   state.open(framing, server().loop().now());

@@ -17,6 +17,10 @@ class Relay {
   Relay(Stream first, Stream second, Ways ways, OnRelayed callback, const RelayOptions& options);
   Relay(const Relay&) = delete;
   Relay& operator=(const Relay&) = delete;
+  void reset_both() {
+    first_.abort();
+    second_.abort();
+  }
 
  private:
   class Side final : public StreamHandler {
@@ -123,8 +127,7 @@ void Relay::on_look() {
 }
 
 void Relay::fail(std::error_code error) {
-  first_.abort();
-  second_.abort();
+  reset_both();
   finish(error);
 }
 
@@ -134,6 +137,11 @@ void Relay::finish(std::error_code error) {
   OnRelayed callback = std::move(callback_);
   const RelayResult result{.error = error, .forth = first_.taken(), .back = second_.taken()};
   call_user("relay()", [&] { callback(result); });
+}
+
+void Relaying::abort() {
+  if (relay_ != nullptr) relay_->reset_both();
+  relay_.reset();
 }
 
 void RelayEnd::operator()(Relay* relay) const { delete relay; }

@@ -171,6 +171,25 @@ TEST_F(TlsBufferevent, AWriteThatCouldNotBeFinishedMayBeLimitedMeanwhile) {
   EXPECT_TRUE(ends[1].got == text) << ends[1].got.size();
 }
 
+// As on the original: OpenSSL has begun a record, and is not given it again.
+TEST_F(TlsBufferevent, WhatIsTakenOutOfAWriteThatCouldNotBeFinishedEndsTheConnection) {
+  for (const std::size_t left : {0U, 5U}) {
+    connect(Way::sockets);
+    bufferevent_disable(ends[1].bev, EV_READ);
+    write(ends[0], text_of(1000000, 1));
+    turn(5);
+    evbuffer* output = bufferevent_get_output(ends[0].bev);
+    ASSERT_GT(evbuffer_get_length(output), left);
+    EXPECT_EQ(evbuffer_drain(output, evbuffer_get_length(output) - left), 0);
+    write(ends[0], "more");
+    bufferevent_enable(ends[1].bev, EV_READ);
+    for (int i = 0; i < 100 && ends[0].end == 0; ++i) turn();
+    EXPECT_EQ(ends[0].end, BEV_EVENT_ERROR);
+    for (End& end : ends) end.drop();
+    ends[0] = ends[1] = End();
+  }
+}
+
 TEST_F(TlsBufferevent, ARateStopsWritingUntilTheNextTick) {
   connect(Way::sockets);
   const timeval tick{3600, 0};

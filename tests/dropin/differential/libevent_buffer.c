@@ -175,6 +175,11 @@ static void run_callbacks_are_deferred(void) {
   evbuffer_add(buffer, "abc", 3);
   show("loop", event_base_loop(base, EVLOOP_NONBLOCK));
   evbuffer_add(buffer, "abc", 3);
+  evbuffer_setcb(buffer, NULL, NULL);
+  evbuffer_add(buffer, "nobody is left", 14);
+  evbuffer_add_cb(buffer, on_change, (void*)"too late");
+  show("loop", event_base_loop(base, EVLOOP_NONBLOCK));
+  evbuffer_add(buffer, "abc", 3);
   evbuffer_free(buffer);
   printf("freed\n");
   show("loop", event_base_loop(base, EVLOOP_NONBLOCK));

@@ -5,7 +5,8 @@
 // script frees a buffer, or ends another callback, in a callback, and none makes a reference of no
 // bytes: of these the original does not say what becomes. Where one buffer shows another one's
 // memory, the original keeps all of the latter, so such scripts do not say when memory is given
-// back; and it depends on how the bytes lie whether one may be shown, so b0 gets what always may.
+// back; and it depends on how the bytes lie whether one may be shown, so b0 gets what always may. A
+// pullup of what is shown can change what the other shows, there.
 // While it moves a part of a buffer it calls callbacks that find the source half changed, so these
 // do nothing then.
 //
@@ -179,6 +180,7 @@ static void op_move(void) {
 static void op_pullup(void) {
   const int b = any();
   const ev_ssize_t size = random_chance(30) ? -1 : (ev_ssize_t)some_size();
+  if (b == 0 && has_multicast) return;
   printf("pullup b%d %ld\n", b, (long)size);
   const unsigned char* bytes = evbuffer_pullup(buffers[b], size);
   show("is there", bytes != NULL);

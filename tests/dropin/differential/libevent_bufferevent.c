@@ -440,6 +440,32 @@ static void run_filter_limits(void) {
   turns(1);
 }
 
+// ---- what a program may do with its buffers
+
+static void change_buffers(const char* name, struct bufferevent* bev) {
+  printf("%s\n", name);
+  show("add to input", evbuffer_add(bev->input, "abc", 3));
+  show("drain input", evbuffer_drain(bev->input, 1));
+  show("in", (long)evbuffer_get_length(bev->input));
+  show("prepend to output", evbuffer_prepend(bev->output, "abc", 3));
+  show("drain output", evbuffer_drain(bev->output, 1));
+  show("out", (long)evbuffer_get_length(bev->output));
+}
+
+static void run_buffers(void) {
+  int ends[2];
+  begin(ends);
+  struct bufferevent* below = bufferevent_socket_new(base, ends[0], 0);
+  struct bufferevent* filter = bufferevent_filter_new(below, NULL, NULL, 0, NULL, NULL);
+  struct bufferevent* pair[2];
+  bufferevent_pair_new(base, 0, pair);
+  bufferevent_disable(filter, EV_WRITE);
+  change_buffers("filter", filter);
+  change_buffers("below", below);
+  change_buffers("pair", pair[0]);
+  change_buffers("socket", bufferevent_socket_new(base, ends[1], 0));
+}
+
 // ---- rates
 
 static void run_rates(void) {
@@ -633,6 +659,7 @@ static const Case cases[] = {
     {"connect by name", run_connect_by_name},
     {"filter fails", run_filter_fails},
     {"filter limits", run_filter_limits},
+    {"buffers", run_buffers},
     {"rates", run_rates},
     {"listener", run_listener},
     {"listener options", run_listener_options},

@@ -199,6 +199,41 @@ static void run_filter(void) {
   show("enabled", bufferevent_get_enabled(below));
 }
 
+static void change_buffers(struct bufferevent* bev) {
+  show("add to input", evbuffer_add(bev->input, "abc", 3));
+  show("drain input", evbuffer_drain(bev->input, 3));
+  show("prepend to output", evbuffer_prepend(bev->output, "abc", 3));
+  show("drain output", evbuffer_drain(bev->output, 3));
+  show("left", (long)evbuffer_get_length(bev->output));
+}
+
+// The program may take back what it has written.
+static void run_buffers(void) {
+  for (int is_filter = 0; is_filter < 2; is_filter++) {
+    begin(TLS1_3_VERSION);
+    struct bufferevent* below = is_filter ? bufferevent_socket_new(base, ends[0], 0) : NULL;
+    struct bufferevent* bev =
+        is_filter ? watched(bufferevent_openssl_filter_new(base, below, SSL_new(context),
+                                                           BUFFEREVENT_SSL_ACCEPTING, 0),
+                            "filter")
+                  : on_socket(ends[0], kServes, 0, "socket");
+    change_buffers(bev);
+    SSL* hand = hand_end(context, ends[1], kConnects);
+    shake(hand);
+    change_buffers(bev);
+    bufferevent_disable(bev, EV_WRITE);
+    bufferevent_write(bev, "taken back", 10);
+    show("waits", event_pending(&bev->ev_write, EV_WRITE, NULL));
+    turns(2);
+    show("waits", event_pending(&bev->ev_write, EV_WRITE, NULL));
+    show("drain output", evbuffer_drain(bev->output, 10));
+    bufferevent_write(bev, "sent", 4);
+    bufferevent_enable(bev, EV_WRITE);
+    turns(2);
+    hand_reads(hand);
+  }
+}
+
 static void run_rates(void) {
   begin(TLS1_3_VERSION);
   const struct timeval tick = {3600, 0};
@@ -270,6 +305,7 @@ static const Case cases[] = {
     {"open", run_open},
     {"descriptor", run_descriptor},
     {"filter", run_filter},
+    {"buffers", run_buffers},
     {"rates", run_rates},
     {"dirty", run_dirty},
     {"other kinds", run_other_kinds},

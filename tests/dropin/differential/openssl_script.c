@@ -203,6 +203,7 @@ static void free_slot(Slot* slot) {
 
 static void op_free(void) {
   Slot* slot = &slots[random_below(kSlots)];
+  if (slot->below && depth > 0) return;  // What it has written below is lost, on the original.
   if (slot->kind != kNone && (slot->has_failed || random_chance(20))) free_slot(slot);
 }
 
@@ -245,6 +246,8 @@ static void op_hand(void) {
       return;
     case 2:
     case 3:
+      // How much is read below decides what is told first, the handshake's end or this.
+      if (slot->below && !is_open(slot)) return;
       say("hand says goodbye", slot);
       show_step(extra_of(slot)->hand, SSL_shutdown(extra_of(slot)->hand));
       return;

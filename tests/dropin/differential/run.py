@@ -11,8 +11,8 @@ is called as `PROGRAM --seed N --count M ARGUMENT...`, once for --chunk seeds. A
 with "# " opens a block (a seed, a case), and of the blocks that differ the shortest is shown. With
 --undefined a block that ends the original by a signal, or that it does not come out of, is compared
 up to there, and after that the drop-in only has to come to an end. With --weather the drop-in is in
-the bad weather of ../weather, in which calls on sockets fail with EAGAIN or EINTR, and the original
-is not: what a program sees is to be the same.
+the bad weather of ../weather, in which calls on sockets fail with EAGAIN or EINTR, or move a part
+of the bytes, and the original is not: what a program sees is to be the same.
 
 Ends with 0 when all is equal, 1 when not, 2 when it could not be compared, 77 when it is left out.
 """
@@ -33,7 +33,7 @@ GAVE_UP = re.compile(r"ran out of time|lost patience|ended by signal \d+")  # As
 HANGS = "ran out of time"
 CONTEXT = 12
 SHOWN_MAX = 60
-WEATHER = {"WEATHER_SHARE": "0.3", "WEATHER_KINDS": "again,interrupt"}
+WEATHER = {"WEATHER_SHARE": "0.3", "WEATHER_KINDS": "again,interrupt,short"}
 COUNTER_BYTES = 8
 
 
@@ -182,7 +182,7 @@ class Comparison:
             could_compare = self.compare(arguments)
             report.seek(COUNTER_BYTES)  # Behind the calls that were looked at.
             self.faults += sum(int.from_bytes(report.read(COUNTER_BYTES), sys.byteorder)
-                               for _ in range(2))
+                               for _ in range(3))
         return could_compare
 
     def note(self, command, theirs, ours):
@@ -204,7 +204,7 @@ class Comparison:
         if not self.differing and not self.endings:
             also = f", {self.undefined} as far as the original goes" if self.undefined else ""
             if self.options.weather:
-                also += f", {self.faults} calls failed"
+                also += f", {self.faults} calls failed or were cut short"
             print(f"{self.compared} blocks are equal{also}")
             return 1 if self.options.weather and self.faults == 0 else 0
         for command, theirs, ours in self.endings[:3]:

@@ -143,8 +143,6 @@ void PairWorld::act_on_all() {
   } else if (random.one_in(60)) {
     sides_.drain_server();
   } else if (random.one_in(60) && sides_.has_gateway()) {
-    for (const auto& each : tunnelings_)
-      if (each->is_tunnel()) each->lose_other_end();  // It may end anywhere.
     sides_.renew_gateway();
   } else if (random.one_in(30)) {
     client().close_idle();

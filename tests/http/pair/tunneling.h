@@ -31,7 +31,6 @@ class Tunneling final : public http::CallHandler, public StreamHandler {
   // The client goes, and a call with it; a tunnel does not.
   void silence_call() { is_silent_ |= call_.is_open(); }
   bool is_open() const { return call_.is_open() || stream_.is_open(); }
-  bool is_tunnel() const { return stream_.is_open(); }
   bool is_client() const { return is_client_; }
   std::size_t number() const { return number_; }
   void lose_other_end() { number_ = 0; }
