@@ -31,7 +31,8 @@ int PacketSocket::fit(const Place& here, const Place& peer) const {
   if (!hears(local_.ip, here.ip) || (remote_ && remote_ != peer)) return 0;
   const int as_connected = remote_ ? 4 : 0;
   const int as_own = local_.ip == here.ip ? 2 : 0;
-  return 1 + as_connected + as_own + (here.ip.is_v4() == (family_ == AF_INET) ? 1 : 0);
+  const bool is_alike = remote_ || here.ip.is_v4() == (family_ == AF_INET);
+  return 1 + as_connected + as_own + (is_alike ? 1 : 0);
 }
 
 long PacketSocket::connect(const sockaddr* address, socklen_t size) {
