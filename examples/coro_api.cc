@@ -14,10 +14,10 @@
 #include <thread>
 #include <utility>
 
-#include "spate/coro/all.h"
 #include "spate/coro/offload.h"
 #include "spate/coro/or_return.h"
 #include "spate/coro/time.h"
+#include "spate/coro/when.h"
 #include "spate/http/coro.h"
 #include "spate/http/router.h"
 

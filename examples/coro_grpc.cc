@@ -29,10 +29,10 @@
 #include <utility>
 #include <vector>
 
-#include "spate/coro/all.h"
 #include "spate/coro/or_return.h"
 #include "spate/coro/run.h"
 #include "spate/coro/time.h"
+#include "spate/coro/when.h"
 #include "spate/http/client.h"
 #include "spate/http/coro_call.h"
 #include "spate/http/coro_exchange.h"

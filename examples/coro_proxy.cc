@@ -7,13 +7,13 @@
 #include <iostream>
 #include <string>
 
-#include "spate/coro/all.h"
 #include "spate/coro/connect.h"
 #include "spate/coro/listener.h"
 #include "spate/coro/or_return.h"
 #include "spate/coro/run.h"
 #include "spate/coro/signals.h"
 #include "spate/coro/stream.h"
+#include "spate/coro/when.h"
 
 using namespace std::chrono_literals;
 namespace coro = spate::coro;

@@ -10,13 +10,13 @@
 #include <utility>
 
 #include "input.h"
-#include "spate/coro/all.h"
 #include "spate/coro/channel.h"
 #include "spate/coro/or_return.h"
 #include "spate/coro/stream.h"
 #include "spate/coro/sync.h"
 #include "spate/coro/time.h"
 #include "spate/coro/until_stop.h"
+#include "spate/coro/when.h"
 #include "spate/layer.h"
 #include "spate/loop.h"
 

@@ -7,11 +7,11 @@
 #include <string>
 #include <string_view>
 
-#include "spate/coro/all.h"
 #include "spate/coro/channel.h"
 #include "spate/coro/scope.h"
 #include "spate/coro/stream.h"
 #include "spate/coro/time.h"
+#include "spate/coro/when.h"
 #include "spate/net/stream.h"
 #include "tests/coro/text.h"
 #include "tests/support/random.h"

@@ -7,7 +7,6 @@
 #include <csignal>
 
 #include "base/fault.h"
-#include "spate/coro/all.h"
 #include "spate/coro/channel.h"
 #include "spate/coro/child.h"
 #include "spate/coro/connect.h"
@@ -21,6 +20,7 @@
 #include "spate/coro/stream.h"
 #include "spate/coro/sync.h"
 #include "spate/coro/time.h"
+#include "spate/coro/when.h"
 #include "tests/coro/counted_new.h"
 #include "tests/coro/kept.h"
 #include "tests/support/scripted.h"

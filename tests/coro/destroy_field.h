@@ -14,7 +14,6 @@
 #include <string>
 #include <utility>
 
-#include "spate/coro/all.h"
 #include "spate/coro/answer.h"
 #include "spate/coro/channel.h"
 #include "spate/coro/child.h"
@@ -32,6 +31,7 @@
 #include "spate/coro/sync.h"
 #include "spate/coro/time.h"
 #include "spate/coro/until_stop.h"
+#include "spate/coro/when.h"
 #include "tests/coro/destroy_moments.h"
 #include "tests/coro/mark.h"
 #include "tests/support/scripted.h"

@@ -11,9 +11,9 @@
 #include <string>
 #include <utility>
 
-#include "spate/coro/all.h"
 #include "spate/coro/scope.h"
 #include "spate/coro/time.h"
+#include "spate/coro/when.h"
 #include "spate/error.h"
 #include "spate/time.h"
 #include "spate/timer.h"

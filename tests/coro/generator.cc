@@ -8,12 +8,12 @@
 #include <vector>
 
 #include "base/fault.h"
-#include "spate/coro/all.h"
 #include "spate/coro/or_return.h"
 #include "spate/coro/run.h"
 #include "spate/coro/stream.h"
 #include "spate/coro/time.h"
 #include "spate/coro/until_stop.h"
+#include "spate/coro/when.h"
 #include "tests/coro/mark.h"
 #include "tests/support/scripted.h"
 

@@ -11,9 +11,9 @@
 #include <utility>
 
 #include "base/fault.h"
-#include "spate/coro/all.h"
 #include "spate/coro/or_return.h"
 #include "spate/coro/run.h"
+#include "spate/coro/when.h"
 #include "spate/http/coro.h"
 #include "spate/http/server.h"
 #include "tests/coro/http_field.h"

@@ -12,11 +12,11 @@
 #include <utility>
 
 #include "base/fault.h"
-#include "spate/coro/all.h"
 #include "spate/coro/or_return.h"
 #include "spate/coro/run.h"
 #include "spate/coro/sync.h"
 #include "spate/coro/time.h"
+#include "spate/coro/when.h"
 #include "spate/http/coro_call.h"
 #include "spate/http/coro_exchange.h"
 #include "tests/coro/http_field.h"

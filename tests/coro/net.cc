@@ -3,7 +3,6 @@
 
 #include <vector>
 
-#include "spate/coro/all.h"
 #include "spate/coro/connect.h"
 #include "spate/coro/listener.h"
 #include "spate/coro/or_return.h"
@@ -11,6 +10,7 @@
 #include "spate/coro/stream.h"
 #include "spate/coro/time.h"
 #include "spate/coro/until_stop.h"
+#include "spate/coro/when.h"
 #include "tests/coro/promised.h"
 #include "tests/support/open_fds.h"
 

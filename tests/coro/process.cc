@@ -9,7 +9,6 @@
 #include <memory>
 #include <vector>
 
-#include "spate/coro/all.h"
 #include "spate/coro/child.h"
 #include "spate/coro/mailbox.h"
 #include "spate/coro/offload.h"
@@ -17,6 +16,7 @@
 #include "spate/coro/run.h"
 #include "spate/coro/signals.h"
 #include "spate/coro/time.h"
+#include "spate/coro/when.h"
 #include "tests/coro/promised.h"
 
 namespace spate::testing {

@@ -4,9 +4,9 @@
 #include <functional>
 #include <utility>
 
-#include "spate/coro/all.h"
 #include "spate/coro/scope.h"
 #include "spate/coro/time.h"
+#include "spate/coro/when.h"
 
 namespace spate::testing {
 

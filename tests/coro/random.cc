@@ -6,7 +6,6 @@
 
 #include <memory>
 
-#include "spate/coro/all.h"
 #include "spate/coro/channel.h"
 #include "spate/coro/generator.h"
 #include "spate/coro/mailbox.h"
@@ -16,6 +15,7 @@
 #include "spate/coro/sync.h"
 #include "spate/coro/time.h"
 #include "spate/coro/until_stop.h"
+#include "spate/coro/when.h"
 #include "spate/http/coro.h"
 #include "spate/http/server.h"
 #include "tests/coro/crowd.h"

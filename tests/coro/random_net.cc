@@ -10,7 +10,6 @@
 #include <memory>
 #include <string>
 
-#include "spate/coro/all.h"
 #include "spate/coro/child.h"
 #include "spate/coro/connect.h"
 #include "spate/coro/datagram.h"
@@ -22,6 +21,7 @@
 #include "spate/coro/stream.h"
 #include "spate/coro/time.h"
 #include "spate/coro/until_stop.h"
+#include "spate/coro/when.h"
 #include "spate/http/client.h"
 #include "spate/http/coro_call.h"
 #include "spate/http/coro_exchange.h"

@@ -5,10 +5,10 @@
 #include <cstdint>
 #include <memory>
 
-#include "spate/coro/all.h"
 #include "spate/coro/channel.h"
 #include "spate/coro/run.h"
 #include "spate/coro/time.h"
+#include "spate/coro/when.h"
 #include "tests/coro/mark.h"
 #include "tests/support/random.h"
 #include "tests/support/sanitizers.h"

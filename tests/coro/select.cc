@@ -7,12 +7,12 @@
 #include <optional>
 #include <utility>
 
-#include "spate/coro/all.h"
 #include "spate/coro/channel.h"
 #include "spate/coro/mailbox.h"
 #include "spate/coro/sync.h"
 #include "spate/coro/time.h"
 #include "spate/coro/until_stop.h"
+#include "spate/coro/when.h"
 #include "tests/coro/crowd.h"
 #include "tests/coro/mark.h"
 #include "tests/support/random.h"

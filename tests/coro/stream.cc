@@ -5,13 +5,13 @@
 #include <string>
 #include <vector>
 
-#include "spate/coro/all.h"
 #include "spate/coro/or_return.h"
 #include "spate/coro/relay.h"
 #include "spate/coro/run.h"
 #include "spate/coro/stream.h"
 #include "spate/coro/time.h"
 #include "spate/coro/until_stop.h"
+#include "spate/coro/when.h"
 #include "spate/net/connect.h"
 #include "tests/support/random.h"
 #include "tests/support/seeds.h"

@@ -6,13 +6,13 @@
 #include <vector>
 
 #include "base/fault.h"
-#include "spate/coro/all.h"
 #include "spate/coro/channel.h"
 #include "spate/coro/or_return.h"
 #include "spate/coro/run.h"
 #include "spate/coro/sync.h"
 #include "spate/coro/time.h"
 #include "spate/coro/until_stop.h"
+#include "spate/coro/when.h"
 #include "tests/coro/kept.h"
 #include "tests/coro/mark.h"
 #include "tests/support/scripted.h"

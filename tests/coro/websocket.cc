@@ -12,11 +12,11 @@
 #include <vector>
 
 #include "base/fault.h"
-#include "spate/coro/all.h"
 #include "spate/coro/or_return.h"
 #include "spate/coro/run.h"
 #include "spate/coro/time.h"
 #include "spate/coro/until_stop.h"
+#include "spate/coro/when.h"
 #include "spate/http/coro_websocket.h"
 #include "tests/coro/http_field.h"
 #include "tests/coro/kept.h"

@@ -9,12 +9,12 @@
 #include <vector>
 
 #include "base/fault.h"
-#include "spate/coro/all.h"
 #include "spate/coro/mailbox.h"
 #include "spate/coro/on_loop.h"
 #include "spate/coro/or_return.h"
 #include "spate/coro/run.h"
 #include "spate/coro/time.h"
+#include "spate/coro/when.h"
 #include "spate/loop.h"
 #include "tests/support/random.h"
 #include "tests/support/seeds.h"

@@ -1,8 +1,8 @@
 // Tasks, a Scope, when_all, a Channel. A turn is next_turn(), which is a timer.
-#include <spate/coro/all.h>
 #include <spate/coro/channel.h>
 #include <spate/coro/run.h>
 #include <spate/coro/time.h>
+#include <spate/coro/when.h>
 
 #include "harness/spate_loop.h"
 #include "workloads/coro/coro.h"

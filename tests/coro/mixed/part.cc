@@ -5,12 +5,12 @@
 #include <utility>
 #include <variant>
 
-#include "spate/coro/all.h"
 #include "spate/coro/or_return.h"
 #include "spate/coro/run.h"
 #include "spate/coro/stream.h"
 #include "spate/coro/time.h"
 #include "spate/coro/until_stop.h"
+#include "spate/coro/when.h"
 
 namespace mixed {
 namespace {

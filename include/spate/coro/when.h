@@ -1,8 +1,8 @@
 // when_all(), when_any(): several tasks at a time.
 //
 //   const Result<std::tuple<Price, Price>> both = co_await coro::when_all(ask(one), ask(other));
-//   const std::variant<Reply, std::monostate> first = co_await coro::when_any(ask(one),
-//   patience());
+//   const std::variant<Reply, std::monostate> first =
+//       co_await coro::when_any(ask(one), patience());
 //
 // The tasks are started in order, each up to its first wait. The wait owns them: when it is over,
 // or is given up, those that are left are destroyed. Nothing is allocated but their frames.
