@@ -4,23 +4,17 @@
 #include <event2/event.h>
 #include <event2/http.h>
 #include <event2/http_struct.h>
-#include <event2/keyvalq_struct.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <csignal>
-#include <cstring>
 
+#include "evhttp.h"
 #include "input.h"
 
 namespace spate::fuzz {
 namespace {
 
-constexpr ev_ssize_t kMostBody = 1000;
-constexpr ev_ssize_t kMostHeaders = 2000;
-constexpr std::size_t kMostPiece = 300;
 constexpr int kTurns = 4;
 
 class Server {
@@ -30,14 +24,7 @@ class Server {
     evhttp_set_max_body_size(server_, kMostBody);
     evhttp_set_max_headers_size(server_, kMostHeaders);
     evhttp_set_allowed_methods(server_, 0x1ff);
-    const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    address_.sin_family = AF_INET;
-    address_.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    auto* address = reinterpret_cast<sockaddr*>(&address_);
-    socklen_t size = sizeof address_;
-    check(::bind(fd, address, size) == 0 && ::listen(fd, 4) == 0);
-    check(::getsockname(fd, address, &size) == 0);
-    check(evhttp_accept_socket(server_, fd) == 0);
+    check(evhttp_accept_socket(server_, listen_at(address_)) == 0);
   }
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
@@ -55,8 +42,7 @@ class Server {
       ::send(fd, piece.data(), piece.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
       turn();
     }
-    const linger now{1, 0};  // Ports are few.
-    ::setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof now);
+    end_at_once(fd);
     ::close(fd);
     turn();
   }
@@ -76,11 +62,7 @@ class Server {
     check(evhttp_request_get_evhttp_uri(request) != nullptr);
     check(evbuffer_get_length(request->input_buffer) == request->body_size);
     check(request->body_size <= kMostBody && request->headers_size <= kMostHeaders);
-    const evkeyval* header = request->input_headers->tqh_first;
-    for (; header != nullptr; header = header->next.tqe_next) {
-      check(header->key[0] != 0 && std::strpbrk(header->key, " \t:\r\n") == nullptr);
-      check(std::strpbrk(header->value, "\r\n") == nullptr);
-    }
+    check_fields(*request->input_headers);
     evbuffer* body = evbuffer_new();
     evbuffer_add(body, "text", 4);
     evhttp_send_reply(request, HTTP_OK, nullptr, body);
