@@ -24,14 +24,18 @@ func check(err error) {
 	}
 }
 
+// What nobody refers to is closed.
+var kept *os.File
+
 // Its name, for as long as the process lives.
 func makeFile() string {
-	file, err := os.CreateTemp("", "spate-bench-")
+	var err error
+	kept, err = os.CreateTemp("", "spate-bench-")
 	check(err)
-	check(os.Remove(file.Name()))
-	_, err = file.WriteString(strings.Repeat("f", fileSize))
+	check(os.Remove(kept.Name()))
+	_, err = kept.WriteString(strings.Repeat("f", fileSize))
 	check(err)
-	return fmt.Sprintf("/proc/self/fd/%d", file.Fd())
+	return fmt.Sprintf("/proc/self/fd/%d", kept.Fd())
 }
 
 func begin(w http.ResponseWriter, size int) {
