@@ -114,10 +114,9 @@ class Client {
     check_fields(*answer.input_headers);
   }
 
-  static void on_piece(evhttp_request* answer, void* argument) {
+  static void on_piece(evhttp_request* answer, void*) {
     check_answer(*answer);
     check(evbuffer_get_length(answer->input_buffer) > 0);
-    static_cast<void>(argument);
   }
 
   // Null, or without a status, when there is no answer.

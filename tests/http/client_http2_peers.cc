@@ -30,6 +30,18 @@ class ClientHttp2Peers : public Http2PeerTest {
   http::Call post(Outcome& outcome) {
     return fetch(outcome, {.method = Method::post, .body = bytes_of("x")});
   }
+  // From a server of its own, by a client of its own.
+  http::Call fetch_answered(const std::string& answer, Outcome& outcome,
+                            http::ClientOptions options = {}) {
+    const std::size_t index = peers.size();
+    make_client2(std::move(options));
+    http::Call call = fetch(outcome);
+    turns();
+    greet(peer(index));
+    peer(index).answer(answer);
+    turns();
+    return call;
+  }
   // A connection that has answered once.
   void begin2() {
     Outcome outcome;
@@ -410,13 +422,8 @@ TEST_F(ClientHttp2Peers, a_length_is_to_be_kept_to) {
   const std::string head = std::string(kHead200) + field("content-length", "5");
   for (const std::string& body : {std::string("1234"), std::string("123456")}) {
     Outcome outcome;
-    const std::size_t index = peers.size();
-    make_client2();
-    const http::Call call = fetch(outcome);
-    turns();
-    greet(peer(index));
-    peer(index).answer(head_of(1, head) + frame(kData, kEndStream, 1, body));
-    turns();
+    const http::Call call =
+        fetch_answered(head_of(1, head) + frame(kData, kEndStream, 1, body), outcome);
     EXPECT_TRUE(outcome.error() == HttpError::response_truncated ||
                 outcome.error() == HttpError::malformed_response)
         << body << outcome.error();
@@ -450,13 +457,7 @@ TEST_F(ClientHttp2Peers, malformed_answers_are_refused) {
   for (const std::string& each : bad) {
     SCOPED_TRACE(&each - bad);
     Outcome outcome;
-    const std::size_t index = peers.size();
-    make_client2({.max_head = 8192});
-    const http::Call call = fetch(outcome);
-    turns();
-    greet(peer(index));
-    peer(index).answer(each);
-    turns();
+    const http::Call call = fetch_answered(each, outcome, {.max_head = 8192});
     EXPECT_EQ(outcome.error(), HttpError::malformed_response) << outcome.error();
   }
 }
@@ -518,13 +519,7 @@ TEST_F(ClientHttp2Peers, answers_have_one_reading) {
   for (const auto& each : cases) {
     SCOPED_TRACE(&each - cases);
     Outcome outcome;
-    const std::size_t index = peers.size();
-    make_client2();
-    const http::Call call = fetch(outcome);
-    turns();
-    greet(peer(index));
-    peer(index).answer(each.answer);
-    turns();
+    const http::Call call = fetch_answered(each.answer, outcome);
     ASSERT_TRUE(outcome.is_there());
     if (each.status == 0)
       EXPECT_EQ(outcome.error(), HttpError::malformed_response);
@@ -539,14 +534,10 @@ TEST_F(ClientHttp2Peers, trailers_have_nothing_that_belongs_in_the_head) {
                               field("content-encoding", "gzip"), ""};
   for (const std::string& each : none) {
     Outcome outcome;
-    const std::size_t index = peers.size();
-    make_client2();
-    const http::Call call = fetch(outcome);
-    turns();
-    greet(peer(index));
-    peer(index).answer(head_of(1) + frame(kData, 0, 1, "ok") +
-                       frame(kHeaders, kEndHeaders | kEndStream, 1, each + field("x", "y")));
-    turns();
+    const http::Call call =
+        fetch_answered(head_of(1) + frame(kData, 0, 1, "ok") +
+                           frame(kHeaders, kEndHeaders | kEndStream, 1, each + field("x", "y")),
+                       outcome);
     ASSERT_TRUE(outcome.is_good());
     EXPECT_EQ((*outcome.result)->trailers().size(), 1u);
     EXPECT_EQ((*outcome.result)->trailers()["x"], "y");
